@@ -1,0 +1,140 @@
+//! Values that describe an entry, the same for every container.
+
+use std::sync::Arc;
+
+use crate::format::nra::content::Content;
+use crate::format::path::EntryPath;
+
+/// What an entry is. The numbers are those of the spec (nra.md, section 8.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// Regular file.
+    File = 1,
+    /// Directory.
+    Directory = 2,
+    /// Symbolic link.
+    Symlink = 3,
+    /// Named pipe.
+    Fifo = 4,
+    /// Character device.
+    CharacterDevice = 5,
+    /// Block device.
+    BlockDevice = 6,
+}
+
+/// A point in time: seconds since 1970-01-01T00:00:00Z and nanoseconds (0 to 999,999,999) after that second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds, negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds, 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// Owner of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Owner {
+    /// User id.
+    pub user_id: u64,
+    /// Group id.
+    pub group_id: u64,
+    /// User name, empty when unknown.
+    pub user: Box<[u8]>,
+    /// Group name, empty when unknown.
+    pub group: Box<[u8]>,
+}
+
+/// Where an attribute comes from. The numbers are those of the spec (nra.md, section 8.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Namespace {
+    /// Extended attribute of the file system.
+    Xattr = 0,
+    /// Tag or property given by the user.
+    User = 1,
+    /// Defined by the format.
+    Nra = 2,
+    /// Kept from another container.
+    Foreign = 3,
+}
+
+/// A named value of an entry or of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Attribute {
+    /// Origin.
+    pub namespace: Namespace,
+    /// Name, 0 to 255 bytes.
+    pub name: Box<[u8]>,
+    /// Value.
+    pub value: Box<[u8]>,
+}
+
+/// What many entries have in common; shared between them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Metadata {
+    /// Permission, set-id and sticky bits: 0 to 0o7777.
+    pub mode: u16,
+    /// Owner, if known.
+    pub owner: Option<Owner>,
+    /// Attributes, sorted by namespace and name, no two equal.
+    pub attributes: Vec<Attribute>,
+}
+
+/// Major and minor number of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+/// One file, directory, symlink, fifo or device of an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Path within the archive.
+    pub path: EntryPath,
+    /// What it is.
+    pub kind: Kind,
+    /// Mode, owner, attributes.
+    pub metadata: Arc<Metadata>,
+    /// Time of last modification, if known.
+    pub modified: Option<Timestamp>,
+    /// Length of the content, bytes; 0 for everything but files.
+    pub size: u64,
+    /// Files of the same group (other than 0) are hard links of each other.
+    pub link_group: u64,
+    /// Target of a symlink, empty for other kinds.
+    pub target: Box<[u8]>,
+    /// Numbers of a device, `None` for other kinds.
+    pub device: Option<Device>,
+    /// The directory was added by nra because something lies below it; nothing is known of it.
+    pub implied: bool,
+    /// Where the content is stored.
+    pub(crate) content: Content,
+}
+
+impl Entry {
+    /// Returns an entry of `kind` without content, with mode 0644 (directories 0755) and nothing else known.
+    pub fn new(path: EntryPath, kind: Kind) -> Self {
+        let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
+        Self {
+            path,
+            kind,
+            metadata: Arc::new(Metadata { mode, ..Metadata::default() }),
+            modified: None,
+            size: 0,
+            link_group: 0,
+            target: Box::default(),
+            device: None,
+            implied: false,
+            content: Content::None,
+        }
+    }
+
+    /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.
+    pub fn place(&self) -> (u64, u64) {
+        self.content.place()
+    }
+}

@@ -1,0 +1,32 @@
+//! Bounds that are checked before anything is allocated.
+//!
+//! Spec: nra.md, section 20 (bytes unless said otherwise). `tests/spec_tables.rs` compares the two.
+
+/// Raw length of a block.
+pub const MAX_BLOCK_RAW: u32 = 64 << 20;
+/// Raw length of a page or attributes frame.
+pub const MAX_PAGE_RAW: u32 = 16 << 20;
+/// Length of a block's directory, and raw length of the records in it.
+pub const MAX_DIRECTORY: u32 = 64 << 20;
+/// Length of a dictionary.
+pub const MAX_DICTIONARY: u32 = 128 << 10;
+/// Length of a commit.
+pub const MAX_COMMIT: u32 = 128 << 10;
+/// Length of a path.
+pub const MAX_PATH: usize = 65_535;
+/// Length of a symlink target.
+pub const MAX_TARGET: usize = 65_535;
+/// Length of an attribute name.
+pub const MAX_ATTRIBUTE_NAME: usize = 255;
+/// Length of an attribute value.
+pub const MAX_ATTRIBUTE_VALUE: usize = 1 << 20;
+/// Length of a user or group name.
+pub const MAX_OWNER_NAME: usize = 255;
+/// Highest level of a page.
+pub const MAX_LEVEL: u8 = 15;
+/// Chunk runs of a commit (a count).
+pub const MAX_RUNS: u32 = 16;
+/// Entries of a record list, children of an inner page, pieces of a chunk leaf (a count).
+pub const MAX_LIST_ENTRIES: usize = 65_536;
+/// Extents and holes of one extent list (a count).
+pub const MAX_LIST_EXTENTS: usize = 1_024;

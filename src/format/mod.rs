@@ -1,0 +1,18 @@
+//! What an archive is: entries, paths, limits, and the engines that read and write containers.
+//!
+//! Nothing here prints, knows a terminal or a command line.
+
+pub mod archive;
+pub mod checksum;
+pub mod codec;
+pub mod digest;
+pub mod entry;
+pub mod error;
+pub mod limits;
+pub mod nra;
+pub mod path;
+pub mod progress;
+pub mod source;
+mod wire;
+
+pub use error::{Error, Result};

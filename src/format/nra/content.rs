@@ -1,0 +1,94 @@
+//! Where the content of an entry lies in an NRA file.
+//!
+//! Spec: nra.md, section 8.4.
+
+use crate::format::digest::Digest;
+
+/// Reference to a frame: offset, whole length, and the header checksum it must have. Spec: nra.md, section 2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FrameRef {
+    /// File offset.
+    pub offset: u64,
+    /// Whole length of the frame, bytes.
+    pub length: u64,
+    /// Header checksum of the frame.
+    pub check: u64,
+}
+
+/// A block as a record list knows it: enough to fetch and check header and payload in one read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlockRef {
+    /// File offset of the block's frame.
+    pub offset: u64,
+    /// Length of the payload after decompression.
+    pub raw_len: u32,
+    /// Length of the payload as stored.
+    pub stored_len: u32,
+    /// Zero bytes between header and payload.
+    pub pad_len: u32,
+    /// Header checksum; 0 in the block's own directory, where it is not known.
+    pub check: u64,
+}
+
+/// A run of bytes of one block's raw payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// The block.
+    pub block: BlockRef,
+    /// Where the run starts in the raw payload.
+    pub offset: u32,
+    /// Its length.
+    pub len: u64,
+}
+
+/// One item of an extent list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Segment {
+    /// Stored bytes.
+    Data(Extent),
+    /// This many zero bytes that are not stored.
+    Hole(u64),
+}
+
+impl Segment {
+    /// Length in bytes of the content it stands for.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Data(extent) => extent.len,
+            Self::Hole(len) => *len,
+        }
+    }
+}
+
+/// Content of an entry, in the forms of the spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Form 0: nothing.
+    None,
+    /// Form 1: one extent.
+    Extent(Extent),
+    /// Form 2: one whole piece of an uncompressed block, and the checksum of these bytes.
+    Raw(Extent, u32),
+    /// Form 3: extents and holes in order; digest of the whole content, if known.
+    List(Box<[Segment]>, Option<Box<Digest>>),
+    /// Form 4: root of an extent map; digest of the whole content, if known.
+    Map(FrameRef, Option<Box<Digest>>),
+}
+
+impl Content {
+    /// Sort key for reading in the order of storage: file offset of the first block, offset within it.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        match self {
+            Self::None => (0, 0),
+            Self::Extent(extent) | Self::Raw(extent, _) => (extent.block.offset, extent.offset.into()),
+            Self::List(segments, _) => segments
+                .iter()
+                .find_map(|segment| match segment {
+                    Segment::Data(extent) => Some((extent.block.offset, extent.offset.into())),
+                    Segment::Hole(_) => None,
+                })
+                .unwrap_or((0, 0)),
+            Self::Map(root, _) => (root.offset, 0),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The engine for NRA version 5. Spec: `docs/format/nra.md`.
+
+pub mod chunks;
+pub mod commit;
+pub mod content;
+pub mod directory;
+pub mod extents;
+pub mod frame;
+pub mod head;
+pub mod page;
+pub mod records;

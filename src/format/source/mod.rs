@@ -1,0 +1,44 @@
+//! Where archive bytes come from: positional reads, shared between threads.
+
+mod file;
+mod memory;
+mod record;
+
+pub use file::FileSource;
+pub use memory::MemorySource;
+pub use record::RecordingSource;
+
+use crate::format::error::Result;
+
+/// Bytes of known length that any thread can read at any offset.
+pub trait ReadAt: Send + Sync {
+    /// Length in bytes when the source was opened.
+    fn len(&self) -> u64;
+
+    /// Says whether there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Name for messages.
+    fn name(&self) -> &[u8];
+
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`](crate::format::Error::Io) when the source fails or ends before the buffer is full.
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+}
+
+impl<T: ReadAt + ?Sized> ReadAt for std::sync::Arc<T> {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn name(&self) -> &[u8] {
+        (**self).name()
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        (**self).read_exact_at(offset, buffer)
+    }
+}

@@ -1,0 +1,4 @@
+//! nra: archives of large sets of files, read entry by entry.
+#![warn(missing_docs)]
+
+pub mod format;

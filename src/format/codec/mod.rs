@@ -1,12 +1,16 @@
 //! Compression by stored id, always bounded by the declared raw length.
 //!
-//! Spec: nra.md, table `codecs`.
+//! Spec: nra.md, section 6, table `codecs`.
 
 mod classify;
+mod compress;
+mod decompress;
+mod dictionary;
 
 pub use classify::looks_incompressible;
-
-use crate::format::error::Result;
+pub use compress::{Compressor, Method};
+pub use decompress::decompress;
+pub use dictionary::Dictionary;
 
 /// How a payload is compressed. The numbers are those of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,43 +24,21 @@ pub enum Codec {
     Lz4 = 2,
 }
 
-/// What a [`Compressor`] does. (Levels: zstd 1 to 22 and negative ones; LZ4 has one.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method {
-    /// Codec tried first; what it does not shrink is stored with [`Codec::None`].
-    pub codec: Codec,
-    /// Level of the codec.
-    pub level: i32,
-}
+impl Codec {
+    /// All codecs.
+    pub const ALL: [Self; 3] = [Self::None, Self::Zstd, Self::Lz4];
 
-/// Reusable compression context of one thread.
-pub struct Compressor {}
-
-impl Compressor {
-    /// Creates a context.
-    pub fn new(_method: Method) -> Result<Self> {
-        todo!()
+    /// Returns the codec with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&codec| codec as u8 == number)
     }
-    /// Compresses `raw` into `out` (cleared first; appended up to `compress_bound`), with `dictionary` if given, and returns the codec used:
-    /// [`Codec::None`] with `out` equal to `raw` when compression does not shrink it.
-    pub fn compress(&mut self, _raw: &[u8], _dictionary: Option<&Dictionary>, _out: &mut Vec<u8>) -> Result<Codec> {
-        todo!()
+
+    /// Returns the name used in the spec.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+        }
     }
-}
-
-/// A zstd dictionary, prepared for both directions.
-pub struct Dictionary {}
-
-/// Decompresses `stored` to exactly `raw_len` bytes; refuses anything else. Contexts are kept per thread.
-///
-/// # Errors
-///
-/// A sentence (what was expected, what was found) that the caller completes with structure and offset.
-pub fn decompress(
-    _codec: Codec,
-    _stored: &[u8],
-    _raw_len: usize,
-    _dictionary: Option<&Dictionary>,
-) -> std::result::Result<Vec<u8>, String> {
-    todo!()
 }

@@ -4,6 +4,7 @@
 
 pub mod archive;
 pub mod checksum;
+pub mod chunker;
 pub mod codec;
 pub mod digest;
 pub mod entry;

@@ -9,3 +9,4 @@ pub mod frame;
 pub mod head;
 pub mod page;
 pub mod records;
+pub mod writer;

@@ -1,0 +1,121 @@
+//! What a caller chooses, and what it is told at the end.
+
+use crate::format::codec::{Codec, Method};
+use crate::format::entry::{Attribute, Timestamp};
+
+/// When a block of compressible content is closed.
+///
+/// A random read pays for the stored bytes it fetches and the raw bytes it decompresses, so both are bounded: content that
+/// shrinks a lot gets long blocks for nothing, text gets short ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockPolicy {
+    /// No block is closed with fewer raw bytes than this, unless the content ends.
+    pub min_raw_bytes: u32,
+    /// No block gets more raw bytes than this, unless a single piece is longer.
+    pub max_raw_bytes: u32,
+    /// A block is closed once it has about this many stored bytes.
+    pub stored_bytes: u32,
+}
+
+/// Where the zstd dictionary of small blocks comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DictionaryPolicy {
+    /// No dictionary.
+    #[default]
+    Never,
+    /// Trained from the first content, and kept if a test on that content says that it pays.
+    Auto,
+    /// This one, in the zstd dictionary format.
+    Given(Vec<u8>),
+}
+
+/// How an archive is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// Compression of content.
+    pub method: Method,
+    /// Size of blocks.
+    pub block: BlockPolicy,
+    /// Dictionary for compressible content.
+    pub dictionary: DictionaryPolicy,
+    /// Alignment of raw content in the file, bytes: 0, 16, 32, 64 or 4,096.
+    pub align: u32,
+    /// Worker threads that compress, 1 or more.
+    pub threads: usize,
+    /// Bound of the content that waits in memory, bytes. The index in the making comes on top.
+    pub memory_bytes: u64,
+    /// Derive the archive id from the content, and record no time unless `time` is given.
+    pub reproducible: bool,
+    /// Time of the commit; `None` = now (or none in a reproducible archive).
+    pub time: Option<Timestamp>,
+    /// Message of the commit, up to 65,535 bytes.
+    pub message: String,
+    /// Attributes of the archive, in any order.
+    pub attributes: Vec<Attribute>,
+}
+
+impl WriterOptions {
+    /// Balances size, speed and the cost of a random read.
+    pub fn balanced() -> Self {
+        Self {
+            method: Method { codec: Codec::Zstd, level: 3 },
+            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 8 << 20, stored_bytes: 128 << 10 },
+            dictionary: DictionaryPolicy::Never,
+            align: 0,
+            threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            memory_bytes: 256 << 20,
+            reproducible: false,
+            time: None,
+            message: String::new(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// Favours size: higher level, larger blocks.
+    pub fn dense() -> Self {
+        Self {
+            method: Method { codec: Codec::Zstd, level: 9 },
+            block: BlockPolicy { min_raw_bytes: 1 << 20, max_raw_bytes: 16 << 20, stored_bytes: 1 << 20 },
+            ..Self::balanced()
+        }
+    }
+
+    /// Favours random reads: small blocks with a dictionary.
+    pub fn random() -> Self {
+        Self {
+            block: BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 64 << 10, stored_bytes: 0 },
+            dictionary: DictionaryPolicy::Auto,
+            ..Self::balanced()
+        }
+    }
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self::balanced()
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WriterStats {
+    /// Entries in the archive.
+    pub entries: u64,
+    /// Entries of kind file.
+    pub files: u64,
+    /// Sum of the sizes of all files, bytes.
+    pub content_bytes: u64,
+    /// Bytes left after deduplication.
+    pub piece_bytes: u64,
+    /// Bytes of content as stored.
+    pub stored_bytes: u64,
+    /// Bytes of content that were stored already when they came.
+    pub deduplicated_bytes: u64,
+    /// Length of the archive, bytes.
+    pub archive_bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Pieces.
+    pub pieces: u64,
+}

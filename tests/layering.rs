@@ -52,9 +52,10 @@ fn the_engine_prints_nothing() {
         for file in files {
             let text = fs::read_to_string(&file).expect("source is readable");
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-            if ["println!", "eprintln!", "print!(", "eprint!(", "dbg!("].iter().any(|word| {
-                code.lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//"))
-            }) {
+            if ["println!", "eprintln!", "print!(", "eprint!(", "dbg!("]
+                .iter()
+                .any(|word| code.lines().any(|line| line.contains(word) && !line.trim_start().starts_with("//")))
+            {
                 wrong.push(file.display().to_string());
             }
         }

@@ -8,7 +8,7 @@ use crate::format::wire::Malformed;
 /// Where a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChunkPlace {
-    /// First 8 bytes of its digest, big-endian.
+    /// Key of its digest ([`Digest::key`](crate::format::digest::Digest::key)), 40 bits.
     pub key: u64,
     /// Offset of its block.
     pub block: u64,

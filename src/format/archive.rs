@@ -1,9 +1,16 @@
-//! The reading face of all containers.
+//! The reading face of all containers, and the door to it: [`open`].
+
+mod detect;
+mod open;
+mod stream;
+
+pub use open::{OpenOptions, open, open_path, open_stream};
+pub use stream::{EntryReader, reader};
 
 use std::ops::Range;
 
 use crate::format::entry::{Attribute, Entry, Timestamp};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 
@@ -92,10 +99,39 @@ pub struct Verdict {
     pub blocks: u64,
 }
 
+/// How a caller goes through an archive: what is read ahead of need depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Access {
+    /// Single entries: exactly the bytes of an entry are read where that is possible.
+    #[default]
+    Random,
+    /// Most entries, in the order of [`Entry::place`]: whole blocks are read once and shared by their entries.
+    Sequential,
+}
+
+/// A run of content, as [`Archive::with_content`] hands it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Bytes, borrowed from a decoded block.
+    Data(&'a [u8]),
+    /// This many zero bytes that are not stored.
+    Hole(u64),
+}
+
 /// An opened archive. Entries are numbered from 0 in path order.
 pub trait Archive: Send + Sync {
     /// Returns what is known of the whole.
     fn info(&self) -> &Info;
+
+    /// Says whether the index is damaged, so that entries had to be found in another way. May become true while the archive is read.
+    fn is_recovered(&self) -> bool {
+        false
+    }
+
+    /// Returns remarks on the state of the file: those of [`Info::remarks`] and what came to light since.
+    fn remarks(&self) -> Vec<String> {
+        self.info().remarks.clone()
+    }
 
     /// Returns the number of entries.
     fn entry_count(&self) -> u64 {
@@ -142,6 +178,27 @@ pub trait Archive: Send + Sync {
     ///
     /// `Corrupt` when a checksum on the way is wrong; nothing is returned then.
     fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// Hands the whole content of `entry` to `sink`, run by run in order and without copying; holes are told, not filled.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when a checksum on the way to a run is wrong; that run is not handed out, those before it were. Errors of `sink` end the work.
+    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()>;
+
+    /// Reads the whole content of `entry`, at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` when the content is longer; otherwise as [`Archive::read_at`].
+    fn read_all(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>> {
+        let len = usize::try_from(entry.size).ok().filter(|_| entry.size <= limit);
+        let len = len.ok_or(Error::Limit { what: "length of the content", found: entry.size, limit })?;
+        let mut content = vec![0; len];
+        let read = self.read_at(entry, 0, &mut content)?;
+        content.truncate(read);
+        Ok(content)
+    }
 
     /// Returns the digest of the whole content, computing it if the archive does not know it. `None` for entries that are not files.
     ///

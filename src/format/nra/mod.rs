@@ -8,5 +8,6 @@ pub mod extents;
 pub mod frame;
 pub mod head;
 pub mod page;
+pub mod reader;
 pub mod records;
 pub mod writer;

@@ -9,12 +9,18 @@ use crate::format::source::ReadAt;
 #[derive(Debug, Clone)]
 pub struct MemorySource {
     bytes: Vec<u8>,
+    name: Vec<u8>,
 }
 
 impl MemorySource {
     /// Wraps `bytes`.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: bytes.into() }
+        Self::named(bytes, "(memory)")
+    }
+
+    /// Wraps `bytes`; `name` says in messages where they came from.
+    pub fn named(bytes: impl Into<Vec<u8>>, name: impl AsRef<[u8]>) -> Self {
+        Self { bytes: bytes.into(), name: name.as_ref().to_vec() }
     }
 }
 
@@ -23,7 +29,7 @@ impl ReadAt for MemorySource {
         self.bytes.len() as u64
     }
     fn name(&self) -> &[u8] {
-        b"(memory)"
+        &self.name
     }
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let start = usize::try_from(offset).ok();

@@ -1,0 +1,115 @@
+//! Tells in words what a file is that nra can't open.
+
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+
+/// Bytes looked at; a tar header ends its magic at 263.
+const PROBE: u64 = 512;
+/// What [`crate::format::archive::open`] reads.
+const KNOWN: &str = "NRA 5";
+
+/// First bytes of files that people may take for an archive, and their names.
+const MAGICS: [(&[u8], &str); 16] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip (without entries)"),
+    (b"PK\x07\x08", "zip (split)"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"Rar!\x1a\x07", "rar"),
+    (b"SHRD", "Shard"),
+    (b"hsqs", "squashfs"),
+    (b"!<arch>\n", "ar"),
+    (b"070701", "cpio"),
+    (b"070702", "cpio"),
+    (b"070707", "cpio"),
+];
+
+/// Returns the error for a file that is not an archive nra can open.
+///
+/// # Errors
+///
+/// `Io` when the file can't be read.
+pub(super) fn refusal(source: &dyn ReadAt) -> Result<Error> {
+    let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
+    source.read_exact_at(0, &mut first)?;
+    Ok(Error::Unsupported { what: "file type", found: name(&first), known: KNOWN.into() })
+}
+
+/// Names the kind of a file by its first bytes.
+fn name(first: &[u8]) -> String {
+    if first.is_empty() {
+        return "(empty file)".into();
+    }
+    if let Some(version) = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()) {
+        return format!("NRA {}", u16::from_le_bytes(*version));
+    }
+    if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return (*name).into();
+    }
+    if first.get(257..262) == Some(b"ustar") || is_old_tar(first) {
+        return "tar".into();
+    }
+    if first.iter().all(|&byte| byte == 0) {
+        return "(zero bytes only)".into();
+    }
+    let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()));
+    if is_text { "(text)".into() } else { "(unknown)".into() }
+}
+
+/// Says whether this is a tar header without magic: its checksum tells.
+fn is_old_tar(first: &[u8]) -> bool {
+    let Some(field) = first.get(148..156).filter(|_| first.len() == 512) else { return false };
+    let digits: Vec<u8> = field.iter().copied().filter(u8::is_ascii_digit).collect();
+    let Some(stored) = std::str::from_utf8(&digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok()) else {
+        return false;
+    };
+    let sum: u32 = first.iter().map(|&byte| u32::from(byte)).sum();
+    let blank: u32 = field.iter().map(|&byte| u32::from(byte)).sum();
+    stored == sum - blank + 8 * u32::from(b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::source::MemorySource;
+
+    fn tar_header() -> Vec<u8> {
+        let mut header = vec![0; 512];
+        header[..5].copy_from_slice(b"a.txt");
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        header
+    }
+
+    #[test]
+    fn files_are_named_by_content() {
+        let ustar = [&[0; 257][..], b"ustar\x0000", &[0; 300]].concat();
+        for (bytes, expected) in [
+            (&b""[..], "(empty file)"),
+            (b"\x1f\x8b\x08\0", "gzip"),
+            (b"PK\x03\x04rest", "zip"),
+            (b"\xfd7zXZ\0\0", "xz"),
+            (b"\x28\xb5\x2f\xfd", "zstd"),
+            (b"BZh9", "bzip2"),
+            (b"\x04\x22\x4d\x18", "lz4"),
+            (b"7z\xbc\xaf\x27\x1c", "7z"),
+            (b"SHRD\x02", "Shard"),
+            (b"NRA\0\x02\0", "NRA 2"),
+            (b"NRA\0\x06\0", "NRA 6"),
+            (b"NRA\0", "(unknown)"),
+            (b"hello\n", "(text)"),
+            (&[0; 700], "(zero bytes only)"),
+            (b"\x00\xff\x01", "(unknown)"),
+            (&ustar, "tar"),
+            (&tar_header(), "tar"),
+        ] {
+            let error = refusal(&MemorySource::new(bytes)).unwrap();
+            assert_eq!(error.to_string(), format!("file type {expected} is not supported (known: NRA 5)"));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Opening an archive of any known kind.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::format::archive::{Archive, detect};
+use crate::format::error::{Error, Result};
+use crate::format::nra::reader::NraReader;
+use crate::format::source::{FileSource, MemorySource, ReadAt};
+
+/// How archives are opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Bound for decoded blocks and pages kept in memory, bytes. Default: 128 MiB.
+    pub cache_bytes: u64,
+    /// Go by the directories of the blocks where the index is damaged. Default: yes.
+    pub recover: bool,
+    /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
+    pub stream_limit: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { cache_bytes: 128 << 20, recover: true, stream_limit: 1 << 30 }
+    }
+}
+
+/// Opens an archive; what it is is told by its content.
+///
+/// # Errors
+///
+/// `Unsupported` with the kind of the file when it is none that nra reads; else as the engine does.
+pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    match NraReader::probe(Arc::clone(&source), options)? {
+        Some(archive) => Ok(Box::new(archive)),
+        None => Err(detect::refusal(&*source)?),
+    }
+}
+
+/// Opens the archive file at `path`.
+///
+/// # Errors
+///
+/// `Io` when there is no such regular file; otherwise as [`open`].
+pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    open(Arc::new(FileSource::open(path)?), options)
+}
+
+/// Reads a stream (a pipe, say) to its end and opens what it held as an archive in memory. `name` is used in messages.
+///
+/// # Errors
+///
+/// `Limit` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
+pub fn open_stream(stream: &mut dyn Read, name: &str, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    let mut bytes = Vec::new();
+    stream
+        .take(options.stream_limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::io("read", name, error))?;
+    let found = bytes.len() as u64;
+    if found > options.stream_limit {
+        return Err(Error::Limit { what: "length of the stream", found, limit: options.stream_limit });
+    }
+    open(Arc::new(MemorySource::named(bytes, name)), options)
+}

@@ -30,3 +30,11 @@ pub const MAX_RUNS: u32 = 16;
 pub const MAX_LIST_ENTRIES: usize = 65_536;
 /// Extents and holes of one extent list (a count).
 pub const MAX_LIST_EXTENTS: usize = 1_024;
+/// Length of a keys frame's payload: 64 slots.
+pub const MAX_KEYS: u32 = 8 + 64 * 128;
+/// Length of a recovery frame's payload.
+pub const MAX_RECOVERY: u32 = 128 << 20;
+/// Zero bytes between header and payload of an aligned block.
+pub const MAX_PAD: u32 = 4_095;
+/// Offsets, sizes and sums of sizes: 63 bits.
+pub const MAX_OFFSET: u64 = i64::MAX as u64;

@@ -1,14 +1,28 @@
-//! Frames: the self-delimiting unit of a file.
+//! Frames: the self-delimiting unit of a file. References to them.
 //!
-//! Spec: nra.md, section 6.
+//! Spec: nra.md, sections 2 and 6.
 
+use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
+use crate::format::limits::{
+    MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_DIRECTORY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
+};
+use crate::format::nra::content::FrameRef;
+use crate::format::nra::head::HEAD_LEN;
+use crate::format::nra::layout::{frame as field, reference};
+use crate::format::wire::Malformed;
 
 /// Length of a frame header.
 pub const HEADER_LEN: usize = 64;
+/// Length of a reference to a frame in its fixed form.
+pub const REFERENCE_LEN: usize = 24;
 /// First bytes of a frame.
 pub const SYNC: [u8; 4] = [0x8a, 0x4e, 0x0d, 0x0a];
+/// What offsets and whole lengths of frames are multiples of.
+pub const ALIGNMENT: u64 = 8;
+
+const STRUCTURE: &str = "frame header";
 
 /// What a frame holds. The numbers are those of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +38,61 @@ pub enum FrameKind {
     Commit = 7,
     Keys = 8,
     Recovery = 9,
+}
+
+impl FrameKind {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Block,
+        Self::Dictionary,
+        Self::EntryPage,
+        Self::ExtentPage,
+        Self::ChunkPage,
+        Self::Attributes,
+        Self::Commit,
+        Self::Keys,
+        Self::Recovery,
+    ];
+
+    /// Returns the kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+
+    /// Returns the name used in the spec.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Dictionary => "dictionary",
+            Self::EntryPage => "entry page",
+            Self::ExtentPage => "extent page",
+            Self::ChunkPage => "chunk page",
+            Self::Attributes => "attributes",
+            Self::Commit => "commit",
+            Self::Keys => "keys",
+            Self::Recovery => "recovery",
+        }
+    }
+
+    /// Largest payload after decompression, bytes.
+    pub fn max_raw_len(self) -> u32 {
+        match self {
+            Self::Block => MAX_BLOCK_RAW,
+            Self::Dictionary => MAX_DICTIONARY,
+            Self::EntryPage | Self::ExtentPage | Self::ChunkPage | Self::Attributes => MAX_PAGE_RAW,
+            Self::Commit => MAX_COMMIT,
+            Self::Keys => MAX_KEYS,
+            Self::Recovery => MAX_RECOVERY,
+        }
+    }
+
+    fn allows(self, codec: Codec) -> bool {
+        match codec {
+            Codec::None => true,
+            Codec::Zstd => !matches!(self, Self::Dictionary | Self::Commit | Self::Keys | Self::Recovery),
+            Codec::Lz4 => self == Self::Block,
+        }
+    }
 }
 
 /// Header of a frame.
@@ -54,18 +123,302 @@ pub struct FrameHeader {
 impl FrameHeader {
     /// Whole length of the frame.
     pub fn frame_len(&self) -> u64 {
-        todo!()
+        frame_len(self.pad_len, self.stored_len, self.directory_len)
     }
+
+    /// Where the stored payload begins, bytes from the start of the frame.
+    pub fn payload_start(&self) -> u64 {
+        HEADER_LEN as u64 + u64::from(self.pad_len)
+    }
+
+    /// Where the directory begins, bytes from the start of the frame.
+    pub fn directory_start(&self) -> u64 {
+        self.payload_start() + u64::from(self.stored_len)
+    }
+
     /// Returns the bytes of the header at file offset `place`, and the header checksum.
-    pub fn encode(&self, _place: u64) -> ([u8; HEADER_LEN], u64) {
-        todo!()
+    pub fn encode(&self, place: u64) -> ([u8; HEADER_LEN], u64) {
+        let mut bytes = [0; HEADER_LEN];
+        field::SYNC.put(&mut bytes, SYNC);
+        field::KIND.put(&mut bytes, [self.kind as u8]);
+        field::CODEC.put(&mut bytes, [self.codec as u8]);
+        field::RAW_LEN.put(&mut bytes, self.raw_len.to_le_bytes());
+        field::STORED_LEN.put(&mut bytes, self.stored_len.to_le_bytes());
+        field::PAD_LEN.put(&mut bytes, self.pad_len.to_le_bytes());
+        field::DIRECTORY_LEN.put(&mut bytes, self.directory_len.to_le_bytes());
+        field::DICTIONARY.put(&mut bytes, self.dictionary.to_le_bytes());
+        field::PAYLOAD_CHECKSUM.put(&mut bytes, self.payload_checksum.to_le_bytes());
+        field::DIRECTORY_CHECKSUM.put(&mut bytes, self.directory_checksum.to_le_bytes());
+        field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
+        let check = header_checksum(&bytes, place);
+        field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
+        (bytes, check)
     }
-    /// Parses the header of the frame at file offset `place`: checksum, reserved bytes, limits by kind, and the rules of section 6. Returns the header checksum too.
+
+    /// Parses the header of the frame at file offset `place`: checksum, reserved bytes, limits by kind, and the rules of section 6.
+    /// Returns the header checksum too.
     ///
     /// # Errors
     ///
     /// `Corrupt`, or `Limit`.
-    pub fn parse(_bytes: &[u8; HEADER_LEN], _place: u64) -> Result<(Self, u64)> {
-        todo!()
+    pub fn parse(bytes: &[u8; HEADER_LEN], place: u64) -> Result<(Self, u64)> {
+        let corrupt = |detail: String| Error::corrupt(STRUCTURE, place, detail);
+        let check = authenticate(bytes, place).map_err(corrupt)?;
+        let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
+        let u64_of = |field: crate::format::nra::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
+        let [kind] = field::KIND.get(bytes);
+        let [codec] = field::CODEC.get(bytes);
+        let header = Self {
+            kind: FrameKind::from_number(kind).ok_or_else(|| corrupt(format!("unknown kind {kind}")))?,
+            codec: Codec::from_number(codec).ok_or_else(|| corrupt(format!("unknown codec {codec}")))?,
+            raw_len: u32_of(field::RAW_LEN),
+            stored_len: u32_of(field::STORED_LEN),
+            pad_len: u32_of(field::PAD_LEN),
+            directory_len: u32_of(field::DIRECTORY_LEN),
+            dictionary: u64_of(field::DICTIONARY),
+            payload_checksum: u64_of(field::PAYLOAD_CHECKSUM),
+            directory_checksum: u64_of(field::DIRECTORY_CHECKSUM),
+            commit: u64_of(field::COMMIT),
+        };
+        if !field::RESERVED.is_zero(bytes) {
+            return Err(corrupt("reserved bytes are not zero".into()));
+        }
+        header.check_limits()?;
+        header.check_rules(place).map_err(corrupt)?;
+        Ok((header, check))
+    }
+
+    /// Returns kind number and whole length of the frame at file offset `place` if these bytes are a header with a valid checksum,
+    /// of whatever kind: what a scan needs to go on behind it.
+    pub fn peek(bytes: &[u8; HEADER_LEN], place: u64) -> Option<(u8, u64)> {
+        authenticate(bytes, place).ok()?;
+        let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
+        let len = frame_len(u32_of(field::PAD_LEN), u32_of(field::STORED_LEN), u32_of(field::DIRECTORY_LEN));
+        Some((field::KIND.get(bytes)[0], len))
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        let limit = |what, found: u32, limit: u32| {
+            if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
+        };
+        limit("raw length of a frame", self.raw_len, self.kind.max_raw_len())?;
+        limit("directory length of a frame", self.directory_len, MAX_DIRECTORY)?;
+        limit("padding of a frame", self.pad_len, MAX_PAD)
+    }
+
+    fn check_rules(&self, place: u64) -> Result<(), Malformed> {
+        let kind = self.kind.name();
+        if !self.kind.allows(self.codec) {
+            return Err(format!("{kind} with codec {}", self.codec.name()));
+        }
+        if self.stored_len > self.raw_len || (self.codec == Codec::None && self.stored_len != self.raw_len) {
+            return Err(format!(
+                "stored length {}, raw length {} with codec {}",
+                self.stored_len,
+                self.raw_len,
+                self.codec.name()
+            ));
+        }
+        if self.raw_len == 0 && self.codec != Codec::None {
+            return Err(format!("empty payload with codec {}", self.codec.name()));
+        }
+        if self.kind != FrameKind::Block && (self.pad_len != 0 || self.directory_len != 0) {
+            return Err(format!("{kind} with padding or directory"));
+        }
+        if self.directory_len == 0 && self.directory_checksum != 0 {
+            return Err("checksum of a directory that does not exist".into());
+        }
+        if self.dictionary != 0 {
+            if self.kind != FrameKind::Block || self.codec != Codec::Zstd {
+                return Err(format!("{kind} of codec {} with a dictionary", self.codec.name()));
+            }
+            if !is_place(self.dictionary) || self.dictionary >= place {
+                return Err(format!("dictionary at offset {}", self.dictionary));
+            }
+        }
+        if self.commit == 0 {
+            return Err("number of the commit is 0".into());
+        }
+        if place.checked_add(self.frame_len()).is_none_or(|end| end > MAX_OFFSET) {
+            return Err("the frame ends beyond 2^63".into());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the header checksum if `bytes` begin with the sync bytes and have the right one.
+fn authenticate(bytes: &[u8; HEADER_LEN], place: u64) -> Result<u64, Malformed> {
+    if field::SYNC.get(bytes) != SYNC {
+        return Err("no frame starts here".into());
+    }
+    let check = u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes));
+    let expected = header_checksum(bytes, place);
+    if check != expected {
+        return Err(format!("header checksum is {check:016x}, expected {expected:016x}"));
+    }
+    Ok(check)
+}
+
+fn header_checksum(bytes: &[u8; HEADER_LEN], place: u64) -> u64 {
+    checksum(&bytes[..field::HEADER_CHECKSUM.offset], place)
+}
+
+fn frame_len(pad_len: u32, stored_len: u32, directory_len: u32) -> u64 {
+    let len = HEADER_LEN as u64 + u64::from(pad_len) + u64::from(stored_len) + u64::from(directory_len);
+    len.next_multiple_of(ALIGNMENT)
+}
+
+/// Says whether a frame can start at this offset.
+pub(crate) fn is_place(offset: u64) -> bool {
+    offset >= HEAD_LEN as u64 && offset.is_multiple_of(ALIGNMENT) && offset <= MAX_OFFSET
+}
+
+impl FrameRef {
+    /// Returns the fixed form of a reference; `None` is all zero.
+    pub fn encode(reference: Option<&Self>) -> [u8; REFERENCE_LEN] {
+        let mut bytes = [0; REFERENCE_LEN];
+        if let Some(frame) = reference {
+            reference::OFFSET.put(&mut bytes, frame.offset.to_le_bytes());
+            reference::LENGTH.put(&mut bytes, frame.length.to_le_bytes());
+            reference::CHECK.put(&mut bytes, frame.check.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Parses the fixed form.
+    pub(crate) fn parse(bytes: &[u8; REFERENCE_LEN]) -> Result<Option<Self>, Malformed> {
+        if *bytes == [0; REFERENCE_LEN] {
+            return Ok(None);
+        }
+        let frame = Self {
+            offset: u64::from_le_bytes(reference::OFFSET.get(bytes)),
+            length: u64::from_le_bytes(reference::LENGTH.get(bytes)),
+            check: u64::from_le_bytes(reference::CHECK.get(bytes)),
+        };
+        frame.validate()?;
+        Ok(Some(frame))
+    }
+
+    /// Checks that there can be a frame of this length at this place.
+    pub(crate) fn validate(&self) -> Result<(), Malformed> {
+        if !is_place(self.offset)
+            || self.length < HEADER_LEN as u64
+            || !self.length.is_multiple_of(ALIGNMENT)
+            || self.offset.checked_add(self.length).is_none_or(|end| end > MAX_OFFSET)
+        {
+            return Err(format!("reference to a frame of {} bytes at offset {}", self.length, self.offset));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BLOCK: FrameHeader = FrameHeader {
+        kind: FrameKind::Block,
+        codec: Codec::Zstd,
+        raw_len: 1000,
+        stored_len: 500,
+        pad_len: 0,
+        directory_len: 7,
+        dictionary: 256,
+        payload_checksum: 1,
+        directory_checksum: 2,
+        commit: 3,
+    };
+
+    #[test]
+    fn headers_come_back() {
+        let page = FrameHeader { kind: FrameKind::EntryPage, directory_len: 0, directory_checksum: 0, dictionary: 0, ..BLOCK };
+        let raw = FrameHeader { codec: Codec::None, stored_len: 1000, pad_len: 4032, dictionary: 0, ..BLOCK };
+        let commit = FrameHeader { kind: FrameKind::Commit, codec: Codec::None, stored_len: 1000, ..page };
+        let empty = FrameHeader { codec: Codec::None, raw_len: 0, stored_len: 0, dictionary: 0, ..BLOCK };
+        for header in [BLOCK, page, raw, commit, empty] {
+            let (bytes, check) = header.encode(4096);
+            assert_eq!(FrameHeader::parse(&bytes, 4096).unwrap(), (header, check));
+            assert_eq!(FrameHeader::peek(&bytes, 4096), Some((header.kind as u8, header.frame_len())));
+            assert!(FrameHeader::parse(&bytes, 4104).is_err(), "in another place");
+        }
+        assert_eq!(BLOCK.frame_len(), 64 + 500 + 7 + 5);
+    }
+
+    #[test]
+    fn broken_rules_are_refused() {
+        let page = FrameHeader { kind: FrameKind::EntryPage, directory_len: 0, directory_checksum: 0, dictionary: 0, ..BLOCK };
+        for (why, header) in [
+            ("stored more than raw", FrameHeader { stored_len: 1001, ..BLOCK }),
+            ("codec none, other length", FrameHeader { codec: Codec::None, dictionary: 0, ..BLOCK }),
+            ("lz4 with dictionary", FrameHeader { codec: Codec::Lz4, ..BLOCK }),
+            ("empty and compressed", FrameHeader { raw_len: 0, stored_len: 0, ..BLOCK }),
+            ("dictionary behind", FrameHeader { dictionary: 4096, ..BLOCK }),
+            ("dictionary in the head", FrameHeader { dictionary: 8, ..BLOCK }),
+            ("dictionary not aligned", FrameHeader { dictionary: 257, ..BLOCK }),
+            ("padding", FrameHeader { pad_len: 4096, ..BLOCK }),
+            ("too long", FrameHeader { raw_len: MAX_BLOCK_RAW + 1, ..BLOCK }),
+            ("directory too long", FrameHeader { directory_len: MAX_DIRECTORY + 1, ..BLOCK }),
+            ("checksum without directory", FrameHeader { directory_len: 0, ..BLOCK }),
+            ("commit 0", FrameHeader { commit: 0, ..BLOCK }),
+            ("page with directory", FrameHeader { directory_len: 1, ..page }),
+            ("page with padding", FrameHeader { pad_len: 8, ..page }),
+            ("page with dictionary", FrameHeader { dictionary: 256, ..page }),
+            ("page with lz4", FrameHeader { codec: Codec::Lz4, ..page }),
+            ("page too long", FrameHeader { raw_len: MAX_PAGE_RAW + 1, ..page }),
+            ("compressed commit", FrameHeader { kind: FrameKind::Commit, ..page }),
+            ("compressed dictionary", FrameHeader { kind: FrameKind::Dictionary, ..page }),
+        ] {
+            let (bytes, _) = header.encode(4096);
+            assert!(FrameHeader::parse(&bytes, 4096).is_err(), "{why}");
+        }
+        let (bytes, _) = BLOCK.encode(MAX_OFFSET - 7);
+        assert!(FrameHeader::parse(&bytes, MAX_OFFSET - 7).is_err());
+    }
+
+    #[test]
+    fn unknown_numbers_are_refused_but_skipped() {
+        for (field, number) in [(field::KIND.offset, 10), (field::CODEC.offset, 3), (field::RESERVED.offset, 1)] {
+            let (mut bytes, _) = BLOCK.encode(4096);
+            bytes[field] = number;
+            assert_eq!(FrameHeader::peek(&bytes, 4096), None);
+            let check = header_checksum(&bytes, 4096);
+            field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
+            assert!(FrameHeader::parse(&bytes, 4096).is_err());
+            assert_eq!(FrameHeader::peek(&bytes, 4096).map(|(_, len)| len), Some(BLOCK.frame_len()));
+        }
+    }
+
+    #[test]
+    fn references_come_back_or_are_refused() {
+        let good = FrameRef { offset: 256, length: 64, check: u64::MAX };
+        assert_eq!(FrameRef::parse(&FrameRef::encode(Some(&good))), Ok(Some(good)));
+        assert_eq!(FrameRef::parse(&FrameRef::encode(None)), Ok(None));
+        for bad in [
+            FrameRef { offset: 0, ..good },
+            FrameRef { offset: 260, ..good },
+            FrameRef { length: 56, ..good },
+            FrameRef { length: 70, ..good },
+            FrameRef { length: MAX_OFFSET & !7, ..good },
+            FrameRef { offset: 1 << 63, ..good },
+        ] {
+            assert!(FrameRef::parse(&FrameRef::encode(Some(&bad))).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_headers_do_no_harm(mut bytes in prop::array::uniform32(any::<u8>()).prop_map(|half| {
+            let mut bytes = [0; HEADER_LEN];
+            bytes[..32].copy_from_slice(&half);
+            bytes
+        }), place in 32u64..1000) {
+            field::SYNC.put(&mut bytes, SYNC);
+            let check = header_checksum(&bytes, place * 8);
+            field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
+            if let Ok((header, check)) = FrameHeader::parse(&bytes, place * 8) {
+                prop_assert_eq!(header.encode(place * 8), (bytes, check));
+            }
+        }
     }
 }

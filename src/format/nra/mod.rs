@@ -7,6 +7,7 @@ pub mod directory;
 pub mod extents;
 pub mod frame;
 pub mod head;
+pub mod layout;
 pub mod page;
 pub mod reader;
 pub mod records;

@@ -25,3 +25,61 @@ pub fn next_piece(bytes: &[u8], last: bool) -> Option<usize> {
     let (_, end) = FastCDC::new(window, MIN_PIECE, AVERAGE_PIECE, MAX_PIECE).cut(0, window.len());
     Some(end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        (0..len)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 56) as u8
+            })
+            .collect()
+    }
+
+    fn cuts(mut bytes: &[u8]) -> Vec<usize> {
+        let mut cuts = Vec::new();
+        while !bytes.is_empty() {
+            let len = next_piece(bytes, true).expect("the file ends here");
+            cuts.push(len);
+            bytes = &bytes[len..];
+        }
+        cuts
+    }
+
+    #[test]
+    fn cuts_never_change() {
+        assert_eq!(cuts(&noise(600_000)), [125_811, 78_145, 101_666, 83_949, 47_712, 79_075, 41_827, 41_815]);
+    }
+
+    #[test]
+    fn a_window_cuts_as_the_whole_does() {
+        let content = noise(900_000);
+        let (mut windowed, mut at) = (Vec::new(), 0);
+        while at < content.len() {
+            let end = content.len().min(at + MAX_PIECE);
+            let len = next_piece(&content[at..end], end == content.len()).expect("a full window");
+            windowed.push(len);
+            at += len;
+        }
+        assert_eq!(windowed, cuts(&content));
+        assert_eq!(next_piece(&content[..MAX_PIECE - 1], false), None);
+    }
+
+    #[test]
+    fn an_insertion_moves_few_cuts() {
+        let content = noise(2_000_000);
+        let changed = [&content[..700_000], b"inserted", &content[700_000..]].concat();
+        let ends = |cuts: Vec<usize>, shift: usize| -> Vec<usize> {
+            cuts.iter()
+                .scan(0, |end, len| Some(std::mem::replace(end, *end + len)))
+                .map(|end| if end > 700_000 { end - shift } else { end })
+                .collect()
+        };
+        let (before, after) = (ends(cuts(&content), 0), ends(cuts(&changed), 8));
+        assert!(before.iter().filter(|end| !after.contains(end)).count() <= 3);
+    }
+}

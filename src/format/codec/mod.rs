@@ -6,11 +6,13 @@ mod classify;
 mod compress;
 mod decompress;
 mod dictionary;
+mod stream;
 
 pub use classify::looks_incompressible;
 pub use compress::{Compressor, Method};
 pub use decompress::decompress;
 pub use dictionary::Dictionary;
+pub use stream::StreamCompressor;
 
 /// How a payload is compressed. The numbers are those of the spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! What a caller chooses, and what it is told at the end.
 
-use crate::format::codec::{Codec, Method};
+use crate::format::codec::Method;
 use crate::format::entry::{Attribute, Timestamp};
 
 /// When a block of compressible content is closed.
@@ -58,8 +58,8 @@ impl WriterOptions {
     /// Balances size, speed and the cost of a random read.
     pub fn balanced() -> Self {
         Self {
-            method: Method { codec: Codec::Zstd, level: 3 },
-            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 8 << 20, stored_bytes: 128 << 10 },
+            method: Method::zstd(3),
+            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10 },
             dictionary: DictionaryPolicy::Never,
             align: 0,
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -74,8 +74,8 @@ impl WriterOptions {
     /// Favours size: higher level, larger blocks.
     pub fn dense() -> Self {
         Self {
-            method: Method { codec: Codec::Zstd, level: 9 },
-            block: BlockPolicy { min_raw_bytes: 1 << 20, max_raw_bytes: 16 << 20, stored_bytes: 1 << 20 },
+            method: Method::zstd(6),
+            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 16 << 20, stored_bytes: 512 << 10 },
             ..Self::balanced()
         }
     }
@@ -83,7 +83,7 @@ impl WriterOptions {
     /// Favours random reads: small blocks with a dictionary.
     pub fn random() -> Self {
         Self {
-            block: BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 64 << 10, stored_bytes: 0 },
+            block: BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 256 << 10, stored_bytes: 8 << 10 },
             dictionary: DictionaryPolicy::Auto,
             ..Self::balanced()
         }

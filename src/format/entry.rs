@@ -77,8 +77,8 @@ pub struct Metadata {
     pub mode: u16,
     /// Owner, if known.
     pub owner: Option<Owner>,
-    /// Attributes, sorted by namespace and name, no two equal.
-    pub attributes: Vec<Attribute>,
+    /// Attributes, sorted by namespace and name, no two equal; shared, since many entries with different owners may have the same large ones.
+    pub attributes: Arc<[Attribute]>,
 }
 
 /// Major and minor number of a device.

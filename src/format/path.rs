@@ -46,6 +46,13 @@ impl EntryPath {
         Ok(Self(bytes))
     }
 
+    /// Wraps bytes that are known to keep the rules: those of a path that was checked component by component.
+    pub(crate) fn from_checked(bytes: impl Into<Box<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        debug_assert_eq!(check(&bytes), Ok(()));
+        Self(bytes)
+    }
+
     /// Returns the bytes of the path.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

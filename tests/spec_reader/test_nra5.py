@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Tests of nra5.py, on archives of make_tiny.py and on all of tests/golden.
+
+Run with `python3 -m unittest discover -s tests/spec_reader`. A golden archive NAME.nra may have an expectation
+NAME.json beside it, in the form of `nra5.py json`: whatever it contains must be in the document, and what it leaves
+out is not compared. Archives that need what the reader doesn't do (encryption, other versions) are skipped.
+"""
+
+import contextlib
+import io
+import json
+import pathlib
+import random
+import struct
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import make_tiny  # noqa: E402
+import nra5  # noqa: E402
+
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
+
+
+def content_of(archive):
+    """{path: (kind, content, target)} by any way of reading."""
+    return {entry.path: (entry.kind, archive.read(entry), entry.target or b"") for entry in archive.entries()}
+
+
+def expected_content(built):
+    return {entry.path: (entry.kind, entry.content, entry.target) for entry in built.entries}
+
+
+def run(*arguments):
+    """(exit status, standard output) of the command line."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+        status = nra5.main([str(argument) for argument in arguments])
+    output.flush()
+    return status, output.buffer.getvalue()
+
+
+class Values(unittest.TestCase):
+    def test_uv(self):
+        for value in (0, 1, 127, 128, 300, 1 << 63, (1 << 64) - 1):
+            self.assertEqual(nra5.Cursor(make_tiny.uv(value), "").uv(), value)
+        for bad in ("8000", "ff00", "ffffffffffffffffff02", "80808080808080808080", "80", ""):
+            with self.assertRaises(nra5.Refused):
+                nra5.Cursor(bytes.fromhex(bad), "").uv()
+
+    def test_sv(self):
+        self.assertEqual([nra5.Cursor(bytes([n]), "").sv() for n in range(5)], [0, -1, 1, -2, 2])
+        for value in (0, 5, -5, (1 << 63) - 1, -(1 << 63)):
+            self.assertEqual(nra5.Cursor(make_tiny.sv(value), "").sv(), value)
+
+    def test_path_order(self):
+        paths = [b"a", b"a/x", b"a/x/y", b"a\x01", b"a!", b"b"]
+        for _ in range(5):
+            self.assertEqual(sorted(random.sample(paths, len(paths)), key=nra5.path_key), paths)
+
+    def test_paths(self):
+        for bad in (b"", b"/a", b"a/", b"a//b", b".", b"a/..", b"a\0b", b"x" * 65536):
+            with self.assertRaises(nra5.Refused):
+                nra5.check_path(bad)
+        for good in (b"a", b"...", b"a/.b", b"\xff", b"x" * 65535):
+            nra5.check_path(good)
+
+    def test_decompress(self):
+        packed = nra5.zstandard.ZstdCompressor(write_content_size=False).compress(b"a" * 100)
+        self.assertEqual(nra5.decompress(1, packed, 100), b"a" * 100)
+        for data, length in ((packed, 99), (packed, 101), (packed + b"x", 100), (packed[:-1], 100)):
+            with self.assertRaises(nra5.Refused):
+                nra5.decompress(1, data, length)
+        packed = nra5.lz4.block.compress(b"a" * 100, store_size=False)
+        self.assertEqual(nra5.decompress(2, packed, 100), b"a" * 100)
+        for data, length in ((packed, 99), (packed, 101), (packed + b"x", 100), (packed[:-1], 100)):
+            with self.assertRaises(nra5.Refused):
+                nra5.decompress(2, data, length)
+
+
+class Reading(unittest.TestCase):
+    def test_all_ways(self):
+        for built in (make_tiny.tiny(), make_tiny.rich()):
+            self.assertEqual(nra5.Check(built.data).problems, [])
+            archive = nra5.Archive(built.data)
+            self.assertEqual(content_of(archive), expected_content(built))
+            self.assertEqual([entry.path for entry in archive.entries()], [entry.path for entry in built.entries])
+            for wanted in built.entries:
+                entry = archive.find(wanted.path)
+                self.assertEqual((entry.mode, entry.time, entry.owner, entry.names, entry.attributes),
+                                 (wanted.mode, wanted.time, wanted.owner, wanted.names, wanted.attributes))
+                self.assertEqual((entry.device or (0, 0), entry.link_group, entry.implied, entry.form),
+                                 (wanted.device, wanted.group, wanted.implied, wanted.form))
+            for path in (b"", b"0", b"d/", b"many/002.jsom", b"zz"):
+                self.assertIsNone(archive.find(path))
+
+    def test_append(self):
+        archive = nra5.Archive(make_tiny.rich().data)
+        self.assertEqual((archive.commit.number, archive.commit.message), (2, "second \N{BLACK STAR}"))
+        paths = {entry.path for entry in archive.entries()}
+        self.assertNotIn(b"many/000.json", paths)
+        self.assertIn(b"renamed", paths)
+
+    def test_scan(self):
+        built = make_tiny.tiny()
+        self.assertEqual(content_of(nra5.Scan(built.data)), expected_content(built))
+        built = make_tiny.rich()
+        scan = nra5.Scan(built.data)
+        self.assertTrue(any("more than one commit" in note for note in scan.notes))
+        wanted = expected_content(built)
+        found = content_of(scan)
+        self.assertEqual({path: found[path] for path in wanted}, wanted)
+        self.assertEqual(set(found) - set(wanted), {b"many/000.json", b"many/001.json"})
+
+    def test_empty(self):
+        writer = make_tiny.Writer()
+        writer.finish_commit([])
+        self.assertEqual(nra5.Check(writer.data).problems, [])
+        self.assertEqual(content_of(nra5.Archive(writer.data)), {})
+
+    def test_command_line(self):
+        built = make_tiny.tiny()
+        with tempfile.TemporaryDirectory() as place:
+            file = pathlib.Path(place, "tiny.nra")
+            file.write_bytes(built.data)
+            status, output = run("list", file)
+            self.assertEqual((status, len(output.splitlines())), (0, len(built.entries)))
+            self.assertEqual(run("scan", file), (status, output))
+            self.assertEqual(run("cat", file, "d/text"), (0, b"one file of text\n" * 9))
+            self.assertEqual(run("cat", file, "none")[0], 1)
+            self.assertEqual(run("check", file)[0], 0)
+            by_index, by_scan = (json.loads(run(*arguments)[1]) for arguments in
+                                 (("json", file), ("json", "--scan", file)))
+            self.assertEqual(by_index["entries"], by_scan["entries"])
+            file.write_bytes(built.data[:-1])
+            self.assertEqual([run(command, file)[0] for command in ("list", "check", "scan")], [1, 1, 0])
+
+
+class Damage(unittest.TestCase):
+    def assert_noticed(self, data, wanted):
+        """`check` tells, or all is right; and reading never gives wrong content."""
+        try:
+            problems = nra5.Check(data).problems
+        except nra5.Unsupported as error:
+            problems = [str(error)]
+        if not problems:
+            self.assertEqual(content_of(nra5.Archive(data)), wanted)
+        return bool(problems)
+
+    def assert_never_wrong(self, blocks, wanted):
+        for entry in blocks.entries():
+            try:
+                content = blocks.read(entry)
+            except nra5.Refused:
+                continue
+            self.assertEqual((entry.kind, content, entry.target or b""), wanted[entry.path])
+
+    def flips(self, built, step):
+        for place in range(0, len(built.data), step):
+            data = bytearray(built.data)
+            data[place] ^= 1 << place // step % 8
+            yield place, bytes(data)
+
+    def test_flips_of_every_byte(self):
+        built = make_tiny.tiny()
+        wanted = expected_content(built)
+        for place, data in self.flips(built, 1):
+            with self.subTest(place=place):
+                self.assertTrue(self.assert_noticed(data, wanted))
+                with contextlib.suppress(nra5.Unsupported):
+                    self.assert_never_wrong(nra5.Scan(data), wanted)
+                with contextlib.suppress(nra5.Refused):
+                    self.assert_never_wrong(nra5.Archive(data), wanted)
+
+    def test_flips_of_rich(self):
+        built = make_tiny.rich()
+        wanted = expected_content(built)
+        for place, data in self.flips(built, 61):
+            with self.subTest(place=place):
+                self.assertTrue(self.assert_noticed(data, wanted))
+
+    def test_cut(self):
+        built = make_tiny.tiny()
+        wanted = expected_content(built)
+        for length in range(0, len(built.data), 8):
+            data = built.data[:length]
+            with self.subTest(length=length):
+                with self.assertRaises(nra5.Refused):
+                    nra5.Archive(data)
+                self.assertTrue(nra5.Check(data).problems)
+                self.assert_never_wrong(nra5.Scan(data), wanted)
+
+    def test_index_lost(self):
+        built = make_tiny.tiny()
+        data = bytearray(built.data)
+        commit = nra5.Archive(built.data).commit
+        data[commit.entry_root.offset:] = bytes(len(data) - commit.entry_root.offset)
+        data[:256] = bytes(256)
+        self.assertEqual(content_of(nra5.Scan(data)), expected_content(built))
+
+    def test_unfinished_append(self):
+        whole = make_tiny.rich().data
+        first_end = struct.unpack_from("<Q", whole, 64 + 16)[0]
+        for length in (first_end, first_end + 8, len(whole) - 8):
+            data = whole[:length]
+            archive = nra5.Archive(data)
+            self.assertEqual(archive.commit.number, 1)
+            self.assertEqual(bool(archive.notes), length > first_end)
+            self.assertEqual(bool(nra5.Check(data).problems), length > first_end)
+            self.assertIn(b"many/000.json", {entry.path for entry in archive.entries()})
+
+    def test_features_and_versions(self):
+        for place, value, name in ((8, 2, "feature 1"), (8, 1, "encrypted"), (4, 6, "version 6")):
+            data = bytearray(make_tiny.tiny().data)
+            tail = len(data) - 64
+            struct.pack_into("<H", data, place, value)
+            struct.pack_into("<H", data, tail + (12 if place == 8 else 8), value)
+            struct.pack_into("<Q", data, 56, nra5.checksum(bytes(data[:56]), 0))
+            struct.pack_into("<Q", data, tail + 56, nra5.checksum(bytes(data[tail:tail + 56]), tail))
+            with self.assertRaisesRegex(nra5.Unsupported, name):
+                nra5.Archive(data)
+
+
+class Golden(unittest.TestCase):
+    def assert_within(self, wanted, found, where):
+        """All that `wanted` has is in `found`."""
+        if isinstance(wanted, dict) and isinstance(found, dict):
+            for key, value in wanted.items():
+                if key == "blake3" and nra5.blake3 is None:
+                    continue
+                self.assertIn(key, found, where)
+                self.assert_within(value, found[key], f"{where}.{key}")
+        elif isinstance(wanted, list) and isinstance(found, list):
+            self.assertEqual(len(wanted), len(found), where)
+            for number, (a, b) in enumerate(zip(wanted, found)):
+                self.assert_within(a, b, f"{where}[{number}]")
+        else:
+            self.assertEqual(wanted, found, where)
+
+    def test_golden(self):
+        for file in sorted(GOLDEN.glob("**/*.nra")):
+            with self.subTest(file=file.name):
+                try:
+                    archive = nra5.Archive(file)
+                except nra5.Unsupported as error:
+                    self.skipTest(str(error))
+                self.assertEqual(nra5.Check(file).problems, [])
+                found = nra5.document(archive)
+                self.assertEqual([entry for entry in found["entries"] if "error" in entry], [])
+                if archive.commit.number == 1:
+                    self.assertEqual(nra5.document(nra5.Scan(file))["entries"], found["entries"])
+                expectation = file.with_suffix(".json")
+                if expectation.exists():
+                    self.assert_within(json.loads(expectation.read_text("utf-8")), found, file.stem)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,3 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod format;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;

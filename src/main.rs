@@ -1,1 +1,7 @@
-fn main() {}
+//! The nra program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nra::cli::main()
+}

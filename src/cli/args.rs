@@ -1,0 +1,223 @@
+//! Options that mean the same on every command.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+
+use crate::cli::text::parse_size;
+
+/// When to show progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ProgressWhen {
+    /// A bar on a terminal, lines for long runs elsewhere.
+    #[default]
+    Auto,
+    /// Lines also where there is no terminal.
+    Always,
+    /// Nothing.
+    Never,
+    /// JSON lines, one a second.
+    Json,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless the environment says otherwise.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "General options")]
+pub struct GlobalArgs {
+    /// Print errors only
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub quiet: bool,
+    /// Say more: each entry; twice: timings too
+    #[arg(short, long, global = true, action = ArgAction::Count, hide_short_help = true)]
+    pub verbose: u8,
+    /// When to show progress on standard error: auto, always, never, json
+    #[arg(long, global = true, value_name = "WHEN", value_enum, hide_possible_values = true, hide_short_help = true)]
+    pub progress: Option<ProgressWhen>,
+    /// Show no progress
+    #[arg(long, global = true, conflicts_with = "progress", hide_short_help = true)]
+    pub no_progress: bool,
+    /// Print the result as one JSON document
+    #[arg(long, global = true, hide_short_help = true)]
+    pub json: bool,
+    /// Print the result as one JSON object a line
+    #[arg(long, global = true, conflicts_with = "json", hide_short_help = true)]
+    pub jsonl: bool,
+    /// When to use colours: auto, always, never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
+    pub color: ColorWhen,
+    /// Print sizes as numbers of bytes
+    #[arg(long, global = true, hide_short_help = true)]
+    pub bytes: bool,
+    /// Print sizes in powers of 1,000 (the default is 1,024)
+    #[arg(long, global = true, conflicts_with = "bytes", hide_short_help = true)]
+    pub si: bool,
+    /// Append all messages to FILE
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub log_file: Option<PathBuf>,
+    /// Answer all questions with yes
+    #[arg(short, long, global = true, hide_short_help = true)]
+    pub yes: bool,
+    /// Answer all questions with no
+    #[arg(long, global = true, conflicts_with = "yes", hide_short_help = true)]
+    pub no: bool,
+}
+
+impl GlobalArgs {
+    /// Returns the answer to all questions.
+    pub fn answer(&self) -> Option<bool> {
+        if self.yes { Some(true) } else { self.no.then_some(false) }
+    }
+
+    /// Returns when to show progress.
+    pub fn progress_when(&self) -> ProgressWhen {
+        if self.no_progress { ProgressWhen::Never } else { self.progress.unwrap_or_default() }
+    }
+}
+
+/// Threads and memory, for commands that read or write content.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ResourceArgs {
+    /// Threads to work with; 0 = one a core
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true)]
+    pub threads: usize,
+    /// Memory to work with (64M, 1.5G)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    pub memory: Option<u64>,
+}
+
+/// The archive a command reads.
+#[derive(Debug, Clone, Args)]
+pub struct ArchiveArg {
+    /// Archive to read; - is standard input
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+}
+
+/// Which entries a command is about.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PatternArgs {
+    /// Path, directory (all below it) or glob with ** and *; all entries if there is none
+    #[arg(value_name = "PATTERN")]
+    pub patterns: Vec<OsString>,
+}
+
+/// One rule about what is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterRule {
+    /// Leave out what matches this glob.
+    Exclude(OsString),
+    /// Keep what matches this glob.
+    Include(OsString),
+    /// Rules, one a line, from this file.
+    ExcludeFrom(PathBuf),
+}
+
+/// What is left out. The rules stand in the order of the command line: the last one that matches wins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilterArgs {
+    /// Rules in order.
+    pub rules: Vec<FilterRule>,
+    /// Leave out the files of version control systems.
+    pub ignore_vcs: bool,
+    /// Leave out what `.gitignore` files name.
+    pub gitignore: bool,
+}
+
+/// The options as clap knows them; their order is restored from their places.
+#[derive(Args)]
+#[command(next_help_heading = "What to leave out")]
+struct RawFilterArgs {
+    /// Leave out what matches GLOB
+    #[arg(short = 'x', long, value_name = "GLOB")]
+    exclude: Vec<OsString>,
+    /// Keep what matches GLOB although an earlier -x leaves it out
+    #[arg(long, value_name = "GLOB", hide_short_help = true)]
+    include: Vec<OsString>,
+    /// Read globs to leave out from FILE, one a line; !GLOB keeps
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    exclude_from: Vec<PathBuf>,
+    /// Leave out the files of version control systems (.git, .svn, .hg …)
+    #[arg(long, hide_short_help = true)]
+    ignore_vcs: bool,
+    /// Leave out what .gitignore files name
+    #[arg(long, hide_short_help = true)]
+    gitignore: bool,
+}
+
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let raw = RawFilterArgs::from_arg_matches(matches)?;
+        let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        let mut rules: Vec<(usize, FilterRule)> = Vec::new();
+        rules.extend(places("exclude").into_iter().zip(raw.exclude.into_iter().map(FilterRule::Exclude)));
+        rules.extend(places("include").into_iter().zip(raw.include.into_iter().map(FilterRule::Include)));
+        rules.extend(places("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(FilterRule::ExcludeFrom)));
+        rules.sort_by_key(|(place, _)| *place);
+        let rules = rules.into_iter().map(|(_, rule)| rule).collect();
+        Ok(Self { rules, ignore_vcs: raw.ignore_vcs, gitignore: raw.gitignore })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        RawFilterArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RawFilterArgs::augment_args_for_update(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        filter: FilterArgs,
+    }
+
+    #[test]
+    fn rules_keep_their_order() {
+        let line = Line::parse_from(["nra", "-x", "a", "--include", "b", "--exclude-from", "f", "-x=c", "--gitignore"]);
+        assert_eq!(
+            line.filter.rules,
+            [
+                FilterRule::Exclude("a".into()),
+                FilterRule::Include("b".into()),
+                FilterRule::ExcludeFrom("f".into()),
+                FilterRule::Exclude("c".into()),
+            ]
+        );
+        assert!(line.filter.gitignore && !line.filter.ignore_vcs);
+    }
+}

@@ -1,0 +1,391 @@
+//! The talk on standard error: messages, warnings, questions. Shared between threads.
+//!
+//! Every line goes through here, so that a progress bar is out of the way while it is printed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::cli::report::{CommandResult, Failure};
+use crate::cli::signals;
+use crate::cli::text;
+use crate::format::Error;
+use crate::format::progress::Warning;
+
+/// Warnings of one wording that are printed before the rest is only counted.
+const SHOWN_WARNINGS: u64 = 5;
+/// Wordings that are told apart; those beyond are counted as one.
+const MAX_GROUPS: usize = 1_000;
+/// Warnings kept for the JSON document.
+const MAX_RECORDS: usize = 10_000;
+
+/// How standard error is used.
+#[derive(Debug, Clone, Default)]
+pub struct ConsoleOptions {
+    /// Errors only.
+    pub quiet: bool,
+    /// 1 = each entry and each warning, 2 = also timings.
+    pub verbose: u8,
+    /// Standard error is a terminal.
+    pub terminal: bool,
+    /// Styles may be used.
+    pub color: bool,
+    /// Questions can be asked.
+    pub interactive: bool,
+    /// The answer to all questions.
+    pub answer: Option<bool>,
+    /// No bars, no drawings.
+    pub accessible: bool,
+}
+
+/// Standard error.
+pub struct Console {
+    options: ConsoleOptions,
+    err: Mutex<Box<dyn Write + Send>>,
+    log: Option<Mutex<File>>,
+    bar: Mutex<Option<ProgressBar>>,
+    warnings: Mutex<Warnings>,
+}
+
+#[derive(Debug, Default)]
+struct Warnings {
+    groups: Vec<Group>,
+    records: Vec<WarningRecord>,
+    degraded: bool,
+    damage: bool,
+}
+
+/// Warnings of the same wording.
+#[derive(Debug)]
+struct Group {
+    message: String,
+    count: u64,
+}
+
+/// A warning as an object for programs.
+#[derive(Debug, Clone, Serialize)]
+pub struct WarningRecord {
+    #[serde(rename = "type")]
+    record: &'static str,
+    /// File or entry concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_b64: Option<String>,
+    /// What happened.
+    message: String,
+    /// Something is missing from the result.
+    degraded: bool,
+    /// The archive is damaged.
+    damage: bool,
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Console {
+    /// Wraps where lines go. `log` gets a copy of each, also of those that are only counted.
+    pub fn new(options: ConsoleOptions, err: Box<dyn Write + Send>, log: Option<File>) -> Self {
+        Self { options, err: Mutex::new(err), log: log.map(Mutex::new), bar: Mutex::default(), warnings: Mutex::default() }
+    }
+
+    /// Returns how standard error is used.
+    pub fn options(&self) -> &ConsoleOptions {
+        &self.options
+    }
+
+    /// Returns the level of `-v`.
+    pub fn verbose(&self) -> u8 {
+        self.options.verbose
+    }
+
+    /// Prints a line, whatever the level. A failure to print is no failure of the work.
+    pub fn line(&self, line: &str) {
+        self.log(line);
+        self.print(line);
+    }
+
+    /// Prints a line unless `--quiet`.
+    pub fn note(&self, line: &str) {
+        self.log(line);
+        if !self.options.quiet {
+            self.print(line);
+        }
+    }
+
+    /// Prints a line from level `level` of `-v` on. `line` is only made when needed.
+    pub fn detail(&self, level: u8, line: impl FnOnce() -> String) {
+        if self.options.verbose >= level && !self.options.quiet {
+            self.line(&line());
+        }
+    }
+
+    fn log(&self, line: &str) {
+        if let Some(log) = &self.log {
+            let _ = writeln!(lock(log), "{line}");
+        }
+    }
+
+    fn print(&self, line: &str) {
+        let bar = lock(&self.bar).clone();
+        let write = || {
+            let _ = lock(&self.err).write_all(format!("{line}\n").as_bytes());
+        };
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Prints a failure.
+    pub fn failure(&self, failure: &Failure) {
+        for line in failure.lines() {
+            self.log(&line);
+            match line.split_once(": ") {
+                Some((lead, rest)) if self.options.color => {
+                    let color = if lead == "hint" { AnsiColor::Cyan } else { AnsiColor::Red };
+                    let style = Style::new().bold().fg_color(Some(color.into()));
+                    self.print(&format!("{style}{lead}:{style:#} {rest}"));
+                }
+                _ => self.print(&line),
+            }
+        }
+    }
+
+    /// Takes a warning: printed now, or only counted when there were many like it.
+    pub fn warn(&self, warning: Warning) {
+        let line = text::harmless(&format!("nra: warning: {warning}"));
+        let show = {
+            let mut warnings = lock(&self.warnings);
+            warnings.degraded |= warning.degraded;
+            warnings.damage |= warning.damage;
+            let seen = warnings.count(&warning.message);
+            if warnings.records.len() < MAX_RECORDS {
+                warnings.records.push(WarningRecord::new(&warning));
+            }
+            seen < SHOWN_WARNINGS || self.options.verbose > 0
+        };
+        self.log(&line);
+        if show && !self.options.quiet {
+            self.print(&line);
+        }
+    }
+
+    /// Prints how many warnings were only counted.
+    pub fn finish_warnings(&self) {
+        if self.options.quiet || self.options.verbose > 0 {
+            return;
+        }
+        let lines: Vec<String> = lock(&self.warnings)
+            .groups
+            .iter()
+            .filter(|group| group.count > SHOWN_WARNINGS)
+            .map(|group| {
+                format!(
+                    "nra: warning: {}: and {} more like this; -v lists them",
+                    group.message,
+                    text::count(group.count - SHOWN_WARNINGS)
+                )
+            })
+            .collect();
+        for line in lines {
+            self.print(&text::harmless(&line));
+        }
+    }
+
+    /// Returns the warnings for a JSON document, the first 10,000.
+    pub fn take_warning_records(&self) -> Vec<WarningRecord> {
+        std::mem::take(&mut lock(&self.warnings).records)
+    }
+
+    /// Says whether a warning told that something is missing from the result.
+    pub fn is_degraded(&self) -> bool {
+        lock(&self.warnings).degraded
+    }
+
+    /// Says whether a warning told of damage.
+    pub fn is_damaged(&self) -> bool {
+        lock(&self.warnings).damage
+    }
+
+    /// Puts a bar under the lines, or takes it away.
+    pub(crate) fn set_bar(&self, bar: Option<ProgressBar>) {
+        *lock(&self.bar) = bar;
+    }
+
+    /// Asks a question whose answer is one of `choices` (key, word). Enter means `default`. `options` names the options that answer it.
+    ///
+    /// # Errors
+    ///
+    /// A failure that names `options` when nobody can be asked, or the interrupt that came instead of an answer.
+    pub fn choose(&self, question: &str, choices: &[(char, &str)], default: char, options: &str) -> CommandResult<char> {
+        let question = text::harmless(question);
+        if !self.options.interactive {
+            return Err(Failure::failed(format!("{question} There is no terminal to ask")).hint(format!("set {options}")));
+        }
+        let words: Vec<String> = choices.iter().map(|(key, word)| show_choice(*key, word)).collect();
+        loop {
+            self.prompt(&format!("{question} {} (Enter = {default}) ", words.join(", ")));
+            let answer = read_answer()?;
+            let answer = answer.trim();
+            if answer.is_empty() {
+                return Ok(default);
+            }
+            let found = choices.iter().find(|(key, word)| *word == answer || answer.chars().eq([*key]));
+            if let Some((key, _)) = found {
+                return Ok(*key);
+            }
+        }
+    }
+
+    /// Asks a question whose answer is yes or no (Enter = no); `--yes` and `--no` answer it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Console::choose`].
+    pub fn confirm(&self, question: &str) -> CommandResult<bool> {
+        match self.options.answer {
+            Some(answer) => Ok(answer),
+            None => Ok(self.choose(question, &[('y', "yes"), ('n', "no")], 'n', "--yes or --no")? == 'y'),
+        }
+    }
+
+    fn prompt(&self, text: &str) {
+        let bar = lock(&self.bar).clone();
+        let write = || {
+            let mut err = lock(&self.err);
+            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        };
+        match bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+/// Shows the key of a word: `[r]ename`, or `[a] all of these` where the word does not begin with it.
+fn show_choice(key: char, word: &str) -> String {
+    match word.strip_prefix(key) {
+        Some(rest) => format!("[{key}]{rest}"),
+        None => format!("[{key}] {word}"),
+    }
+}
+
+/// Reads a line from standard input, but stops when an interrupt comes.
+fn read_answer() -> CommandResult<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let result = io::stdin().read_line(&mut line).map(|length| (length > 0).then_some(line));
+        // Nobody listens any more after an interrupt.
+        let _ = sender.send(result);
+    });
+    loop {
+        if signals::stopped() {
+            return Err(Error::Cancelled.into());
+        }
+        match receiver.recv_timeout(Duration::from_millis(100)) {
+            Ok(Ok(Some(line))) => return Ok(line),
+            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::failed("no answer: standard input has ended"));
+            }
+            Ok(Err(error)) => return Err(Error::io("read", "standard input", error).into()),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+impl Warnings {
+    /// Counts a warning and returns how many of its wording came before.
+    fn count(&mut self, message: &str) -> u64 {
+        let at = match self.groups.iter().position(|group| group.message == message) {
+            Some(at) => at,
+            None if self.groups.len() < MAX_GROUPS => {
+                self.groups.push(Group { message: message.to_owned(), count: 0 });
+                self.groups.len() - 1
+            }
+            None => {
+                // One group more for all the wordings beyond the limit.
+                if self.groups.len() == MAX_GROUPS {
+                    self.groups.push(Group { message: "other warnings".to_owned(), count: 0 });
+                }
+                MAX_GROUPS
+            }
+        };
+        let seen = self.groups[at].count;
+        self.groups[at].count += 1;
+        seen
+    }
+}
+
+impl WarningRecord {
+    fn new(warning: &Warning) -> Self {
+        let field = (!warning.path.is_empty()).then(|| text::PathField::new(&warning.path));
+        let (path, path_b64) = field.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
+        let message = warning.message.clone();
+        Self { record: "warning", path, path_b64, message, degraded: warning.degraded, damage: warning.damage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::ui::SharedBuffer;
+
+    fn console(options: ConsoleOptions) -> (Console, SharedBuffer) {
+        let buffer = SharedBuffer::default();
+        (Console::new(options, Box::new(buffer.clone()), None), buffer)
+    }
+
+    fn warning(path: &str, message: &str) -> Warning {
+        Warning { path: path.into(), message: message.into(), degraded: true, damage: false }
+    }
+
+    #[test]
+    fn warnings_of_a_kind_are_counted() {
+        let (console, buffer) = console(ConsoleOptions::default());
+        for number in 0..417 {
+            console.warn(warning(&format!("f{number}"), "permission denied"));
+        }
+        console.warn(warning("a\nb", "gone"));
+        console.finish_warnings();
+        let text = buffer.text();
+        assert_eq!(text.lines().count(), 7, "{text}");
+        assert!(text.contains("nra: warning: f0: permission denied\n"));
+        assert!(text.contains("nra: warning: $'a\\nb': gone\n"));
+        assert!(text.contains("permission denied: and 412 more like this; -v lists them\n"));
+        assert!(console.is_degraded() && !console.is_damaged());
+        assert_eq!(console.take_warning_records().len(), 418);
+    }
+
+    #[test]
+    fn verbose_lists_all_and_quiet_none() {
+        let (loud, buffer) = console(ConsoleOptions { verbose: 1, ..ConsoleOptions::default() });
+        let (quiet, nothing) = console(ConsoleOptions { quiet: true, ..ConsoleOptions::default() });
+        for number in 0..20 {
+            loud.warn(warning(&number.to_string(), "x"));
+            quiet.warn(warning(&number.to_string(), "x"));
+        }
+        loud.finish_warnings();
+        quiet.finish_warnings();
+        assert_eq!(buffer.text().lines().count(), 20);
+        assert_eq!(nothing.text(), "");
+        assert!(quiet.is_degraded());
+    }
+
+    #[test]
+    fn a_question_without_a_terminal_names_the_option() {
+        let (console, _) = console(ConsoleOptions::default());
+        let failure = console.confirm("Replace a.nra?").unwrap_err();
+        assert_eq!(failure.code().number(), 1);
+        assert!(failure.lines().iter().any(|line| line == "hint: set --yes or --no"), "{failure:?}");
+        assert_eq!(show_choice('r', "rename"), "[r]ename");
+    }
+}

@@ -1,0 +1,368 @@
+//! How far long work has come: a bar, plain lines or JSON lines on standard error.
+//!
+//! Workers only raise atomic counters; a thread of its own looks at them ten times a second and draws.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::cli::console::Console;
+use crate::cli::signals::{self, CleanStop};
+use crate::cli::text::{self, SizeStyle};
+use crate::format::path::Quoted;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// Work shorter than this shows no bar.
+const QUIET_START: Duration = Duration::from_millis(250);
+/// Between two looks at the counters.
+const TICK: Duration = Duration::from_millis(100);
+/// Between two plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+/// Work longer than this shows plain lines even where no bar can be.
+const LONG_RUN: Duration = Duration::from_secs(60);
+/// Between two JSON lines.
+const JSON_EVERY: Duration = Duration::from_secs(1);
+/// Characters of the name in work that are shown.
+const NAME_WIDTH: usize = 60;
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressStyleChoice {
+    /// Nothing.
+    Off,
+    /// A bar on a terminal.
+    Bar,
+    /// A line every 30 seconds, from `after` on.
+    Lines {
+        /// Work shorter than this shows nothing.
+        after: Duration,
+    },
+    /// A JSON object a second.
+    Json,
+}
+
+impl ProgressStyleChoice {
+    /// Lines that begin at once.
+    pub const LINES: Self = Self::Lines { after: Duration::ZERO };
+    /// Lines for long work only.
+    pub const LATE_LINES: Self = Self::Lines { after: LONG_RUN };
+}
+
+/// Counters of one piece of work, and the thread that shows them. The work is over when this is dropped.
+pub struct Progress {
+    state: Arc<State>,
+    ticker: Mutex<Option<JoinHandle<()>>>,
+    _clean_stop: CleanStop,
+}
+
+struct State {
+    verb: &'static str,
+    console: Arc<Console>,
+    sizes: SizeStyle,
+    started: Instant,
+    done: [AtomicU64; 2],
+    expected: [AtomicU64; 2],
+    current: Mutex<Vec<u8>>,
+    over: Mutex<bool>,
+    wake: Condvar,
+}
+
+/// What has been done at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Snapshot {
+    #[serde(rename = "type")]
+    record: &'static str,
+    verb: &'static str,
+    entries: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_entries: Option<u64>,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_bytes: Option<u64>,
+    seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+}
+
+impl Progress {
+    /// Begins to show work named `verb` (`packing`).
+    pub fn begin(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
+        let state = Arc::new(State {
+            verb,
+            console,
+            sizes,
+            started: Instant::now(),
+            done: Default::default(),
+            expected: Default::default(),
+            current: Mutex::default(),
+            over: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let shown = Arc::clone(&state);
+        // Without the thread there is no bar, but the work can go on.
+        let ticker = std::thread::Builder::new().name("progress".into()).spawn(move || shown.show(style)).ok();
+        Self { state, ticker: Mutex::new(ticker), _clean_stop: CleanStop::begin() }
+    }
+
+    /// Returns how long the work has lasted.
+    pub fn elapsed(&self) -> Duration {
+        self.state.started.elapsed()
+    }
+
+    /// Takes the bar away and stops showing anything.
+    pub fn finish(&self) {
+        *self.state.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.state.wake.notify_all();
+        let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ticker) = ticker {
+            // A panic of the drawing thread has been reported by the hook.
+            let _ = ticker.join();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Monitor for Progress {
+    fn add(&self, counter: Counter, amount: u64) {
+        self.state.done[counter as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn expect(&self, counter: Counter, amount: u64) {
+        self.state.expected[counter as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn current(&self, path: &[u8]) {
+        self.state.console.detail(1, || Quoted::new(path).to_string());
+        // Whoever finds it locked has a name that is as good as the next one.
+        if let Ok(mut current) = self.state.current.try_lock() {
+            current.clear();
+            current.extend_from_slice(path);
+        }
+    }
+
+    fn warn(&self, warning: Warning) {
+        self.state.console.warn(warning);
+    }
+
+    fn cancelled(&self) -> bool {
+        signals::stopped()
+    }
+}
+
+impl State {
+    /// Shows progress until the work is over.
+    fn show(&self, style: ProgressStyleChoice) {
+        let mut bar = None;
+        let mut last_line = match style {
+            ProgressStyleChoice::Lines { after } => self.started + after,
+            _ => self.started,
+        };
+        while !self.wait() {
+            if signals::take_status_request() {
+                self.console.line(&self.snapshot().line(self.sizes));
+            }
+            let now = Instant::now();
+            match style {
+                ProgressStyleChoice::Off => {}
+                ProgressStyleChoice::Bar if now - self.started >= QUIET_START => {
+                    let bar = bar.get_or_insert_with(|| self.new_bar());
+                    self.draw(bar);
+                }
+                ProgressStyleChoice::Bar => {}
+                ProgressStyleChoice::Lines { .. } if now.saturating_duration_since(last_line) >= LINE_EVERY => {
+                    last_line = now;
+                    self.console.line(&self.snapshot().line(self.sizes));
+                }
+                ProgressStyleChoice::Lines { .. } => {}
+                ProgressStyleChoice::Json if now - last_line >= JSON_EVERY => {
+                    last_line = now;
+                    if let Ok(line) = serde_json::to_string(&self.snapshot()) {
+                        self.console.line(&line);
+                    }
+                }
+                ProgressStyleChoice::Json => {}
+            }
+        }
+        if let Some(bar) = bar {
+            self.console.set_bar(None);
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Waits for the next look; true when the work is over.
+    fn wait(&self) -> bool {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let (over, _) = self.wake.wait_timeout_while(over, TICK, |over| !*over).unwrap_or_else(PoisonError::into_inner);
+        *over
+    }
+
+    fn new_bar(&self) -> ProgressBar {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        self.console.set_bar(Some(bar.clone()));
+        bar
+    }
+
+    fn draw(&self, bar: &ProgressBar) {
+        let now = self.snapshot();
+        match now.parts() {
+            Some((part, whole)) => {
+                if bar.length() != Some(whole) {
+                    bar.set_style(style("{prefix} [{bar:24}] {msg}"));
+                    bar.set_length(whole);
+                }
+                bar.set_position(part.min(whole));
+            }
+            None => {
+                bar.set_style(style("{spinner} {prefix} {msg}"));
+                bar.tick();
+            }
+        }
+        bar.set_prefix(self.verb);
+        let name = now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, NAME_WIDTH)));
+        bar.set_message(format!("{}{name}", now.figures(self.sizes)));
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let done = |counter: Counter| self.done[counter as usize].load(Ordering::Relaxed);
+        let expected =
+            |counter: Counter| Some(self.expected[counter as usize].load(Ordering::Relaxed)).filter(|&total| total > 0);
+        let elapsed = self.started.elapsed();
+        let path = self.current.try_lock().ok().filter(|path| !path.is_empty()).map(|path| Quoted::new(&*path).to_string());
+        let mut snapshot = Snapshot {
+            record: "progress",
+            verb: self.verb,
+            entries: done(Counter::Entries),
+            total_entries: expected(Counter::Entries),
+            bytes: done(Counter::Bytes),
+            total_bytes: expected(Counter::Bytes),
+            seconds: elapsed.as_secs(),
+            eta_seconds: None,
+            path,
+        };
+        snapshot.eta_seconds = snapshot.eta(elapsed);
+        snapshot
+    }
+}
+
+impl Snapshot {
+    /// What is measured: bytes where their sum is known, else entries.
+    fn parts(&self) -> Option<(u64, u64)> {
+        self.total_bytes.map(|total| (self.bytes, total)).or(self.total_entries.map(|total| (self.entries, total)))
+    }
+
+    /// Seconds left by the mean rate; `None` until it has settled.
+    fn eta(&self, elapsed: Duration) -> Option<u64> {
+        let (part, whole) = self.parts()?;
+        if elapsed < Duration::from_secs(2) || part == 0 || part > whole {
+            return None;
+        }
+        let left = elapsed.as_secs_f64() * (whole - part) as f64 / part as f64;
+        // From seconds of work to the end of it: far below 2^53.
+        Some(left.round().min(u32::MAX.into()) as u64)
+    }
+
+    fn figures(&self, sizes: SizeStyle) -> String {
+        let mut figures = Vec::new();
+        if let Some((part, whole)) = self.parts() {
+            figures.push(format!("{} %", part.min(whole).saturating_mul(100) / whole.max(1)));
+        }
+        figures.push(match self.total_bytes {
+            Some(total) => format!("{}/{}", sizes.show(self.bytes), sizes.show(total)),
+            None => sizes.show(self.bytes),
+        });
+        if let Some(rate) = self.bytes.checked_div(self.seconds) {
+            figures.push(format!("{}/s", sizes.show(rate)));
+        }
+        figures.push(text::counted(self.entries, "entry", "entries"));
+        if self.parts().is_some() {
+            let eta = self.eta_seconds.map_or_else(|| "--:--".to_owned(), |left| format!("{}:{:02}", left / 60, left % 60));
+            figures.push(format!("ETA {eta}"));
+        }
+        figures.join("  ")
+    }
+
+    fn line(&self, sizes: SizeStyle) -> String {
+        format!("{}: {}", self.verb, self.figures(sizes))
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("the templates above are valid").progress_chars("=> ")
+}
+
+/// Cuts the middle out of a text that is longer than `width` characters.
+fn shorten(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let head = width / 2;
+    let tail = width - head - 1;
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::console::ConsoleOptions;
+    use crate::cli::ui::SharedBuffer;
+
+    fn snapshot() -> Snapshot {
+        Snapshot {
+            record: "progress",
+            verb: "packing",
+            entries: 60_000,
+            total_entries: None,
+            bytes: 10 << 20,
+            total_bytes: Some(40 << 20),
+            seconds: 5,
+            eta_seconds: Some(15),
+            path: None,
+        }
+    }
+
+    #[test]
+    fn figures_are_words_for_people() {
+        assert_eq!(snapshot().line(SizeStyle::Binary), "packing: 25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries  ETA 0:15");
+        let unknown = Snapshot { total_bytes: None, eta_seconds: None, ..snapshot() };
+        assert_eq!(unknown.line(SizeStyle::Binary), "packing: 10.0 MiB  2.0 MiB/s  60,000 entries");
+    }
+
+    #[test]
+    fn the_estimate_is_never_negative() {
+        let more_than_expected = Snapshot { bytes: 50 << 20, ..snapshot() };
+        assert_eq!(more_than_expected.eta(Duration::from_secs(5)), None);
+        assert_eq!(snapshot().eta(Duration::from_secs(5)), Some(15));
+        assert_eq!(snapshot().eta(Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shorten("short", 10), "short");
+        assert_eq!(shorten("abcdefghijklmnop", 9), "abcd…mnop");
+    }
+
+    #[test]
+    fn counters_need_no_screen() {
+        let buffer = SharedBuffer::default();
+        let console = Arc::new(Console::new(ConsoleOptions::default(), Box::new(buffer.clone()), None));
+        let progress = Progress::begin("packing", ProgressStyleChoice::Off, SizeStyle::Binary, console);
+        progress.add(Counter::Entries, 2);
+        progress.expect(Counter::Bytes, 5);
+        let now = progress.state.snapshot();
+        assert_eq!((now.entries, now.total_bytes), (2, Some(5)));
+        progress.finish();
+        assert_eq!(buffer.text(), "");
+    }
+}

@@ -1,0 +1,263 @@
+//! Failures in words: the only place that turns an error into a message, hints and an exit code.
+//!
+//! Promises: one line `nra: what failed: why`, then `hint:` lines; nothing that a terminal would act on.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::cli::text;
+use crate::format;
+
+/// How the process ends. The numbers are the exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Code {
+    /// Everything was done.
+    Done = 0,
+    /// It failed.
+    Failed = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// Done, but something was skipped or degraded.
+    Degraded = 3,
+    /// The archive is damaged or of an unsupported kind.
+    Damaged = 4,
+    /// The key is wrong or missing.
+    Key = 5,
+    /// Stopped by an interrupt.
+    Interrupted = 130,
+    /// Stopped by a request to terminate.
+    Terminated = 143,
+}
+
+impl Code {
+    /// Returns the exit code.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Name of the code in JSON.
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Degraded => "degraded",
+            Self::Damaged => "damaged",
+            Self::Key => "key",
+            Self::Interrupted | Self::Terminated => "interrupted",
+        }
+    }
+}
+
+/// What a command ended with when it did not fail; warnings may still raise the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything asked for is there.
+    Done,
+    /// Nothing was found: code 1 without a message.
+    Nothing,
+    /// Something was left out: code 3.
+    Degraded,
+    /// Damage was found, and said: code 4.
+    Damaged,
+}
+
+impl Outcome {
+    /// Returns the exit code.
+    pub fn code(self) -> Code {
+        match self {
+            Self::Done => Code::Done,
+            Self::Nothing => Code::Failed,
+            Self::Degraded => Code::Degraded,
+            Self::Damaged => Code::Damaged,
+        }
+    }
+}
+
+/// Result of a command.
+pub type CommandResult<T = Outcome> = std::result::Result<T, Failure>;
+
+/// Why a command failed, ready to be told.
+#[derive(Debug)]
+pub struct Failure {
+    code: Code,
+    kind: &'static str,
+    message: String,
+    hints: Vec<String>,
+    /// The reader of our output went away: nobody is left to tell.
+    closed_pipe: bool,
+}
+
+/// The failure as an object for programs.
+#[derive(Debug, Serialize)]
+pub struct FailureRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    code: u8,
+    kind: &'a str,
+    message: &'a str,
+    hint: Option<String>,
+}
+
+impl Failure {
+    fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, kind: code.kind(), message: text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
+    }
+
+    /// The work failed: code 1. `message` is "what failed: why".
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Code::Failed, message)
+    }
+
+    /// The command line makes no sense: code 2.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    /// The archive is damaged or not supported: code 4.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Self::new(Code::Damaged, message)
+    }
+
+    /// Writing the result failed.
+    pub fn output(error: &io::Error) -> Self {
+        let failure = Self::failed(format!("cannot write standard output: {}", reason(error)));
+        Self { closed_pipe: error.kind() == io::ErrorKind::BrokenPipe, ..failure }
+    }
+
+    /// Adds a next step for the user.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(text::harmless(&hint.into()));
+        self
+    }
+
+    /// Puts what was being done in front of the message.
+    #[must_use]
+    pub fn context(mut self, what: impl std::fmt::Display) -> Self {
+        self.message = text::harmless(&format!("{what}: {}", self.message));
+        self
+    }
+
+    /// Returns the exit code.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Says whether the end should be a quiet one.
+    pub fn is_closed_pipe(&self) -> bool {
+        self.closed_pipe
+    }
+
+    /// Returns the lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("nra: {}", self.message)];
+        lines.extend(self.hints.iter().map(|hint| format!("hint: {hint}")));
+        lines
+    }
+
+    /// Returns the object for programs.
+    pub fn record(&self) -> FailureRecord<'_> {
+        let hint = (!self.hints.is_empty()).then(|| self.hints.join("; "));
+        FailureRecord { record: "error", code: self.code.number(), kind: self.kind, message: &self.message, hint }
+    }
+}
+
+impl From<format::Error> for Failure {
+    fn from(error: format::Error) -> Self {
+        use format::Error;
+        let text = match &error {
+            Error::Io { source, .. } => format!("{error}: {}", reason(source)),
+            _ => error.to_string(),
+        };
+        match &error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Self { kind: "io", ..Self::failed(text) }.hint("free some space, or choose another target")
+            }
+            Error::Io { source, action, .. } => {
+                // Standard output closed by its reader is an end, not a failure.
+                let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write";
+                Self { kind: "io", closed_pipe, ..Self::failed(text) }
+            }
+            Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
+            Error::Unsupported { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
+            Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
+            Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
+            Error::Usage { .. } => Self::usage(text),
+            Error::Cancelled => Self::new(crate::cli::signals::code(), text),
+        }
+    }
+}
+
+/// Returns the words of a system error without its number.
+pub fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) if characters.clone().next().is_some_and(|second| second.is_lowercase() || second == ' ') => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Turns what the argument parser refused into a failure with its hints.
+pub fn command_line(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (mut message, mut hints) = (Vec::new(), Vec::new());
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("Usage:") || line.starts_with("For more information") {
+            break;
+        }
+        match line.strip_prefix("tip: ") {
+            Some(tip) => hints.push(tip.to_owned()),
+            None if !line.is_empty() => message.push(line),
+            None => {}
+        }
+    }
+    let failure = Failure::usage(message.join(" "));
+    hints.into_iter().fold(failure, Failure::hint)
+}
+
+/// Makes a panic one line instead of a dump, wherever it happens.
+pub fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let why = info.payload_as_str().unwrap_or("unknown reason");
+        let place = info.location().map_or_else(String::new, |place| format!(" ({}:{})", place.file(), place.line()));
+        let line = format!("nra: internal error: {}{place}\n", text::harmless(why));
+        let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_code() {
+        let code = |error: format::Error| Failure::from(error).code();
+        assert_eq!(code(format::Error::io("open", "a", io::ErrorKind::NotFound.into())), Code::Failed);
+        assert_eq!(code(format::Error::corrupt("tail", 1, "x")), Code::Damaged);
+        assert_eq!(code(format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
+        assert_eq!(code(format::Error::Usage { detail: "x".into() }), Code::Usage);
+        assert_eq!(code(format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
+    }
+
+    #[test]
+    fn messages_name_what_and_why() {
+        let error = format::Error::io("open", "a b", io::Error::from_raw_os_error(2));
+        assert_eq!(Failure::from(error).lines(), ["nra: cannot open 'a b': no such file or directory"]);
+        let lines = Failure::failed("x\u{1b}[1m").hint("try\n y").lines();
+        assert_eq!(lines, ["nra: x\\x1b[1m", "hint: try\\n y"]);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_known() {
+        assert!(Failure::output(&io::ErrorKind::BrokenPipe.into()).is_closed_pipe());
+        assert!(!Failure::output(&io::ErrorKind::StorageFull.into()).is_closed_pipe());
+    }
+}

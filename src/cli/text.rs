@@ -1,0 +1,285 @@
+//! Values as text: sizes, counts, times, names.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use crate::format::entry::{Kind, Timestamp};
+use crate::format::path::{Quoted, is_unsafe_to_show};
+
+/// How sizes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SizeStyle {
+    /// Powers of 1,024: `1.5 KiB`.
+    #[default]
+    Binary,
+    /// Powers of 1,000: `1.5 kB`.
+    Decimal,
+    /// Bytes: `1536`.
+    Exact,
+}
+
+impl SizeStyle {
+    /// Returns `bytes` as text.
+    pub fn show(self, bytes: u64) -> String {
+        let (step, units) = match self {
+            Self::Exact => return bytes.to_string(),
+            Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+            Self::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
+        };
+        let mut value = bytes as f64;
+        let mut unit = 0;
+        // Rounding must not show 1024.0 of the smaller unit.
+        while value >= step - 0.05 && unit + 1 < units.len() && (unit > 0 || value >= step) {
+            value /= step;
+            unit += 1;
+        }
+        if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+    }
+}
+
+/// Reads a size: a number with an optional unit (`K`, `KiB`, `KB` … `E`); all units are powers of 1,024 but `kB`, `MB` … of 1,000.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim();
+    let (prefix, step) = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => ("", 1024u64),
+        lower if lower.len() == 2 && lower.ends_with('b') => (&unit[..1], 1000),
+        lower if lower.len() == 1 || (lower.len() == 3 && lower.ends_with("ib")) => (&unit[..1], 1024),
+        _ => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+    };
+    let power = match prefix.to_ascii_lowercase().as_str() {
+        "" => 0,
+        other => match "kmgtpe".find(other) {
+            Some(at) => at + 1,
+            None => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+        },
+    };
+    let factor = step.checked_pow(u32::try_from(power).expect("at most 6")).expect("1024^6 fits 64 bits");
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(|| "too large".to_owned());
+    }
+    let value = number.parse::<f64>().map_err(|_| "not a size (examples: 4096, 64K, 1.5G)".to_owned())? * factor as f64;
+    // A float that is no whole number of bytes is cut; what does not fit saturates and is refused.
+    if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
+}
+
+/// Returns a number with its digits in groups of three.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Returns `1 entry`, `2 entries`: a number with the form of the word that fits.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Returns a part of a whole as percent with one digit: `87.6 %`.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}
+
+/// Returns a duration as people say it: `0.42 s`, `3.1 s`, `2:05`, `1:02:05`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{:.2} s", duration.as_secs_f64()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+fn instant(time: Timestamp) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).ok()?).ok()
+}
+
+/// Returns a time in RFC 3339, UTC, with as many digits as it has. Times beyond the year 9999 are seconds: `@SECONDS`.
+pub fn rfc3339(time: Timestamp) -> String {
+    instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.to_string())
+}
+
+/// Returns a time for a table, to the second, UTC: `2026-11-28 03:30:00`.
+pub fn table_time(time: Timestamp) -> String {
+    instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Returns kind and permissions as `ls -l` does: `-rw-r--r--`.
+pub fn mode(kind: Kind, mode: u16) -> String {
+    let mut text = String::with_capacity(10);
+    text.push(match kind {
+        Kind::File => '-',
+        Kind::Directory => 'd',
+        Kind::Symlink => 'l',
+        Kind::Fifo => 'p',
+        Kind::CharacterDevice => 'c',
+        Kind::BlockDevice => 'b',
+    });
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (bits & 1 != 0, mode & special != 0) {
+            (true, true) => letter,
+            (false, true) => letter.to_ascii_uppercase(),
+            (true, false) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// Returns the word for a kind, as in JSON.
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::CharacterDevice => "character-device",
+        Kind::BlockDevice => "block-device",
+    }
+}
+
+/// Replaces what a terminal could act on by escapes such as `\x1b`; everything else stays.
+pub fn harmless(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => clean.push_str("\\n"),
+            '\t' => clean.push_str("\\t"),
+            '\r' => clean.push_str("\\r"),
+            c if is_unsafe_to_show(c) => {
+                let mut utf8 = [0; 4];
+                for byte in c.encode_utf8(&mut utf8).bytes() {
+                    let _ = write!(clean, "\\x{byte:02x}");
+                }
+            }
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// Returns a name for a line of output: as it is when it is text that shows as itself, otherwise quoted (`$'a\nb'`).
+///
+/// A terminal also gets marks that reorder text quoted; a pipe gets them as they are. What looks like a quoted name is quoted, so that
+/// quoted and plain names can't be mistaken for each other.
+pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, str> {
+    let printable_ascii = |byte: &u8| (0x20..0x7f).contains(byte);
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.is_empty() && !bytes.starts_with(b"$'") => {
+            let bad = |c: char| if terminal { is_unsafe_to_show(c) } else { c.is_control() };
+            if bytes.iter().all(printable_ascii) || !text.chars().any(bad) {
+                Cow::Borrowed(text)
+            } else {
+                Cow::Owned(Quoted::new(bytes).to_string())
+            }
+        }
+        Ok(_) | Err(_) => Cow::Owned(Quoted::new(bytes).to_string()),
+    }
+}
+
+/// A path in JSON: text, and the exact bytes beside it when they are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathField<'a> {
+    /// The path; bytes that are not UTF-8 are replaced by U+FFFD.
+    pub path: Cow<'a, str>,
+    /// The bytes in base64, only when they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_b64: Option<String>,
+}
+
+impl<'a> PathField<'a> {
+    /// Wraps the bytes of a path.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let path = String::from_utf8_lossy(bytes);
+        let path_b64 = matches!(path, Cow::Owned(_)).then(|| base64::engine::general_purpose::STANDARD.encode(bytes));
+        Self { path, path_b64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_and_read() {
+        for (bytes, binary, decimal) in [
+            (0, "0 B", "0 B"),
+            (1000, "1000 B", "1.0 kB"),
+            (1023, "1023 B", "1.0 kB"),
+            (1536, "1.5 KiB", "1.5 kB"),
+            (1_048_575, "1.0 MiB", "1.0 MB"),
+            (u64::MAX, "16.0 EiB", "18.4 EB"),
+        ] {
+            assert_eq!(SizeStyle::Binary.show(bytes), binary);
+            assert_eq!(SizeStyle::Decimal.show(bytes), decimal);
+            assert_eq!(SizeStyle::Exact.show(bytes), bytes.to_string());
+        }
+        for (text, bytes) in
+            [("0", 0), ("10", 10), ("1K", 1024), ("1KiB", 1024), ("1kB", 1000), ("1.5M", 3 << 19), ("2 GiB", 2 << 30), ("7b", 7)]
+        {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "x", "1X", "1.2.3", "99999999999E", "-1", "1KiBB", "é"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1,000"), (60_000, "60,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(number), shown);
+        }
+        assert_eq!(counted(1, "entry", "entries"), "1 entry");
+        assert_eq!(percent(876, 1000), "87.6 %");
+        assert_eq!(percent(1, 0), "-");
+    }
+
+    #[test]
+    fn times_are_utc() {
+        let time = Timestamp { seconds: 0, nanoseconds: 500_000_000 };
+        assert_eq!(rfc3339(time), "1970-01-01T00:00:00.5Z");
+        assert_eq!(table_time(time), "1970-01-01 00:00:00");
+        assert_eq!(rfc3339(Timestamp { seconds: i64::MAX, nanoseconds: 0 }), format!("@{}", i64::MAX));
+        assert_eq!(duration(Duration::from_millis(3100)), "3.1 s");
+        assert_eq!(duration(Duration::from_secs(3725)), "1:02:05");
+    }
+
+    #[test]
+    fn modes_look_like_those_of_ls() {
+        assert_eq!(mode(Kind::File, 0o644), "-rw-r--r--");
+        assert_eq!(mode(Kind::Directory, 0o1777), "drwxrwxrwt");
+        assert_eq!(mode(Kind::File, 0o6700), "-rws--S---");
+    }
+
+    #[test]
+    fn names_are_plain_or_quoted() {
+        assert_eq!(name(b"a b", false), "a b");
+        assert_eq!(name("ä/ö".as_bytes(), true), "ä/ö");
+        assert_eq!(name(b"a\x1b[0m", false), "$'a\\x1b[0m'");
+        assert_eq!(name(b"$'a'", false), "$'$\\'a\\''");
+        assert_eq!(name("a\u{200d}b".as_bytes(), false), "a\u{200d}b");
+        assert_eq!(name("a\u{200d}b".as_bytes(), true), "$'a\\xe2\\x80\\x8db'");
+        assert_eq!(name(b"\xff", false), "$'\\xff'");
+        assert_eq!(PathField::new(b"\xff").path_b64.as_deref(), Some("/w=="));
+    }
+}

@@ -1,0 +1,455 @@
+//! What a command prints on: the result on standard output, as text or JSON, and the [`Console`] for the talk.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anstream::ColorChoice;
+use serde::Serialize;
+
+use crate::cli::args::{ColorWhen, GlobalArgs, ProgressWhen};
+use crate::cli::console::{Console, ConsoleOptions, WarningRecord};
+use crate::cli::progress::{Progress, ProgressStyleChoice};
+use crate::cli::report::{Code, CommandResult, Failure, Outcome};
+use crate::cli::text::{self, SizeStyle};
+use crate::format::Error;
+
+/// Bytes of output collected before they are written.
+const BUFFER: usize = 64 << 10;
+
+/// Form of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Text for people and line tools.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// One JSON object a line.
+    JsonLines,
+}
+
+/// The hands of a command: where its result and its talk go.
+pub struct Ui {
+    form: Form,
+    sizes: SizeStyle,
+    progress: ProgressStyleChoice,
+    stdout_terminal: bool,
+    stdout_color: bool,
+    console: Arc<Console>,
+    out: BufWriter<Box<dyn Write + Send>>,
+    list: List,
+}
+
+/// How far the list of the JSON document has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List {
+    None,
+    /// Announced (type, key), nothing written.
+    Announced(&'static str, &'static str),
+    /// The array is open.
+    Open,
+    /// The document is complete.
+    Closed,
+}
+
+/// Last object of a command's JSON.
+#[derive(Serialize)]
+struct Ending<'a, T: Serialize> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    record: Option<&'a str>,
+    code: u8,
+    #[serde(flatten)]
+    fields: &'a T,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningRecord>,
+}
+
+impl Ui {
+    /// Sets up standard output and standard error as the options say.
+    ///
+    /// # Errors
+    ///
+    /// When the log file can't be opened.
+    pub fn new(args: &GlobalArgs) -> CommandResult<Self> {
+        let stdout = io::stdout();
+        let stderr = io::stderr();
+        let terminal = stderr.is_terminal();
+        let accessible = std::env::var_os("NRA_ACCESSIBLE").is_some_and(|value| !value.is_empty() && value != "0");
+        let options = ConsoleOptions {
+            quiet: args.quiet,
+            verbose: args.verbose,
+            terminal,
+            color: color(args.color, || anstream::AutoStream::choice(&stderr)),
+            interactive: terminal && io::stdin().is_terminal(),
+            answer: args.answer(),
+            accessible,
+        };
+        let log = match &args.log_file {
+            Some(path) => {
+                let open = File::options().create(true).append(true).open(path);
+                Some(open.map_err(|error| Error::io("open", path.as_os_str().as_encoded_bytes(), error))?)
+            }
+            None => None,
+        };
+        let progress = match args.progress_when() {
+            _ if args.quiet => ProgressStyleChoice::Off,
+            ProgressWhen::Never => ProgressStyleChoice::Off,
+            ProgressWhen::Json => ProgressStyleChoice::Json,
+            ProgressWhen::Always if !terminal || accessible => ProgressStyleChoice::LINES,
+            ProgressWhen::Auto if !terminal || accessible => ProgressStyleChoice::LATE_LINES,
+            ProgressWhen::Auto | ProgressWhen::Always => ProgressStyleChoice::Bar,
+        };
+        // A handle of its own: that of the standard library writes out each line.
+        let out: Box<dyn Write + Send> = match stdout.as_fd().try_clone_to_owned() {
+            Ok(handle) => Box::new(File::from(handle)),
+            Err(_) => Box::new(io::stdout()),
+        };
+        Ok(Self {
+            form: if args.json {
+                Form::Json
+            } else if args.jsonl {
+                Form::JsonLines
+            } else {
+                Form::Text
+            },
+            sizes: if args.bytes {
+                SizeStyle::Exact
+            } else if args.si {
+                SizeStyle::Decimal
+            } else {
+                SizeStyle::Binary
+            },
+            progress,
+            stdout_terminal: stdout.is_terminal(),
+            stdout_color: color(args.color, || anstream::AutoStream::choice(&stdout)),
+            console: Arc::new(Console::new(options, Box::new(io::stderr()), log)),
+            out: BufWriter::with_capacity(BUFFER, out),
+            list: List::None,
+        })
+    }
+
+    /// Returns the form of the result.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Says whether the result is JSON.
+    pub fn is_json(&self) -> bool {
+        self.form != Form::Text
+    }
+
+    /// Says whether the result goes to a terminal.
+    pub fn stdout_is_terminal(&self) -> bool {
+        self.stdout_terminal
+    }
+
+    /// Says whether the result may have colours.
+    pub fn stdout_has_color(&self) -> bool {
+        self.stdout_color && self.form == Form::Text
+    }
+
+    /// Returns the talk, to be shared with workers.
+    pub fn console(&self) -> &Arc<Console> {
+        &self.console
+    }
+
+    /// Returns how sizes are shown.
+    pub fn sizes(&self) -> SizeStyle {
+        self.sizes
+    }
+
+    /// Returns a size as text.
+    pub fn size(&self, bytes: u64) -> String {
+        self.sizes.show(bytes)
+    }
+
+    /// Returns the name of an entry as it stands in a line of the result.
+    pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, str> {
+        text::name(bytes, self.stdout_terminal)
+    }
+
+    /// Begins long work named `verb` (`packing`). Give the result to the library as monitor; drop it before the summary.
+    pub fn progress(&self, verb: &'static str) -> Progress {
+        // Lines of the result and a bar on the same screen are told apart by the console only for its own lines.
+        Progress::begin(verb, self.progress, self.sizes, Arc::clone(&self.console))
+    }
+
+    /// Returns standard output, for bytes as they are.
+    pub fn out(&mut self) -> &mut (dyn Write + Send) {
+        &mut self.out
+    }
+
+    /// Writes bytes to standard output.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn write(&mut self, bytes: &[u8]) -> CommandResult<()> {
+        self.out.write_all(bytes).map_err(|error| Failure::output(&error))
+    }
+
+    /// Writes a line to standard output.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn line(&mut self, line: impl std::fmt::Display) -> CommandResult<()> {
+        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn flush(&mut self) -> CommandResult<()> {
+        self.out.flush().map_err(|error| Failure::output(&error))
+    }
+
+    /// Announces that the JSON document is of type `kind` and has its records in an array `key`.
+    pub fn list(&mut self, kind: &'static str, key: &'static str) {
+        self.list = List::Announced(kind, key);
+    }
+
+    /// Writes a record: a line of its own, or an element of the array. Nothing when the result is text.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn record(&mut self, record: &impl Serialize) -> CommandResult<()> {
+        match self.form {
+            Form::Text => Ok(()),
+            Form::Json => {
+                if self.list == List::Open {
+                    self.write(b",\n")?;
+                } else {
+                    self.open_list()?;
+                }
+                self.json(record)
+            }
+            Form::JsonLines => {
+                self.json(record)?;
+                self.write(b"\n")
+            }
+        }
+    }
+
+    fn open_list(&mut self) -> CommandResult<()> {
+        if let List::Announced(kind, key) = self.list {
+            self.write(b"{\"type\":")?;
+            self.json(&kind)?;
+            self.write(b",")?;
+            self.json(&key)?;
+            self.write(b":[\n")?;
+        }
+        self.list = List::Open;
+        Ok(())
+    }
+
+    fn json(&mut self, value: &impl Serialize) -> CommandResult<()> {
+        serde_json::to_writer(&mut self.out, value).map_err(|error| Failure::output(&error.into()))
+    }
+
+    /// Ends the result: in JSON writes the last object, of type `kind` (`summary`), with `fields`, the exit code and the warnings. Returns `outcome`.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn finish(&mut self, outcome: Outcome, kind: &'static str, fields: &impl Serialize) -> CommandResult {
+        let code = self.final_code(outcome).number();
+        match self.form {
+            Form::Text => {}
+            Form::Json => {
+                let warnings = self.console.take_warning_records();
+                if self.list == List::None {
+                    self.json(&Ending { record: Some(kind), code, fields, warnings })?;
+                } else {
+                    self.close_list("summary", &Ending { record: None, code, fields, warnings })?;
+                }
+                self.write(b"\n")?;
+                self.list = List::Closed;
+            }
+            Form::JsonLines => {
+                for warning in self.console.take_warning_records() {
+                    self.record(&warning)?;
+                }
+                self.record(&Ending { record: Some(kind), code, fields, warnings: Vec::new() })?;
+                self.list = List::Closed;
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn close_list(&mut self, key: &'static str, last: &impl Serialize) -> CommandResult<()> {
+        if let List::Announced(..) = self.list {
+            self.open_list()?;
+        }
+        self.write(b"\n],")?;
+        self.json(&key)?;
+        self.write(b":")?;
+        self.json(last)?;
+        self.write(b"}")
+    }
+
+    /// Returns the exit code for `outcome` and the warnings so far.
+    pub fn final_code(&self, outcome: Outcome) -> Code {
+        let warned = if self.console.is_damaged() {
+            Code::Damaged
+        } else if self.console.is_degraded() {
+            Code::Degraded
+        } else {
+            Code::Done
+        };
+        warned.max(outcome.code())
+    }
+
+    /// Ends the command: tells `result` and returns the exit code.
+    pub fn end(mut self, result: CommandResult) -> Code {
+        let result = result.and_then(|outcome| self.flush().map(|()| outcome));
+        self.console.finish_warnings();
+        match result {
+            Ok(outcome) => self.final_code(outcome),
+            Err(failure) if failure.is_closed_pipe() => Code::Done,
+            Err(failure) => {
+                // Where standard output is the trouble this fails again, and has been said already.
+                let _ = self.failure_record(&failure).and_then(|()| self.flush());
+                self.console.failure(&failure);
+                failure.code()
+            }
+        }
+    }
+
+    fn failure_record(&mut self, failure: &Failure) -> CommandResult<()> {
+        match (self.form, self.list) {
+            (Form::Text, _) | (_, List::Closed) => Ok(()),
+            (Form::Json, List::Open) => {
+                self.close_list("error", &failure.record())?;
+                self.write(b"\n")
+            }
+            (Form::Json | Form::JsonLines, _) => {
+                self.json(&failure.record())?;
+                self.write(b"\n")
+            }
+        }
+    }
+
+    /// Returns a hand that prints into buffers, for tests.
+    #[cfg(test)]
+    pub(crate) fn for_test(form: Form) -> (Self, SharedBuffer, SharedBuffer) {
+        let (out, err) = (SharedBuffer::default(), SharedBuffer::default());
+        let ui = Self {
+            form,
+            sizes: SizeStyle::Binary,
+            progress: ProgressStyleChoice::Off,
+            stdout_terminal: false,
+            stdout_color: false,
+            console: Arc::new(Console::new(ConsoleOptions::default(), Box::new(err.clone()), None)),
+            out: BufWriter::new(Box::new(out.clone())),
+            list: List::None,
+        };
+        (ui, out, err)
+    }
+}
+
+/// Decides on colours: the option, else the environment (`NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`), else whether it is a terminal.
+fn color(when: ColorWhen, auto: impl FnOnce() -> ColorChoice) -> bool {
+    match when {
+        ColorWhen::Always => true,
+        ColorWhen::Never => false,
+        ColorWhen::Auto => auto() != ColorChoice::Never,
+    }
+}
+
+/// Returns seconds with milliseconds, for summaries in JSON.
+pub fn seconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// Bytes written by several hands, for tests.
+#[cfg(test)]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedBuffer(Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl SharedBuffer {
+    /// Returns what was written.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Write for SharedBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::progress::Warning;
+
+    #[derive(Serialize)]
+    struct Item {
+        n: u32,
+    }
+
+    fn run(form: Form, items: u32, result: CommandResult<()>) -> (String, String, Code) {
+        let (mut ui, out, err) = Ui::for_test(form);
+        ui.list("list", "entries");
+        for n in 0..items {
+            ui.record(&Item { n }).unwrap();
+        }
+        let result = result.and_then(|()| ui.finish(Outcome::Done, "summary", &Item { n: items }));
+        let code = ui.end(result);
+        (out.text(), err.text(), code)
+    }
+
+    #[test]
+    fn a_document_is_whole_whatever_happens() {
+        for items in 0..3 {
+            for result in [Ok(()), Err(Failure::damaged("x"))] {
+                let failed = result.is_err();
+                let (out, err, code) = run(Form::Json, items, result);
+                let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+                assert_eq!(err, if failed { "nra: x\n" } else { "" });
+                assert_eq!(code, if failed { Code::Damaged } else { Code::Done });
+                if failed {
+                    let error = if items == 0 { &value } else { &value["error"] };
+                    assert_eq!((&error["code"], &error["kind"]), (&4.into(), &"damaged".into()));
+                } else {
+                    assert_eq!(value["entries"].as_array().unwrap().len(), items as usize);
+                    assert_eq!((&value["summary"]["n"], &value["summary"]["code"]), (&items.into(), &0.into()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_end_with_a_summary_or_an_error() {
+        let (out, _, _) = run(Form::JsonLines, 2, Ok(()));
+        assert_eq!(out, "{\"n\":0}\n{\"n\":1}\n{\"type\":\"summary\",\"code\":0,\"n\":2}\n");
+        let (out, _, _) = run(Form::JsonLines, 1, Err(Failure::failed("x").hint("y")));
+        assert_eq!(out, "{\"n\":0}\n{\"type\":\"error\",\"code\":1,\"kind\":\"failed\",\"message\":\"x\",\"hint\":\"y\"}\n");
+    }
+
+    #[test]
+    fn warnings_raise_the_code() {
+        let (mut ui, out, err) = Ui::for_test(Form::Json);
+        ui.console().warn(Warning { path: b"a".to_vec(), message: "x".into(), degraded: true, damage: false });
+        let result = ui.finish(Outcome::Done, "summary", &Item { n: 1 });
+        assert_eq!(ui.end(result), Code::Degraded);
+        assert_eq!(err.text(), "nra: warning: a: x\n");
+        let value: serde_json::Value = serde_json::from_str(&out.text()).unwrap();
+        assert_eq!(value["warnings"][0]["path"], "a");
+        assert_eq!(value["code"], 3);
+    }
+}

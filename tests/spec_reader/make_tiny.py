@@ -52,6 +52,11 @@ def hash64(data, place):
     return xxhash.xxh3_64_intdigest(data, seed=place)
 
 
+def digest(data):
+    """Section 1: the first 24 bytes of BLAKE3."""
+    return blake3(data).digest(24)
+
+
 def order(path):
     return [-1 if byte == 0x2F else byte for byte in path]
 
@@ -129,6 +134,11 @@ def metadata_of(entry):
 
 
 def record_list(entries, own=None):
+    """Section 8. With `own`, for the directory of that block: form 2 is written as form 1 there (section 7)."""
+
+    def form(entry):
+        return 1 if own and entry.form == 2 else entry.form
+
     items = distinct(map(metadata_of, entries))
     sets = distinct(item[4] for item in items if item[4])
     table = uv(len(items))
@@ -138,10 +148,10 @@ def record_list(entries, own=None):
         table += uv(sets.index(attributes) + 1 if attributes else 0)
     timed = [entry.time for entry in entries if entry.time]
     files = [entry for entry in entries if entry.kind == FILE]
-    in_list = [entry for entry in files if entry.form in (1, 2, 3)]
+    in_list = [entry for entry in files if form(entry) in (1, 2, 3)]
     columns = front_code([entry.path for entry in entries])
     columns += [
-        bytes(entry.kind | entry.form << 4 | entry.implied << 7 for entry in entries),
+        bytes(entry.kind | form(entry) << 4 | entry.implied << 7 for entry in entries),
         b"".join(uv(items.index(metadata_of(entry))) for entry in entries),
         table,
         uv(len(sets)) + b"".join(map(attribute_set, sets)),
@@ -153,10 +163,10 @@ def record_list(entries, own=None):
         b"".join(uv(entry.device[0]) + uv(entry.device[1]) for entry in entries
                  if entry.kind in (CHAR_DEVICE, BLOCK_DEVICE)),
         *block_columns([extent for entry in in_list for extent in entry.extents if extent[0] is not HOLE], own),
-        b"".join(struct.pack("<I", hash64(entry.content, 0) & 0xFFFFFFFF) for entry in files if entry.form == 2),
+        b"".join(struct.pack("<I", hash64(entry.content, 0) & 0xFFFFFFFF) for entry in files if form(entry) == 2),
         b"".join(extent_list(entry.extents) for entry in files if entry.form == 3),
         b"".join(in_page(entry.map) for entry in files if entry.form == 4),
-        b"".join(b"\1" + blake3(entry.content).digest() for entry in files if entry.form in (3, 4)),
+        b"".join(b"\1" + digest(entry.content) for entry in files if entry.form in (3, 4)),
     ]
     assert len(columns) == 20
     return uv(len(entries)) + b"".join(map(text, columns))
@@ -203,16 +213,16 @@ class Writer:
             return self.frame(kind, packed, 1, len(payload))
         return self.frame(kind, payload)
 
-    def block(self, pieces, entries=(), codec=0, align=1, dictionary=None, records_codec=0):
+    def block(self, pieces, entries=(), codec=0, align=1, dictionary=None, rest_codec=0):
         """Section 7. `entries(block, places)` gives the records that end in the block; places are the offsets."""
         offset = len(self.data)
         pad_len = -(offset + 64) % align
-        raw, places, spans = b"", [], b""
+        raw, places, gaps = b"", [], b""
         for piece in pieces:
             gap = -len(raw) % align
             places.append(len(raw) + gap)
             raw += bytes(gap) + piece
-            spans += uv(gap) + uv(len(piece))
+            gaps += uv(gap)
         if codec == 1:
             data = dictionary and zstandard.ZstdCompressionDict(dictionary[1])
             stored = zstandard.ZstdCompressor(dict_data=data).compress(raw)
@@ -222,11 +232,10 @@ class Writer:
             stored = raw
         block = Block(offset, len(raw), len(stored), pad_len)
         records = entries(block, places) if callable(entries) else list(entries)
-        directory = uv(len(pieces)) + spans + b"".join(blake3(piece).digest() for piece in pieces)
-        plain = record_list(records, block) if records else b""
-        directory += bytes([records_codec]) + uv(len(plain))
-        directory += zstandard.ZstdCompressor().compress(plain) if records_codec else plain
-        self.new_pieces += [(int.from_bytes(blake3(piece).digest()[:8], "big"), offset, number)
+        rest = b"".join(uv(len(piece)) for piece in pieces) + gaps + (record_list(records, block) if records else b"")
+        directory = uv(len(pieces)) + b"".join(map(digest, pieces)) + bytes([rest_codec]) + uv(len(rest))
+        directory += zstandard.ZstdCompressor().compress(rest) if rest_codec else rest
+        self.new_pieces += [(int.from_bytes(digest(piece)[:5], "big"), offset, number)
                             for number, piece in enumerate(pieces)]
         self.totals["piece_bytes"] += sum(map(len, pieces))
         self.totals["stored_bytes"] += len(stored)
@@ -256,12 +265,15 @@ class Writer:
         for start in range(0, len(pieces), per_leaf):
             part = pieces[start:start + per_leaf]
             keys = uv(part[0][0]) + b"".join(uv(b[0] - a[0]) for a, b in zip(part, part[1:]))
-            leaf = b"\0" + uv(len(part)) + text(keys) + text(b"".join(uv(p[1] // 8) for p in part))
+            blocks = sorted({p[1] // 8 for p in part})
+            table = uv(len(blocks)) + b"".join(uv(b - a) for a, b in zip([0] + blocks, blocks))
+            leaf = b"\0" + uv(len(part)) + text(table) + text(keys)
+            leaf += text(b"".join(uv(blocks.index(p[1] // 8)) for p in part))
             leaf += text(b"".join(uv(p[2]) for p in part))
             children.append((part[0][0], self.page(5, leaf), len(part)))
         if len(children) > 1:
             self.runs.append(self.page(5, b"\1" + uv(len(children)) + b"".join(
-                struct.pack("<Q", key) + in_page(reference) + uv(count) for key, reference, count in children)))
+                uv(key) + in_page(reference) + uv(count) for key, reference, count in children)))
         elif children:
             self.runs.append(children[0][1])
 
@@ -385,7 +397,7 @@ def rich():
             entry.stored_at(1, [(block, offset, len(entry.content))])
         return small
 
-    writer.block([entry.content for entry in small], place_small, 1, dictionary=(at, dictionary), records_codec=1)
+    writer.block([entry.content for entry in small], place_small, 1, dictionary=(at, dictionary), rest_codec=1)
     noise = [blake3(b"noise %d" % i).digest(50 + i) for i in range(3)]
     raw = [Entry(b"raw/%d" % i, content=data) for i, data in enumerate(noise)]
 
@@ -402,7 +414,7 @@ def rich():
     content = b"".join(b"\0" if block is HOLE else letters[offset:offset + 1] for block, offset, _ in extents)
     mapped = Entry(b"mapped", content=content)
     mapped.stored_at(4, extents, writer.extent_map(extents, 700))
-    writer.block([], [mapped], records_codec=1)  # a block of records only
+    writer.block([], [mapped], rest_codec=1)  # a block of records only
     entries = small + raw + [Entry(b"many", DIR), Entry(b"raw", DIR), mapped]
     writer.finish_commit(entries, (5, 6), "first", [(1, b"name", b"rich"), (2, b"root-mode", b"755")], 7, 4)
 

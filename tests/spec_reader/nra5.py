@@ -21,7 +21,7 @@ import json
 import os
 import struct
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import lz4.block
 import xxhash
@@ -37,8 +37,9 @@ HEAD_LEN = 256
 SLOT_OFFSETS = (64, 128)
 TAIL_LEN = 64
 FRAME_LEN = 64
-OPEN_LEN = 65536
 SYNC = b"\x8aN\r\n"
+DIGEST_LEN = 24
+KEY_LEN = 5  # bytes of a digest that are the key in a chunk run
 MASK = (1 << 64) - 1
 MAX_63 = (1 << 63) - 1
 
@@ -75,8 +76,12 @@ MAX_RUNS = 16
 MAX_LIST_ENTRIES = 65536
 MAX_LIST_EXTENTS = 1024
 MAX_MAP_CHILDREN = 4096
+MAX_KEYS = 8200
+MAX_RECOVERY = 134217728
+MAX_PAD = 4095
 RAW_LIMIT = {BLOCK: MAX_BLOCK_RAW, DICTIONARY: MAX_DICTIONARY, ENTRY_PAGE: MAX_PAGE_RAW, EXTENT_PAGE: MAX_PAGE_RAW,
-             CHUNK_PAGE: MAX_PAGE_RAW, ATTRIBUTES: MAX_PAGE_RAW, COMMIT: MAX_COMMIT}
+             CHUNK_PAGE: MAX_PAGE_RAW, ATTRIBUTES: MAX_PAGE_RAW, COMMIT: MAX_COMMIT, KEYS: MAX_KEYS,
+             RECOVERY: MAX_RECOVERY}
 
 
 class Refused(Exception):
@@ -95,6 +100,11 @@ def need(condition, message):
 def checksum(data, place):
     """Section 2: XXH3-64 of data with the place of the structure as the seed."""
     return xxhash.xxh3_64_intdigest(data, seed=place)
+
+
+def digest_of(data):
+    """Section 1: the first 24 bytes of BLAKE3. Only where the package is there."""
+    return blake3(data).digest(DIGEST_LEN)
 
 
 def path_key(path):
@@ -276,6 +286,7 @@ class Tail:
         tail = Tail(offset, required, *rest)
         need(reserved == 0, f"tail at {offset}: reserved bytes are not zero")
         need(tail.number >= 1, f"tail at {offset}: number is 0")
+        need(required & 1 or (tail.keys_offset, tail.keys_length) == (0, 0), f"tail at {offset}: bad keys fields")
         need(tail.commit_offset + tail.commit_length == offset, f"tail at {offset}: commit is not in front of it")
         need(tail.commit_offset >= HEAD_LEN and offset % 8 == 0 and tail.commit_offset % 8 == 0,
              f"tail at {offset}: bad offset of the commit")
@@ -317,10 +328,11 @@ class Frame:
         what = f"{FRAME_NAMES[self.kind]} at {self.offset}"
         need(self.offset % 8 == 0, f"{what}: offset is not a multiple of 8")
         need(self.codec in CODECS[self.kind], f"{what}: codec {self.codec} is not allowed")
-        need(self.raw_len <= RAW_LIMIT.get(self.kind, self.raw_len), f"{what}: raw_len is over the limit")
+        need(self.raw_len <= RAW_LIMIT[self.kind], f"{what}: raw_len is over the limit")
         need(self.codec != 0 or self.raw_len == self.stored_len, f"{what}: raw_len and stored_len differ")
+        need(self.stored_len <= self.raw_len, f"{what}: stored_len is more than raw_len")
         need(self.codec == 0 or (self.raw_len > 0 and self.stored_len > 0), f"{what}: empty payload with a codec")
-        need(self.pad_len < 4096 and (self.pad_len == 0 or self.kind == BLOCK), f"{what}: bad pad_len")
+        need(self.pad_len <= MAX_PAD and (self.pad_len == 0 or self.kind == BLOCK), f"{what}: bad pad_len")
         need((self.directory_len > 0) == (self.kind == BLOCK), f"{what}: bad directory_len")
         need(self.directory_len <= MAX_DIRECTORY, f"{what}: directory_len is over the limit")
         need(self.directory_len > 0 or self.directory_checksum == 0, f"{what}: checksum of no directory")
@@ -469,6 +481,11 @@ class Entry:
         return (self.mode, self.owner, self.names, self.attributes, self.time)
 
 
+def as_recorded(entry):
+    """Section 7: what the directory of a block says of an entry of the tree."""
+    return replace(entry, form=EXTENT, content_checksum=None) if entry.form == RAW else entry
+
+
 def check_path(path):
     need(1 <= len(path) <= MAX_PATH, "path: bad length")
     need(b"\0" not in path, "path: has a NUL byte")
@@ -511,7 +528,8 @@ def read_block_table(cursor, own=None):
         offset = (offset + cursor.sv()) & MASK
         raw_len, stored_len, pad_len, check = cursor.uv(), cursor.uv(), cursor.uv(), cursor.u64()
         need(HEAD_LEN <= offset <= MAX_63 and offset % 8 == 0, f"{cursor.what}: bad offset of a block")
-        need(1 <= raw_len <= MAX_BLOCK_RAW and stored_len < 1 << 32 and pad_len < 4096, f"{cursor.what}: bad length")
+        need(1 <= raw_len <= MAX_BLOCK_RAW and 1 <= stored_len <= raw_len, f"{cursor.what}: bad length")
+        need(pad_len <= MAX_PAD, f"{cursor.what}: bad pad_len")
         if own is not None:
             need(offset <= own.offset, f"{cursor.what}: block lies behind the directory")
             if offset == own.offset:
@@ -598,6 +616,7 @@ def read_record_list(cursor, own=None):
         kind, form, implied = bits & 15, bits >> 4 & 7, bool(bits & 128)
         need(kind in KIND_NAMES, f"{what}: unknown kind {kind}")
         need(form == NONE or (kind == FILE and form <= MAP), f"{what}: bad form {form}")
+        need(form != RAW or own is None, f"{what}: form 2 in the directory of a block")
         need(not implied or kind == DIR, f"{what}: implied, but no directory")
         index = columns[4].uv()
         need(index < len(table) and index <= used, f"{columns[4].what}: bad index")
@@ -636,7 +655,7 @@ def read_record_list(cursor, own=None):
             if form in (LIST, MAP):
                 known = columns[19].u8()
                 need(known <= 1, f"{columns[19].what}: bad value")
-                more["digest"] = columns[19].take(32) if known else None
+                more["digest"] = columns[19].take(DIGEST_LEN) if known else None
         entries.append(Entry(path, kind, implied, mode, owner, owner_names, attributes, time, form, **more))
     need(used == len(table), f"{columns[5].what}: an item is not used")
     extents_from.done()
@@ -664,28 +683,24 @@ class Directory:
 
 def read_directory(frame, data):
     cursor = Cursor(data, f"directory of the block at {frame.offset}")
-    count = cursor.count(0, len(data))
-    gaps, spans, offset = [], [], 0
-    for _ in range(count):
-        gap, length = cursor.uv(), cursor.uv()
+    count = cursor.count(0, len(data) // DIGEST_LEN)
+    digests = [cursor.take(DIGEST_LEN) for _ in range(count)]
+    codec, raw_len = cursor.u8(), cursor.uv()
+    need(codec in (0, 1) and raw_len <= MAX_DIRECTORY, f"{cursor.what}: bad codec or length of the rest")
+    need(raw_len > 0 or codec == 0, f"{cursor.what}: codec without a rest")
+    rest = Cursor(decompress(codec, cursor.rest(), raw_len, what=cursor.what), cursor.what)
+    lengths = [rest.uv() for _ in range(count)]
+    pieces, gaps, offset = [], [], 0
+    for digest, length in zip(digests, lengths):
+        gap = rest.uv()
         need(length >= 1, f"{cursor.what}: empty piece")
         if gap:
             gaps.append((offset, gap))
-        spans.append((offset + gap, length))
+        pieces.append(Piece(offset + gap, length, digest))
         offset += gap + length
     need(offset == frame.raw_len, f"{cursor.what}: pieces do not add up to raw_len")
-    pieces = [Piece(*span, cursor.take(32)) for span in spans]
-    codec, raw_len = cursor.u8(), cursor.uv()
-    need(codec in (0, 1) and raw_len <= MAX_DIRECTORY, f"{cursor.what}: bad codec or length of the records")
-    records = []
-    if raw_len:
-        inner = Cursor(decompress(codec, cursor.rest(), raw_len, what=cursor.what), f"records of block {frame.offset}")
-        records = read_record_list(inner, frame)
-        inner.done()
-        need(len({record.path for record in records}) == len(records), f"{cursor.what}: a path stands twice")
-    else:
-        need(codec == 0, f"{cursor.what}: codec without records")
-    cursor.done()
+    records = read_record_list(rest, frame) if rest.pos < raw_len else []
+    rest.done()
     return Directory(pieces, records, gaps)
 
 
@@ -740,7 +755,7 @@ class Blocks:
         """Follow a reference (section 2)."""
         frame = Frame.parse(self.source, reference.offset).follow_rules()
         need(frame.reference == reference, f"frame at {reference.offset}: not the one referred to")
-        need(frame.kind == kind, f"frame at {reference.offset}: {FRAME_NAMES[frame.kind]} instead of {FRAME_NAMES[kind]}")
+        need(frame.kind == kind, f"frame at {reference.offset}: not of kind {FRAME_NAMES[kind]}")
         need(frame.end <= self.source.size, f"frame at {reference.offset}: beyond the end of the file")
         return frame
 
@@ -955,17 +970,27 @@ class Archive(Blocks):
         count, low, high = 0, 1, MAX_LIST_ENTRIES
         if found == 0:
             count = cursor.count(low, high)
-            keys, blocks, pieces = (cursor.column(name) for name in ("keys", "blocks", "pieces"))
+            parts = [cursor.column(name) for name in ("block table", "keys", "blocks", "pieces")]
+            table, keys, blocks, pieces = parts
+            offsets, used = [], set()
+            for _ in range(table.count(1, count)):
+                step = table.uv()
+                need(step >= 1, f"{table.what}: offsets are not in order")
+                offsets.append(step * 8 + (offsets[-1] if offsets else 0))
             key, first = 0, None
             for _ in range(count):
                 key += keys.uv()
-                need(key <= MASK, f"{keys.what}: key is longer than 64 bits")
+                need(key < 1 << 8 * KEY_LEN, f"{keys.what}: key is too long")
                 first = key if first is None else first
-                yield key, blocks.uv() * 8, pieces.uv()
-            for part in (keys, blocks, pieces, cursor):
+                index = blocks.uv()
+                need(index < len(offsets), f"{blocks.what}: bad index")
+                used.add(index)
+                yield key, offsets[index], pieces.uv()
+            need(len(used) == len(offsets), f"{table.what}: a block is not used")
+            for part in (*parts, cursor):
                 part.done()
             return first, count
-        children = [(cursor.u64(), Reference(cursor.uv(), cursor.uv(), cursor.u64()).valid(), cursor.uv())
+        children = [(cursor.uv(), Reference(cursor.uv(), cursor.uv(), cursor.u64()).valid(), cursor.uv())
                     for _ in range(cursor.count(low, high))]
         cursor.done()
         for first, child, told in children:
@@ -1086,7 +1111,8 @@ class Check:
         commit = self.archive.commit
         if not self.commits or self.commits[-1] != commit:
             self.problems.append("the last commit was not met between head and tail")
-        self.summary = f"commit {commit.number}: {commit.entries} entries, {commit.blocks} blocks, {commit.pieces} pieces"
+        self.summary = (f"commit {commit.number}: {commit.entries} entries, {commit.blocks} blocks, "
+                        f"{commit.pieces} pieces")
 
     def guard(self, step, *arguments):
         """One damaged structure must not hide what is wrong elsewhere."""
@@ -1167,7 +1193,7 @@ class Check:
                 self.expect(not any(payload[offset:offset + length]), f"block at {frame.offset}: gap is not zero")
             for number, piece in enumerate(directory.pieces):
                 data = payload[piece.offset:piece.offset + piece.length]
-                self.expect(blake3 is None or blake3(data).digest() == piece.digest,
+                self.expect(blake3 is None or digest_of(data) == piece.digest,
                             f"block at {frame.offset}: digest of piece {number} is wrong")
         if frame.kind == DICTIONARY:
             archive.dictionary(frame.offset)
@@ -1192,16 +1218,16 @@ class Check:
         self.archive.attributes(commit)
 
     def check_runs(self, commit):
-        """Each piece of the archive up to the commit is found in one of its runs."""
-        listed = []
+        """Each piece of the archive up to the commit is found in at least one of its runs."""
+        listed = set()
         for reference in commit.runs:
             run = list(self.archive.walk_run(reference))
             need(all(a < b for a, b in zip(run, run[1:])), f"chunk run at {reference.offset}: not in order")
-            listed.extend(run)
-        pieces = sorted((int.from_bytes(piece.digest[:8], "big"), offset, number)
-                        for offset, (frame, directory) in self.blocks.items() if frame.commit <= commit.number
-                        for number, piece in enumerate(directory.pieces))
-        self.expect(sorted(listed) == pieces, f"commit {commit.number}: chunk runs do not list each piece once")
+            listed.update(run)
+        pieces = {(int.from_bytes(piece.digest[:KEY_LEN], "big"), offset, number)
+                  for offset, (frame, directory) in self.blocks.items() if frame.commit <= commit.number
+                  for number, piece in enumerate(directory.pieces)}
+        self.expect(listed == pieces, f"commit {commit.number}: chunk runs do not list just the pieces")
 
     def check_tree(self, commit):
         directories, groups = set(), {}
@@ -1229,7 +1255,7 @@ class Check:
         known = [record for number, record in self.records[entry.path] if number <= commit.number]
         if not known:
             self.problems.append(f"{what}: not recorded in a directory")
-        elif known[-1] != entry:
+        elif known[-1] != as_recorded(entry):
             self.problems.append(f"{what}: differs from its last record in a directory")
         if entry.form in (EXTENT, RAW):
             extent = entry.extents[0]
@@ -1244,7 +1270,7 @@ class Check:
                 hasher.update(data)
         self.expect(size == entry.size, f"{what}: content has {size} bytes instead of {entry.size}")
         if blake3 and entry.digest is not None:
-            self.expect(hasher.digest() == entry.digest, f"{what}: digest of the content is wrong")
+            self.expect(hasher.digest(DIGEST_LEN) == entry.digest, f"{what}: digest of the content is wrong")
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
@@ -1287,7 +1313,7 @@ def entry_item(blocks, entry):
     if entry.device is not None:
         item["major"], item["minor"] = entry.device
     if entry.kind == FILE:
-        item["size"], item["link_group"], item["form"] = entry.size, entry.link_group, entry.form
+        item["size"], item["link_group"] = entry.size, entry.link_group
         sha256, digest = hashlib.sha256(), blake3 and blake3()
         try:
             for data in blocks.content(entry):

@@ -1,6 +1,7 @@
 //! nra: archives of large sets of files, read entry by entry.
 #![warn(missing_docs)]
 
+pub mod convert;
 pub mod format;
 
 #[cfg(feature = "cli")]

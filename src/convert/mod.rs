@@ -1,0 +1,5 @@
+//! Moves entries from one end to another: directories into archives, archives into directories.
+//!
+//! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
+
+pub mod select;

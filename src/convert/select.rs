@@ -1,0 +1,301 @@
+//! Which entries are meant: literal paths, directories with all below them, globs.
+//!
+//! A pattern is a path from the top of the archive; a directory stands for itself and everything below it. With `*`, `?`, `[` or `{` it is
+//! a glob: `*` and `?` stop at `/`, `**` does not; one without `/` matches at any depth, one that begins with `/` at the top only; a
+//! directory that matches brings everything below it. A path that is spelled exactly like a glob is found too.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::path::{EntryPath, Quoted};
+
+/// Longest glob that is compiled, bytes.
+const MAX_GLOB: usize = 64 << 10;
+/// Characters that make a pattern a glob.
+const META: &[u8] = b"*?[{";
+
+/// A set of patterns. Without any it means every entry.
+#[derive(Debug, Default)]
+pub struct Selection {
+    patterns: Vec<Pattern>,
+    /// Normal form of each pattern to its number.
+    literals: HashMap<Box<[u8]>, usize>,
+    globs: GlobSet,
+    /// Number of the pattern of each glob in `globs`.
+    owners: Vec<usize>,
+    /// A pattern such as `.` or `/`: everything.
+    everything: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    /// As it was given.
+    text: Vec<u8>,
+    /// Everything it can match lies at or below this path; `None` = anywhere.
+    root: Option<Box<[u8]>>,
+    is_glob: bool,
+    matched: AtomicBool,
+}
+
+impl Selection {
+    /// Returns the selection of every entry.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Compiles patterns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] when a glob makes no sense.
+    pub fn new<T: AsRef<[u8]>>(patterns: impl IntoIterator<Item = T>) -> Result<Self> {
+        let mut selection = Self::default();
+        let mut globs = GlobSetBuilder::new();
+        for pattern in patterns {
+            let text = pattern.as_ref();
+            let normal = normal(text);
+            let number = selection.patterns.len();
+            // The same path twice is one pattern.
+            if selection.literals.contains_key(normal) {
+                continue;
+            }
+            // Bytes that are not UTF-8 can't stand in a glob, only in a path.
+            let glob = std::str::from_utf8(text).ok().filter(|text| text.bytes().any(|byte| META.contains(&byte)));
+            if let Some(glob) = glob {
+                for form in forms(glob, normal) {
+                    globs.add(compile(&form, text)?);
+                    selection.owners.push(number);
+                }
+            }
+            if normal.is_empty() {
+                selection.everything = Some(number);
+            }
+            selection.literals.insert(normal.into(), number);
+            let root = if glob.is_some() { glob_root(text, normal) } else { Some(normal.into()) };
+            selection.patterns.push(Pattern {
+                text: text.to_vec(),
+                root,
+                is_glob: glob.is_some(),
+                matched: AtomicBool::new(false),
+            });
+        }
+        selection.globs =
+            globs.build().map_err(|error| Error::Usage { detail: format!("the patterns are too large: {error}") })?;
+        Ok(selection)
+    }
+
+    /// Says whether every entry is meant because there are no patterns.
+    pub fn is_all(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Says whether the entry at `path` is meant, and remembers which patterns meant it.
+    pub fn matches(&self, path: &EntryPath) -> bool {
+        if self.is_all() {
+            return true;
+        }
+        let mut any = false;
+        let mut found = |number: usize| {
+            any = true;
+            self.patterns[number].matched.store(true, Ordering::Relaxed);
+        };
+        if let Some(number) = self.everything {
+            found(number);
+        }
+        if !self.literals.is_empty() {
+            let bytes = path.as_bytes();
+            let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+            for end in ends.chain([bytes.len()]) {
+                if let Some(&number) = self.literals.get(&bytes[..end]) {
+                    found(number);
+                }
+            }
+        }
+        if !self.owners.is_empty() {
+            for glob in self.globs.matches_candidate(&Candidate::from_bytes(path.as_bytes())) {
+                found(self.owners[glob]);
+            }
+        }
+        any
+    }
+
+    /// Returns the numbers of the entries that can match, as disjoint ranges in path order. Between their ends nothing else of the archive
+    /// has to be read.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    pub fn ranges(&self, archive: &dyn Archive) -> Result<Vec<Range<u64>>> {
+        let whole = 0..archive.entry_count();
+        if self.is_all() || self.patterns.iter().any(|pattern| pattern.root.as_deref().is_none_or(<[u8]>::is_empty)) {
+            return Ok(vec![whole]);
+        }
+        let mut ranges = Vec::with_capacity(self.patterns.len());
+        for root in self.patterns.iter().filter_map(|pattern| pattern.root.as_deref()) {
+            let range = archive.subtree(Some(root))?;
+            if !range.is_empty() {
+                ranges.push(range);
+            }
+        }
+        ranges.sort_by_key(|range| range.start);
+        let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => merged.push(range),
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Iterates over the entries that are meant, in path order. Errors of single pages are handed on.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    pub fn entries<'a>(&'a self, archive: &'a dyn Archive) -> Result<Box<dyn Iterator<Item = Result<Entry>> + Send + 'a>> {
+        let ranges = self.ranges(archive)?;
+        let candidates = ranges.into_iter().flat_map(|range| archive.entries(range));
+        if self.is_all() {
+            return Ok(Box::new(candidates));
+        }
+        Ok(Box::new(candidates.filter(|entry| entry.as_ref().map_or(true, |entry| self.matches(&entry.path)))))
+    }
+
+    /// Returns the patterns that have matched nothing so far, as they were given.
+    pub fn unmatched(&self) -> Vec<&[u8]> {
+        self.patterns.iter().filter(|pattern| !pattern.matched.load(Ordering::Relaxed)).map(|pattern| &*pattern.text).collect()
+    }
+
+    /// Says whether any pattern is a glob.
+    pub fn has_globs(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern.is_glob)
+    }
+}
+
+/// Takes away what a path within an archive does not have: slashes at the ends and `./` in front. What is left is empty for the top.
+fn normal(pattern: &[u8]) -> &[u8] {
+    let mut rest = pattern;
+    loop {
+        rest = match rest {
+            [b'.', b'/', tail @ ..] | [b'/', tail @ ..] | [tail @ .., b'/'] => tail,
+            [b'.'] => &[],
+            _ => return rest,
+        };
+    }
+}
+
+/// Returns the globs that stand for a pattern: itself and all below it.
+fn forms(given: &str, normal: &[u8]) -> [String; 2] {
+    let normal = std::str::from_utf8(normal).expect("cut from text at ASCII characters");
+    let anywhere = !normal.contains('/') && !given.starts_with('/') && !given.starts_with("./");
+    let glob = if anywhere { format!("**/{normal}") } else { normal.to_owned() };
+    let below = format!("{glob}/**");
+    [glob, below]
+}
+
+fn compile(glob: &str, given: &[u8]) -> Result<globset::Glob> {
+    let usage = |why: String| Error::Usage { detail: format!("pattern {}: {why}", Quoted::new(given)) };
+    if glob.len() > MAX_GLOB {
+        return Err(usage(format!("more than {MAX_GLOB} bytes")));
+    }
+    let build = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
+    build.map_err(|error| usage(error.kind().to_string()))
+}
+
+/// Returns the directory in front of the first component of a glob that is not plain.
+fn glob_root(given: &[u8], normal: &[u8]) -> Option<Box<[u8]>> {
+    let anchored = normal.contains(&b'/') || given.starts_with(b"/") || given.starts_with(b"./");
+    let plain = normal.iter().position(|byte| META.contains(byte) || *byte == b'\\').unwrap_or(normal.len());
+    let end = normal[..plain].iter().rposition(|&byte| byte == b'/')?;
+    anchored.then(|| normal[..end].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> EntryPath {
+        EntryPath::try_from(text).unwrap()
+    }
+
+    fn selection(patterns: &[&str]) -> Selection {
+        Selection::new(patterns).unwrap()
+    }
+
+    #[test]
+    fn patterns_mean_what_they_say() {
+        for (pattern, matching, others) in [
+            ("a", &["a", "a/b", "a/b/c"][..], &["ab", "b/a", "A"][..]),
+            ("a/b/", &["a/b", "a/b/c"], &["a", "a/bc"]),
+            ("./a", &["a", "a/b"], &["b/a"]),
+            ("/a/b", &["a/b"], &["a", "c/a/b"]),
+            (".", &["a", "b/c"], &[]),
+            ("*.txt", &["x.txt", "a/b/x.txt", "d.txt/below"], &["x.txtx", "x.TXT"]),
+            ("/*.txt", &["x.txt"], &["a/x.txt"]),
+            ("a/*", &["a/b", "a/b/c"], &["a", "b/a/x"]),
+            ("a/*/c", &["a/b/c", "a/b/c/d"], &["a/c", "a/b/b/c"]),
+            ("a/**/c", &["a/c", "a/b/c", "a/b/b/c"], &["a/b"]),
+            ("**/c", &["c", "a/c"], &["a/cc"]),
+            ("a[1]", &["a[1]", "a1", "b/a1", "a[1]/x"], &["a2"]),
+            ("{a,b}/x", &["a/x", "b/x"], &["c/x"]),
+            ("a\\*b", &["a*b"], &["axb", "a\\b"]),
+        ] {
+            let selection = selection(&[pattern]);
+            for text in matching {
+                assert!(selection.matches(&path(text)), "{pattern} should match {text}");
+            }
+            for text in others {
+                assert!(!selection.matches(&path(text)), "{pattern} should not match {text}");
+            }
+        }
+        assert!(Selection::all().matches(&path("a")));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_can_be_selected() {
+        let selection = Selection::new([&b"\xff*"[..]]).unwrap();
+        assert!(selection.matches(&EntryPath::new(*b"\xff*/x").unwrap()));
+        let any = selection_of_bytes(b"*.\xff");
+        assert!(!any.matches(&path("a")));
+        assert!(Selection::new(["*"]).unwrap().matches(&EntryPath::new(*b"\xfe\n\xff").unwrap()));
+    }
+
+    fn selection_of_bytes(pattern: &[u8]) -> Selection {
+        Selection::new([pattern]).unwrap()
+    }
+
+    #[test]
+    fn what_matched_nothing_is_known() {
+        let selection = selection(&["a", "*.txt", "b", "a/x", "b/"]);
+        assert!(selection.matches(&path("a/x")));
+        assert_eq!(selection.unmatched(), [&b"*.txt"[..], b"b"]);
+        assert!(selection.matches(&path("b/c.txt")));
+        assert!(selection.unmatched().is_empty());
+        assert!(!selection.matches(&path("c")));
+    }
+
+    #[test]
+    fn senseless_globs_are_refused() {
+        for pattern in ["a[", "{a", "a[b-a]"] {
+            let error = Selection::new([pattern]).unwrap_err();
+            assert!(matches!(&error, Error::Usage { detail } if detail.starts_with("pattern ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_glob_is_looked_for_below_its_plain_part() {
+        for (pattern, root) in
+            [("a/b/*.c", Some("a/b")), ("a/*/c", Some("a")), ("*/c", None), ("*.c", None), ("/*.c", None), ("a\\*b/c*", None)]
+        {
+            let found = glob_root(pattern.as_bytes(), normal(pattern.as_bytes()));
+            assert_eq!(found.as_deref(), root.map(str::as_bytes), "{pattern}");
+        }
+    }
+}

@@ -23,6 +23,16 @@ pub enum Kind {
     BlockDevice = 6,
 }
 
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [Self::File, Self::Directory, Self::Symlink, Self::Fifo, Self::CharacterDevice, Self::BlockDevice];
+
+    /// Returns the kind with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u8 == number)
+    }
+}
+
 /// A point in time: seconds since 1970-01-01T00:00:00Z and nanoseconds (0 to 999,999,999) after that second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp {
@@ -57,6 +67,16 @@ pub enum Namespace {
     Nra = 2,
     /// Kept from another container.
     Foreign = 3,
+}
+
+impl Namespace {
+    /// All namespaces.
+    pub const ALL: [Self; 4] = [Self::Xattr, Self::User, Self::Nra, Self::Foreign];
+
+    /// Returns the namespace with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&namespace| namespace as u8 == number)
+    }
 }
 
 /// A named value of an entry or of the archive.

@@ -28,8 +28,12 @@ pub const MAX_LEVEL: u8 = 15;
 pub const MAX_RUNS: u32 = 16;
 /// Entries of a record list, children of an inner page, pieces of a chunk leaf (a count).
 pub const MAX_LIST_ENTRIES: usize = 65_536;
+/// Sum of the lengths of the paths of a record list, or of the keys of an inner page.
+pub const MAX_LIST_PATHS: usize = 64 << 20;
 /// Extents and holes of one extent list (a count).
 pub const MAX_LIST_EXTENTS: usize = 1_024;
+/// Length of the message of a commit.
+pub const MAX_MESSAGE: usize = 65_535;
 /// Length of a keys frame's payload: 64 slots.
 pub const MAX_KEYS: u32 = 8 + 64 * 128;
 /// Length of a recovery frame's payload.

@@ -54,8 +54,23 @@ impl<'a> Cursor<'a> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
+    /// Returns the bytes between this place and a later one in the same string.
+    pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
+        &self.rest[..self.rest.len() - later.rest.len()]
+    }
+
     /// Takes an unsigned varint; refuses one that is longer than needed.
     pub(crate) fn uv(&mut self) -> Result<u64, Malformed> {
+        match *self.rest {
+            [byte @ 0..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(byte.into())
+            }
+            _ => self.long_uv(),
+        }
+    }
+
+    fn long_uv(&mut self) -> Result<u64, Malformed> {
         let mut value = 0u64;
         for (i, &byte) in self.rest.iter().take(10).enumerate() {
             let bits = u64::from(byte & 0x7f);

@@ -3,8 +3,17 @@
 //! Spec: nra.md, sections 12 and 13.
 
 use crate::format::entry::{Attribute, Timestamp};
+use crate::format::limits::{MAX_MESSAGE, MAX_OFFSET, MAX_RUNS};
 use crate::format::nra::content::FrameRef;
-use crate::format::wire::Malformed;
+use crate::format::nra::frame::REFERENCE_LEN;
+use crate::format::nra::layout::{Field, commit as field};
+use crate::format::nra::records::metadata::{put_attributes, take_attributes};
+use crate::format::wire::{Cursor, Malformed};
+
+/// Length of the part with fixed places.
+pub const FIXED_LEN: usize = 208;
+
+const HAS_TIME: u32 = 1 << 0;
 
 /// One complete state of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,33 +46,254 @@ pub struct Commit {
     pub attributes: Option<FrameRef>,
     /// Last recovery frame.
     pub recovery: Option<FrameRef>,
-    /// Roots of the chunk runs.
+    /// Roots of the chunk runs, at most 16.
     pub runs: Vec<FrameRef>,
-    /// Message given by the user.
+    /// Message given by the user, at most 65,535 bytes.
     pub message: String,
 }
 
 impl Commit {
     /// Returns the payload.
+    ///
+    /// # Panics
+    ///
+    /// When there are more runs or a longer message than allowed; a writer refuses the latter where it is given.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        let run_count = u32::try_from(self.runs.len()).ok().filter(|&runs| runs <= MAX_RUNS);
+        let run_count = run_count.expect("a writer merges runs");
+        let message_len = u32::try_from(self.message.len()).ok().filter(|_| self.message.len() <= MAX_MESSAGE);
+        let message_len = message_len.expect("a writer refuses longer messages");
+        let mut bytes = vec![0; FIXED_LEN];
+        let mut u64s = |field: Field<8>, value: u64| field.put(&mut bytes, value.to_le_bytes());
+        u64s(field::NUMBER, self.number);
+        u64s(field::ENTRIES, self.entries);
+        u64s(field::FILES, self.files);
+        u64s(field::CONTENT_BYTES, self.content_bytes);
+        u64s(field::PIECE_BYTES, self.piece_bytes);
+        u64s(field::STORED_BYTES, self.stored_bytes);
+        u64s(field::BLOCKS, self.blocks);
+        u64s(field::PIECES, self.pieces);
+        if let Some(time) = self.time {
+            field::SECONDS.put(&mut bytes, time.seconds.to_le_bytes());
+            field::NANOSECONDS.put(&mut bytes, time.nanoseconds.to_le_bytes());
+            field::FLAGS.put(&mut bytes, HAS_TIME.to_le_bytes());
+        }
+        field::ARCHIVE_ID.put(&mut bytes, self.archive_id);
+        field::ENTRY_ROOT.put(&mut bytes, FrameRef::encode(self.entry_root.as_ref()));
+        field::PREVIOUS.put(&mut bytes, FrameRef::encode(self.previous.as_ref()));
+        field::ATTRIBUTES.put(&mut bytes, FrameRef::encode(self.attributes.as_ref()));
+        field::RECOVERY.put(&mut bytes, FrameRef::encode(self.recovery.as_ref()));
+        field::RUNS.put(&mut bytes, run_count.to_le_bytes());
+        field::MESSAGE_LEN.put(&mut bytes, message_len.to_le_bytes());
+        self.runs.iter().for_each(|run| bytes.extend_from_slice(&FrameRef::encode(Some(run))));
+        bytes.extend_from_slice(self.message.as_bytes());
+        bytes
     }
+
     /// Parses a payload.
-    pub(crate) fn parse(_payload: &[u8]) -> Result<Self, Malformed> {
-        todo!()
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload);
+        let fixed: [u8; FIXED_LEN] = cursor.array()?;
+        let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(&fixed));
+        let u32_of = |field: Field<4>| u32::from_le_bytes(field.get(&fixed));
+        let reference = |field: Field<REFERENCE_LEN>| FrameRef::parse(&field.get(&fixed));
+        if !field::RESERVED.is_zero(&fixed) {
+            return Err("reserved bytes are not zero".into());
+        }
+        let run_count = u32_of(field::RUNS);
+        if run_count > MAX_RUNS {
+            return Err(format!("{run_count} chunk runs, more than {MAX_RUNS}"));
+        }
+        let mut runs = Vec::new();
+        for _ in 0..run_count {
+            runs.push(FrameRef::parse(&cursor.array()?)?.ok_or("a chunk run that is none")?);
+        }
+        let message_len = usize::try_from(u32_of(field::MESSAGE_LEN)).unwrap_or(usize::MAX);
+        if message_len > MAX_MESSAGE {
+            return Err(format!("a message of {message_len} bytes, more than {MAX_MESSAGE}"));
+        }
+        let message = str::from_utf8(cursor.take(message_len)?).map_err(|_| "a message that is not UTF-8")?;
+        cursor.end("the commit")?;
+        let commit = Self {
+            archive_id: field::ARCHIVE_ID.get(&fixed),
+            number: u64_of(field::NUMBER),
+            time: time(&fixed)?,
+            entries: u64_of(field::ENTRIES),
+            files: u64_of(field::FILES),
+            content_bytes: u64_of(field::CONTENT_BYTES),
+            piece_bytes: u64_of(field::PIECE_BYTES),
+            stored_bytes: u64_of(field::STORED_BYTES),
+            blocks: u64_of(field::BLOCKS),
+            pieces: u64_of(field::PIECES),
+            entry_root: reference(field::ENTRY_ROOT)?,
+            previous: reference(field::PREVIOUS)?,
+            attributes: reference(field::ATTRIBUTES)?,
+            recovery: reference(field::RECOVERY)?,
+            runs,
+            message: message.into(),
+        };
+        commit.check()?;
+        Ok(commit)
     }
+
+    fn check(&self) -> Result<(), Malformed> {
+        let counts = [self.entries, self.content_bytes, self.piece_bytes, self.stored_bytes, self.blocks, self.pieces];
+        if counts.into_iter().any(|count| count > MAX_OFFSET) {
+            return Err("a count or sum beyond 2^63".into());
+        }
+        if self.files > self.entries {
+            return Err(format!("{} files among {} entries", self.files, self.entries));
+        }
+        if (self.entries == 0) != self.entry_root.is_none() {
+            return Err(format!("{} entries, root of the entry tree: {:?}", self.entries, self.entry_root));
+        }
+        if self.number == 0 || (self.number == 1) != self.previous.is_none() {
+            return Err(format!("commit {}, the one before: {:?}", self.number, self.previous));
+        }
+        Ok(())
+    }
+
     /// Returns the archive id that follows from the other fields (reproducible archives; spec section 13).
     pub fn derived_id(&self) -> [u8; 16] {
-        todo!()
+        let mut id = [0; 16];
+        let rest = &self.encode()[field::NUMBER.offset..];
+        id.copy_from_slice(&blake3::hash(rest).as_bytes()[..16]);
+        id
+    }
+}
+
+fn time(fixed: &[u8; FIXED_LEN]) -> Result<Option<Timestamp>, Malformed> {
+    let seconds = i64::from_le_bytes(field::SECONDS.get(fixed));
+    let nanoseconds = u32::from_le_bytes(field::NANOSECONDS.get(fixed));
+    match u32::from_le_bytes(field::FLAGS.get(fixed)) {
+        0 if seconds == 0 && nanoseconds == 0 => Ok(None),
+        HAS_TIME if nanoseconds < 1_000_000_000 => Ok(Some(Timestamp { seconds, nanoseconds })),
+        flags => Err(format!("flags {flags:#x} with {seconds} seconds and {nanoseconds} nanoseconds")),
     }
 }
 
 /// Returns the payload of an attributes frame; `attributes` are sorted and not empty.
-pub fn encode_attributes(_attributes: &[Attribute]) -> Vec<u8> {
-    todo!()
+pub fn encode_attributes(attributes: &[Attribute]) -> Vec<u8> {
+    let mut payload = Vec::new();
+    put_attributes(&mut payload, attributes);
+    payload
 }
 
 /// Parses the payload of an attributes frame.
-pub(crate) fn parse_attributes(_payload: &[u8]) -> Result<Vec<Attribute>, Malformed> {
-    todo!()
+pub(crate) fn parse_attributes(payload: &[u8]) -> Result<Vec<Attribute>, Malformed> {
+    let mut cursor = Cursor::new(payload);
+    let attributes = take_attributes(&mut cursor)?;
+    cursor.end("the attributes")?;
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::nra::records::tests::any_attributes;
+    use proptest::prelude::*;
+
+    fn full() -> Commit {
+        let reference = |n: u64| FrameRef { offset: n * 256, length: 128, check: n };
+        let mut commit = Commit {
+            archive_id: *b"0123456789abcdef",
+            number: 2,
+            time: Some(Timestamp { seconds: -1, nanoseconds: 999_999_999 }),
+            entries: 7,
+            files: 6,
+            content_bytes: 5,
+            piece_bytes: 4,
+            stored_bytes: 3,
+            blocks: 2,
+            pieces: 1,
+            entry_root: Some(reference(1)),
+            previous: Some(reference(2)),
+            attributes: Some(reference(3)),
+            recovery: Some(reference(4)),
+            runs: vec![reference(5), reference(6)],
+            message: "first light ☀".into(),
+        };
+        commit.archive_id = commit.derived_id();
+        commit
+    }
+
+    #[test]
+    fn commits_come_back() {
+        let first = Commit { number: 1, ..Commit::default() };
+        for commit in [first, full()] {
+            let payload = commit.encode();
+            assert_eq!(Commit::parse(&payload), Ok(commit));
+            assert!(Commit::parse(&payload[..payload.len() - 1]).is_err());
+            assert!(Commit::parse(&[&payload[..], b"x"].concat()).is_err());
+        }
+        assert_eq!(full().derived_id(), full().archive_id, "does not depend on the id itself");
+    }
+
+    #[test]
+    fn broken_commits_are_refused() {
+        let with = |change: &dyn Fn(&mut Commit)| {
+            let mut commit = full();
+            change(&mut commit);
+            commit.encode()
+        };
+        let at = |place: usize, byte| {
+            let mut payload = full().encode();
+            payload[place] = byte;
+            payload
+        };
+        for (why, payload) in [
+            ("number 0", with(&|c| c.number = 0)),
+            ("first with a commit before", with(&|c| c.number = 1)),
+            ("second without", with(&|c| c.previous = None)),
+            ("no root", with(&|c| c.entry_root = None)),
+            ("no entries", with(&|c| (c.entries, c.files) = (0, 0))),
+            ("more files than entries", with(&|c| c.files = 8)),
+            ("count", with(&|c| c.pieces = 1 << 63)),
+            ("nanoseconds", with(&|c| c.time = Some(Timestamp { seconds: 0, nanoseconds: 1_000_000_000 }))),
+            ("time without flag", at(field::FLAGS.offset, 0)),
+            ("unknown flag", at(field::FLAGS.offset, 3)),
+            ("reserved", at(field::RESERVED.offset + 7, 1)),
+            ("runs", at(field::RUNS.offset, 17)),
+            ("a run that is none", with(&|c| c.runs[0] = FrameRef { offset: 0, length: 0, check: 0 })),
+            ("message", at(full().encode().len() - 1, 0xff)),
+            ("message length", at(field::MESSAGE_LEN.offset + 2, 1)),
+            ("reference", at(field::RECOVERY.offset, 1)),
+        ] {
+            assert!(Commit::parse(&payload).is_err(), "{why}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn attributes_come_back(attributes in any_attributes()) {
+            let payload = encode_attributes(&attributes);
+            let parsed = parse_attributes(&payload);
+            prop_assert_eq!(parsed.is_ok(), !attributes.is_empty());
+            prop_assert_eq!(parsed.unwrap_or_default(), attributes);
+            prop_assert!(parse_attributes(&[&payload[..], b"x"].concat()).is_err());
+        }
+
+        #[test]
+        fn changed_bytes_do_no_harm(at in any::<prop::sample::Index>(), to: u8) {
+            let mut payload = full().encode();
+            let at = at.index(payload.len());
+            payload[at] = to;
+            if let Ok(commit) = Commit::parse(&payload) {
+                prop_assert_eq!(commit.encode(), payload);
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_out_of_order_are_refused() {
+        let attribute = |name: &[u8]| Attribute {
+            namespace: crate::format::entry::Namespace::User,
+            name: name.into(),
+            value: Box::default(),
+        };
+        for bad in [[attribute(b"b"), attribute(b"a")], [attribute(b"a"), attribute(b"a")]] {
+            assert!(parse_attributes(&encode_attributes(&bad)).is_err());
+        }
+        assert!(parse_attributes(&[1, 4, 0, 0]).is_err(), "unknown namespace");
+    }
 }

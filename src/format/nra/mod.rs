@@ -6,6 +6,7 @@ pub mod content;
 pub mod directory;
 pub mod extents;
 pub mod frame;
+mod front;
 pub mod head;
 pub mod layout;
 pub mod page;

@@ -2,14 +2,22 @@
 //!
 //! Spec: nra.md, section 9.
 
+use std::cmp::Ordering;
+
 use crate::format::entry::Entry;
+use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH};
 use crate::format::nra::content::FrameRef;
-use crate::format::wire::Malformed;
+use crate::format::nra::front::{FrontDecoder, FrontEncoder};
+use crate::format::nra::records::{self, Place, RecordList};
+use crate::format::wire::{Cursor, Malformed, put_bytes, put_sv, put_uv};
 
 /// Raw payload at which a writer closes a leaf, bytes.
 pub const LEAF_TARGET: usize = 16 << 10;
 /// Raw payload at which a writer closes an inner page, bytes.
 pub const INNER_TARGET: usize = 32 << 10;
+
+/// Level of leaves.
+const LEAF: u8 = 0;
 
 /// A node of the entry tree.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,17 +51,200 @@ pub struct Child {
 }
 
 impl Page {
-    /// Returns the raw payload of the page.
+    /// Returns the raw payload of the page, which is not empty.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        match self {
+            Self::Leaf(entries) => {
+                let mut list = RecordList::new(Place::Leaf);
+                entries.iter().for_each(|entry| list.push(entry));
+                encode_leaf(list)
+            }
+            Self::Inner(page) => page.encode(),
+        }
     }
+
     /// Parses the raw payload of a page.
-    pub(crate) fn parse(_payload: &[u8]) -> Result<Self, Malformed> {
-        todo!()
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload);
+        match cursor.u8()? {
+            LEAF => Ok(Self::Leaf(records::parse_sorted(cursor)?)),
+            level => Ok(Self::Inner(InnerPage::parse(level, cursor)?)),
+        }
     }
 }
 
-/// Returns the shortest prefix of `first` that is greater than `last` in path order.
-pub fn separator<'a>(_last: &[u8], _first: &'a [u8]) -> &'a [u8] {
-    todo!()
+/// Returns the raw payload of the leaf that holds a record list, sorted by path.
+pub(crate) fn encode_leaf(list: RecordList) -> Vec<u8> {
+    let mut payload = vec![LEAF];
+    list.finish(&mut payload);
+    payload
+}
+
+impl InnerPage {
+    fn encode(&self) -> Vec<u8> {
+        let mut keys = FrontEncoder::default();
+        let (mut offsets, mut lengths, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut entries, mut content) = (Vec::new(), Vec::new());
+        let mut before = 0u64;
+        for child in &self.children {
+            keys.push(&child.key);
+            put_sv(&mut offsets, child.page.offset.wrapping_sub(before).cast_signed());
+            before = child.page.offset;
+            put_uv(&mut lengths, child.page.length);
+            checks.extend_from_slice(&child.page.check.to_le_bytes());
+            put_uv(&mut entries, child.entries);
+            put_uv(&mut content, child.content_bytes);
+        }
+        let mut payload = vec![self.level];
+        put_uv(&mut payload, self.children.len() as u64);
+        for column in [&keys.shared, &keys.rest_len, &keys.rest, &offsets, &lengths, &checks, &entries, &content] {
+            put_bytes(&mut payload, column);
+        }
+        payload
+    }
+
+    fn parse(level: u8, mut cursor: Cursor<'_>) -> Result<Self, Malformed> {
+        if level > MAX_LEVEL {
+            return Err(format!("level {level}"));
+        }
+        let count = cursor.count("children", MAX_LIST_ENTRIES)?;
+        if count == 0 {
+            return Err("an inner page without children".into());
+        }
+        let mut column = || cursor.bytes("a column", usize::MAX);
+        let (shared, rest_len, rest) = (column()?, column()?, column()?);
+        let mut keys = FrontDecoder::new(shared, rest_len, rest, MAX_PATH);
+        let [mut offsets, mut lengths] = [Cursor::new(column()?), Cursor::new(column()?)];
+        let mut checks = Cursor::new(column()?);
+        let [mut entries, mut content] = [Cursor::new(column()?), Cursor::new(column()?)];
+        cursor.end("the page")?;
+        if checks.remaining() != count * 8 {
+            return Err(format!("{} bytes of checks for {count} children", checks.remaining()));
+        }
+        let mut children = Vec::with_capacity(count);
+        let (mut offset, mut all_entries, mut all_content) = (0u64, 0u64, 0u64);
+        for i in 0..count {
+            let (_, order) = keys.advance().map_err(|detail| format!("key {i}: {detail}"))?;
+            if i > 0 && order != Ordering::Greater {
+                return Err(format!("key {i} is not behind the one before in path order"));
+            }
+            offset = offset.wrapping_add(offsets.sv()?.cast_unsigned());
+            let page = FrameRef { offset, length: lengths.uv()?, check: checks.u64()? };
+            page.validate()?;
+            let (entries, content_bytes) = (entries.uv()?, content.uv()?);
+            if entries == 0 {
+                return Err(format!("no entries below child {i}"));
+            }
+            all_entries = add(all_entries, entries)?;
+            all_content = add(all_content, content_bytes)?;
+            children.push(Child { key: keys.current().into(), page, entries, content_bytes });
+        }
+        keys.end("the keys")?;
+        for (column, name) in [(offsets, "offsets"), (lengths, "lengths"), (entries, "entries"), (content, "content")] {
+            column.end(name)?;
+        }
+        Ok(Self { level, children })
+    }
+}
+
+/// Adds up counts, which fit 63 bits.
+pub(crate) fn add(sum: u64, amount: u64) -> Result<u64, Malformed> {
+    sum.checked_add(amount).filter(|&sum| sum <= MAX_OFFSET).ok_or_else(|| "a sum beyond 2^63".into())
+}
+
+/// Returns the shortest prefix of `first` that is greater than `last` in path order; `first` itself is greater.
+pub fn separator<'a>(last: &[u8], first: &'a [u8]) -> &'a [u8] {
+    // They differ at this byte, or `last` ends before it: in both cases it decides.
+    let common = last.iter().zip(first).take_while(|(a, b)| a == b).count();
+    &first[..first.len().min(common + 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::nra::records::tests::any_sorted_entries;
+    use crate::format::path::compare;
+    use proptest::prelude::*;
+
+    fn any_inner() -> impl Strategy<Value = InnerPage> {
+        let child =
+            (prop::collection::vec(any::<u8>(), 0..4), 32u64..1 << 30, 8u64..100, any::<u64>(), 1u64..1000, 0u64..1 << 40);
+        (1u8..=15, prop::collection::vec(child, 1..20)).prop_map(|(level, children)| {
+            let mut children: Vec<_> = children
+                .into_iter()
+                .map(|(key, offset, length, check, entries, content_bytes)| {
+                    let page = FrameRef { offset: offset * 8, length: length * 8, check };
+                    Child { key: key.into(), page, entries, content_bytes }
+                })
+                .collect();
+            children.sort_by(|a, b| compare(&a.key, &b.key));
+            children.dedup_by(|a, b| a.key == b.key);
+            InnerPage { level, children }
+        })
+    }
+
+    fn child(key: &[u8]) -> Child {
+        Child { key: key.into(), page: FrameRef { offset: 256, length: 64, check: 1 }, entries: 1, content_bytes: 0 }
+    }
+
+    proptest! {
+        #[test]
+        fn leaves_come_back(entries in any_sorted_entries()) {
+            let page = Page::Leaf(entries);
+            prop_assert_eq!(Page::parse(&page.encode()), Ok(page));
+        }
+
+        #[test]
+        fn inner_pages_come_back(page in any_inner(), extra: u8) {
+            let page = Page::Inner(page);
+            let mut payload = page.encode();
+            prop_assert_eq!(Page::parse(&payload), Ok(page));
+            payload.push(extra);
+            prop_assert!(Page::parse(&payload).is_err());
+            payload.truncate(payload.len() - 2);
+            prop_assert!(Page::parse(&payload).is_err());
+        }
+
+        #[test]
+        fn changed_bytes_do_no_harm(page in any_inner(), at in any::<prop::sample::Index>(), to: u8) {
+            let mut payload = Page::Inner(page).encode();
+            let at = at.index(payload.len());
+            payload[at] = to;
+            if let Ok(page) = Page::parse(&payload) {
+                prop_assert_eq!(page.encode(), payload);
+            }
+        }
+
+        #[test]
+        fn separators_separate(a in "[a-c/!]{1,6}", b in "[a-c/!]{1,6}") {
+            let (a, b) = (a.as_bytes(), b.as_bytes());
+            prop_assume!(compare(a, b).is_lt());
+            let key = separator(a, b);
+            prop_assert!(compare(key, a).is_gt() && !compare(key, b).is_gt() && b.starts_with(key));
+            prop_assert!(key.len() == 1 || !compare(&key[..key.len() - 1], a).is_gt());
+        }
+    }
+
+    #[test]
+    fn broken_inner_pages_are_refused() {
+        let page = |level, children: &[Child]| Page::Inner(InnerPage { level, children: children.to_vec() }).encode();
+        assert!(Page::parse(&page(1, &[child(b""), child(b"b")])).is_ok());
+        for (why, payload) in [
+            ("nothing", vec![]),
+            ("a leaf without entries", vec![0, 0]),
+            ("no children", page(1, &[])),
+            ("level", page(16, &[child(b"")])),
+            ("keys equal", page(1, &[child(b"a"), child(b"a")])),
+            ("keys out of order", page(1, &[child(b"a!"), child(b"a/")])),
+            ("no entries below", page(1, &[Child { entries: 0, ..child(b"") }])),
+            ("sum of entries", page(1, &[Child { entries: MAX_OFFSET, ..child(b"") }, child(b"b")])),
+            ("content", page(1, &[Child { content_bytes: MAX_OFFSET + 1, ..child(b"") }])),
+            ("page in the head", page(1, &[Child { page: FrameRef { offset: 8, length: 64, check: 0 }, ..child(b"") }])),
+        ] {
+            assert!(Page::parse(&payload).is_err(), "{why}");
+        }
+        let mut more = page(1, &[child(b"")]);
+        more[1] = 2;
+        assert!(Page::parse(&more).is_err());
+    }
 }

@@ -1,67 +1,209 @@
-//! Reading NRA 5.
+//! Reading NRA 5: opening, the entry tree, content, and ways around damage.
 //!
-//! Spec: nra.md, sections 15, 16, 22 and 23.
+//! Promises: what is returned was checked on the way to it (section 23); a cold look-up reads the window at the end of the file, pages
+//! down to the leaf, and the content (section 16); memory is bounded by [`OpenOptions::cache_bytes`], except that an archive
+//! whose index is damaged is served from a list of all its entries. Readers are shared between threads.
+//!
+//! Spec: nra.md, sections 9, 15, 16, 22 and 23.
+
+mod blocks;
+mod cache;
+mod content;
+mod frames;
+mod iter;
+mod map;
+mod open;
+mod scan;
+mod tree;
+mod window;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::format::archive::{Access, Archive, Depth, Info, OpenOptions, Part, Totals, Verdict};
 use crate::format::digest::Digest;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::format::nra::commit::Commit;
+use crate::format::nra::page::Child;
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
 
+use cache::Caches;
+use iter::{Children, Entries};
+use open::State;
+use scan::Scan;
+use tree::{Leaf, Node, Seek, behind, is_damage};
+use window::Window;
+
 /// An opened NRA 5 archive.
-pub struct NraReader {}
+pub struct NraReader {
+    window: Window,
+    caches: Caches,
+    info: Info,
+    root: Root,
+    /// The commit and the length of the file at it; `None` when none was found.
+    state: Option<(Commit, u64)>,
+    /// The way to `state` was not the usual one.
+    recovered: bool,
+    may_recover: bool,
+    /// All entries by the directories of the blocks: made when the first damaged page is met. `None` in it: that failed, too.
+    rescue: OnceLock<Option<Scan>>,
+}
+
+/// Where look-ups begin. An archive without entries has a whole list of none.
+enum Root {
+    Page(Child),
+    Whole(Arc<Node>),
+}
 
 impl NraReader {
-    /// Opens `source`, which must be an NRA 5 archive.
+    /// Opens `source`, which must be an NRA 5 archive. Reads its last 64 KiB, more only if its commit or attributes lie farther in front.
     ///
     /// # Errors
     ///
-    /// `Corrupt` or `Unsupported`.
-    pub fn open(_source: Arc<dyn ReadAt>, _options: &OpenOptions) -> Result<Self> {
-        todo!()
+    /// `Unsupported` for a feature that this version does not know (encryption among them), named; `Corrupt` when nothing leads to its entries.
+    pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
+        Self::from_window(Window::read(source)?, options)
     }
 
-    /// Opens `source` if it looks like an NRA 5 archive.
-    pub(crate) fn probe(_source: Arc<dyn ReadAt>, _options: &OpenOptions) -> Result<Option<Self>> {
-        todo!()
+    /// Opens `source` if it is, or was, an NRA 5 archive.
+    pub(crate) fn probe(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
+        let window = Window::read(source)?;
+        if open::is_nra(&window)? { Self::from_window(window, options).map(Some) } else { Ok(None) }
+    }
+
+    fn from_window(window: Window, options: &OpenOptions) -> Result<Self> {
+        let caches = Caches::new(options.cache_bytes);
+        match open::newest(&window, options.recover) {
+            Ok(state) => {
+                let info = open::describe(&window, &state)?;
+                let State { commit, end, recovered, .. } = state;
+                let root = match commit.entry_root {
+                    Some(page) => Root::Page(Child {
+                        key: Box::default(),
+                        page,
+                        entries: commit.entries,
+                        content_bytes: commit.content_bytes,
+                    }),
+                    None => Root::Whole(Arc::new(Node::Leaf(Leaf::new(Vec::new())))),
+                };
+                let (state, may_recover) = (Some((commit, end)), options.recover);
+                Ok(Self { window, caches, info, root, state, recovered, may_recover, rescue: OnceLock::new() })
+            }
+            Err(cause) if options.recover && is_damage(&cause) => {
+                let scan = Scan::run(&window)?;
+                if scan.blocks == 0 {
+                    return Err(cause);
+                }
+                let info = open::describe_scan(&window, &scan, &cause);
+                let root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
+                let rescue = OnceLock::from(Some(scan));
+                Ok(Self { window, caches, info, root, state: None, recovered: true, may_recover: true, rescue })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that.
+    fn rescue(&self) -> Option<&Scan> {
+        if !self.may_recover {
+            return None;
+        }
+        self.rescue.get_or_init(|| Scan::run(&self.window).ok()).as_ref()
+    }
+
+    /// Resolves `directory` to the numbers below it, itself not among them.
+    fn below(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+        let range = self.subtree(directory)?;
+        let first = if directory.is_some() { (range.start + 1).min(range.end) } else { range.start };
+        Ok(first..range.end)
     }
 }
 
 impl Archive for NraReader {
     fn info(&self) -> &Info {
-        todo!()
+        &self.info
     }
-    fn entry(&self, _number: u64) -> Result<Entry> {
-        todo!()
+
+    fn is_recovered(&self) -> bool {
+        self.recovered || self.rescue.get().is_some()
     }
-    fn find(&self, _path: &[u8]) -> Result<Option<(u64, Entry)>> {
-        todo!()
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.info.remarks.clone();
+        if let (Some(_), Some(Some(scan))) = (&self.state, self.rescue.get()) {
+            remarks
+                .push("a page of the entry tree is damaged; the entries below it were found by the directories of blocks".into());
+            remarks.extend(open::former_names(scan));
+        }
+        remarks
     }
-    fn subtree(&self, _directory: Option<&[u8]>) -> Result<Range<u64>> {
-        todo!()
+
+    fn entry(&self, number: u64) -> Result<Entry> {
+        let none =
+            || Error::Usage { detail: format!("there is no entry number {number}, the archive has {}", self.info.entries) };
+        if number >= self.info.entries {
+            return Err(none());
+        }
+        let spot = self.leaf(Seek::Number(number), true).map_err(|lost| lost.error)?;
+        match spot.leaf().entries().get(spot.index(number)) {
+            Some(entry) => Ok(entry.clone()),
+            None => Err(spot.shortage().unwrap_or_else(none)),
+        }
     }
-    fn totals(&self, _range: Range<u64>) -> Result<Totals> {
-        todo!()
+
+    fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
+        if self.info.entries == 0 {
+            return Ok(None);
+        }
+        let (spot, index) = self.position(path)?;
+        match spot.leaf().entries().get(index).filter(|entry| entry.path.as_bytes() == path) {
+            Some(entry) => Ok(Some((spot.number(index), entry.clone()))),
+            // It may be one of those that the damage took.
+            None => spot.shortage().map_or(Ok(None), Err),
+        }
     }
-    fn entries(&self, _range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
-        todo!()
+
+    fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+        let Some(path) = directory else { return Ok(0..self.info.entries) };
+        let Some((first, entry)) = self.find(path)? else { return Ok(0..0) };
+        let end = if entry.kind == Kind::Directory { self.lower_bound(&behind(path))? } else { first + 1 };
+        Ok(first..end.max(first))
     }
-    fn children(&self, _directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
-        todo!()
+
+    fn totals(&self, range: Range<u64>) -> Result<Totals> {
+        let end = range.end.min(self.info.entries);
+        if range.start >= end {
+            return Ok(Totals::default());
+        }
+        let (before, up_to) = (self.bytes_before(range.start)?, self.bytes_before(end)?);
+        Ok(Totals { entries: end - range.start, content_bytes: up_to.saturating_sub(before) })
     }
-    fn read_at(&self, _entry: &Entry, _offset: u64, _buffer: &mut [u8]) -> Result<usize> {
-        todo!()
+
+    fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        Box::new(Entries::new(self, range.start, range.end.min(self.info.entries)))
     }
-    fn with_content(&self, _entry: &Entry, _access: Access, _sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
-        todo!()
+
+    fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        Box::new(match self.below(directory) {
+            Ok(range) => Children::new(self, range.start, range.end),
+            Err(error) => Children::failed(self, error),
+        })
     }
-    fn digest(&self, _entry: &Entry) -> Result<Option<Digest>> {
-        todo!()
+
+    fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.read_content(entry, offset, buffer)
     }
+
+    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.visit(entry, 0..entry.size, access, sink)
+    }
+
+    fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
+        self.content_digest(entry)
+    }
+
     fn verify(
         &self,
         _depth: Depth,

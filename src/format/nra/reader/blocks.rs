@@ -1,0 +1,251 @@
+//! Blocks: payloads, directories and the dictionaries they need.
+//!
+//! Spec: nra.md, sections 6 and 7.
+
+use std::sync::Arc;
+
+use crate::format::checksum::content_checksum;
+use crate::format::codec::{Codec, Dictionary};
+use crate::format::digest::Digest;
+use crate::format::error::{Error, Result};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
+use crate::format::nra::content::{BlockRef, Extent};
+use crate::format::nra::directory::{Directory, Piece};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::reader::cache::{Content, Flaw, Key};
+use crate::format::nra::reader::{NraReader, frames};
+
+/// How much is read of a dictionary whose length nobody tells, bytes: writers make none that is longer.
+const DICTIONARY_GUESS: usize = HEADER_LEN + (32 << 10);
+
+/// Raw bytes of a block, or of an extent that was read without the rest of its block.
+pub(super) struct Block {
+    bytes: Vec<u8>,
+    /// Where the raw bytes begin: an uncompressed payload stays where it was read.
+    from: usize,
+    /// `None` when the header was not read.
+    header: Option<FrameHeader>,
+}
+
+impl Block {
+    fn raw(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.bytes.capacity() as u64
+    }
+
+    /// Returns `len` bytes from `start` of an extent of this whole block.
+    pub(super) fn part(&self, extent: &Extent, start: u64, len: u64) -> Result<&[u8]> {
+        self.slice(extent.block.offset, u64::from(extent.offset).saturating_add(start), len)
+    }
+
+    /// Returns `len` raw bytes from `start`.
+    fn slice(&self, place: u64, start: u64, len: u64) -> Result<&[u8]> {
+        let from = usize::try_from(start).ok();
+        let to = from.zip(usize::try_from(len).ok()).and_then(|(from, len)| from.checked_add(len));
+        from.zip(to).and_then(|(from, to)| self.raw().get(from..to)).ok_or_else(|| {
+            let detail = format!("{len} bytes at {start} of its raw payload expected, it has {}", self.raw().len());
+            Error::corrupt(FrameKind::Block.name(), place, detail)
+        })
+    }
+}
+
+/// Pieces of a block, from its directory.
+pub(super) struct Pieces {
+    /// Where each piece begins in the raw payload.
+    starts: Vec<u32>,
+    pieces: Vec<Piece>,
+}
+
+impl Pieces {
+    fn new(pieces: Vec<Piece>) -> Self {
+        let mut at = 0u32;
+        let mut starts = Vec::with_capacity(pieces.len());
+        for piece in &pieces {
+            // The sum was compared with the length of the payload when the directory was parsed.
+            let start = at.saturating_add(piece.gap);
+            starts.push(start);
+            at = start.saturating_add(piece.raw_len);
+        }
+        Self { starts, pieces }
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        (self.pieces.len() * (size_of::<Piece>() + size_of::<u32>())) as u64
+    }
+
+    /// Returns the digest of the piece that `extent` is, if it is one.
+    fn digest(&self, extent: &Extent) -> Option<Digest> {
+        let piece = &self.pieces[self.starts.binary_search(&extent.offset).ok()?];
+        (u64::from(piece.raw_len) == extent.len).then_some(piece.digest)
+    }
+}
+
+/// Refuses a block whose header says something else than the record that led to it.
+fn compare(header: &FrameHeader, check: u64, block: &BlockRef) -> Result<()> {
+    let found = (check, header.raw_len, header.stored_len, header.pad_len);
+    let expected = (block.check, block.raw_len, block.stored_len, block.pad_len);
+    if found == expected {
+        return Ok(());
+    }
+    let show =
+        |(check, raw, stored, pad): (u64, u32, u32, u32)| format!("{check:016x} (raw {raw}, stored {stored}, padding {pad})");
+    let detail = format!("header checksum is {}, the record says {}", show(found), show(expected));
+    Err(Error::corrupt(FrameKind::Block.name(), block.offset, detail))
+}
+
+/// Length of header, padding and stored payload.
+fn fetch_len(block: &BlockRef) -> Result<usize> {
+    let limit = |what, found: u32, limit: u32| {
+        if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
+    };
+    limit("raw length of a block", block.raw_len, MAX_BLOCK_RAW)?;
+    limit("stored length of a block", block.stored_len, block.raw_len)?;
+    limit("padding of a block", block.pad_len, MAX_PAD)?;
+    Ok(HEADER_LEN + usize::try_from(block.pad_len + block.stored_len).expect("limited above"))
+}
+
+impl NraReader {
+    /// Returns the raw payload of a block, from the cache or by one read.
+    pub(super) fn block(&self, block: &BlockRef) -> Result<Arc<Block>> {
+        self.content(Key::block(block), || self.load_block(block)).and_then(|content| {
+            if let Some(header) = &content.header {
+                compare(header, block.check, block)?;
+            }
+            Ok(content)
+        })
+    }
+
+    /// Returns content from the cache or loads it, once for all who want it. Damage is kept too.
+    fn content(&self, key: Key, load: impl FnOnce() -> Result<Block>) -> Result<Arc<Block>> {
+        let content = self.caches.contents.get_or_insert_with(&key, || match load() {
+            Ok(block) => Ok(Content::Good(Arc::new(block))),
+            Err(error) => Flaw::keep(error).map(|flaw| Content::Damaged(Arc::new(flaw))),
+        })?;
+        match content {
+            Content::Good(block) => Ok(block),
+            Content::Damaged(flaw) => Err(flaw.error()),
+        }
+    }
+
+    fn load_block(&self, block: &BlockRef) -> Result<Block> {
+        let offset = block.offset;
+        let bytes = self.window.bytes(FrameKind::Block.name(), offset, fetch_len(block)?)?;
+        let (header, check) = frames::parse_header(&bytes, FrameKind::Block, offset)?;
+        compare(&header, check, block)?;
+        let stored = frames::stored_payload(&header, &bytes, offset)?;
+        if header.codec == Codec::None {
+            let from = bytes.len() - stored.len();
+            return Ok(Block { bytes: bytes.into_owned(), from, header: Some(header) });
+        }
+        let dictionary = (header.dictionary != 0).then(|| self.dictionary(header.dictionary)).transpose()?;
+        let raw = frames::decode(&header, stored, dictionary.as_deref(), offset)?;
+        Ok(Block { bytes: raw, from: 0, header: Some(header) })
+    }
+
+    fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
+        let load = || {
+            let frame = frames::at(&self.window, FrameKind::Dictionary, offset, DICTIONARY_GUESS)?;
+            Dictionary::new(frame.payload).map_err(|detail| Error::corrupt(FrameKind::Dictionary.name(), offset, detail))
+        };
+        self.caches.get_or_load(Key::dictionary(offset), load)
+    }
+
+    /// Returns the pieces of a block: reads its header and directory, not its payload.
+    pub(super) fn pieces(&self, block: &BlockRef) -> Result<Arc<Pieces>> {
+        let load = || {
+            let offset = block.offset;
+            let (header, check) = frames::header(&self.window, FrameKind::Block, offset)?;
+            compare(&header, check, block)?;
+            let bytes = frames::directory(&self.window, &header, offset)?;
+            let directory = Directory::parse(&bytes, offset, header.raw_len);
+            let place = offset + header.directory_start();
+            Ok(Pieces::new(directory.map_err(|detail| Error::corrupt("block directory", place, detail))?.pieces))
+        };
+        self.caches.get_or_load(Key::block(block), load)
+    }
+
+    /// Returns the digest of the piece that `extent` is; `None` if it is not exactly one.
+    pub(super) fn piece_digest(&self, extent: &Extent) -> Result<Option<Digest>> {
+        Ok(self.pieces(&extent.block)?.digest(extent))
+    }
+
+    /// Hands out `len` bytes from `start` of an extent, by way of its whole block.
+    pub(super) fn with_extent<T>(
+        &self,
+        extent: &Extent,
+        start: u64,
+        len: u64,
+        use_bytes: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let place = extent.block.offset;
+        match self.block(&extent.block) {
+            Ok(block) => use_bytes(block.part(extent, start, len)?),
+            // Somewhere in a payload that is stored as it is a byte is wrong: the digest tells whether it is one of these.
+            Err(Error::Corrupt { structure, offset, detail }) if extent.block.raw_len == extent.block.stored_len => {
+                let Ok(Some(digest)) = self.piece_digest(extent) else { return Err(Error::corrupt(structure, offset, detail)) };
+                let content = self.content(Key::extent(extent), || {
+                    let content = self.load_extent(extent)?;
+                    let good = Digest::of(content.raw()) == digest;
+                    if good { Ok(content) } else { Err(Error::corrupt(structure, offset, detail)) }
+                })?;
+                use_bytes(content.slice(place, start, len)?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands out `len` bytes from `start` of an extent that has a checksum of its own (form 2), without reading the rest of its block.
+    pub(super) fn with_raw<T>(
+        &self,
+        extent: &Extent,
+        checksum: u32,
+        start: u64,
+        len: u64,
+        use_bytes: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        let load = || {
+            let content = self.load_extent(extent)?;
+            check_content(content.raw(), checksum, raw_place(extent)?)?;
+            Ok(content)
+        };
+        if let Some(block) = self.caches.good(&Key::block(&extent.block)) {
+            return use_bytes(block.part(extent, start, len)?);
+        }
+        if len == extent.len {
+            return use_bytes(load()?.raw());
+        }
+        use_bytes(self.content(Key::extent(extent), load)?.slice(extent.block.offset, start, len)?)
+    }
+
+    /// Reads an extent of form 2 that fills `buffer` exactly.
+    pub(super) fn fill_raw(&self, extent: &Extent, checksum: u32, buffer: &mut [u8]) -> Result<()> {
+        let place = raw_place(extent)?;
+        self.window.fill("raw content", place, buffer)?;
+        check_content(buffer, checksum, place).inspect_err(|_| buffer.fill(0))
+    }
+
+    /// Reads the bytes of an extent of a block of codec 0, unchecked.
+    fn load_extent(&self, extent: &Extent) -> Result<Block> {
+        let limit = u64::from(MAX_BLOCK_RAW);
+        let len = usize::try_from(extent.len).ok().filter(|_| extent.len <= limit);
+        let len = len.ok_or(Error::Limit { what: "length of an extent", found: extent.len, limit })?;
+        Ok(Block { bytes: self.window.bytes("raw content", raw_place(extent)?, len)?.into_owned(), from: 0, header: None })
+    }
+}
+
+/// File offset of the bytes of an extent of a block of codec 0 (spec section 7.1).
+fn raw_place(extent: &Extent) -> Result<u64> {
+    let place = extent.block.offset.checked_add(HEADER_LEN as u64 + u64::from(extent.block.pad_len) + u64::from(extent.offset));
+    place.ok_or_else(|| Error::corrupt("raw content", extent.block.offset, "its place is beyond 64 bits"))
+}
+
+fn check_content(bytes: &[u8], expected: u32, place: u64) -> Result<()> {
+    let found = content_checksum(bytes);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::corrupt("raw content", place, format!("content checksum is {found:08x}, expected {expected:08x}")))
+}

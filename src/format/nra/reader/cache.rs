@@ -1,0 +1,183 @@
+//! What was decoded and may be needed again, bounded in bytes. Readers of one thing at one time decode it once.
+
+use std::sync::Arc;
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+
+use crate::format::codec::Dictionary;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra::content::{BlockRef, Content as Stored, Extent, FrameRef};
+use crate::format::nra::reader::blocks::{Block, Pieces};
+use crate::format::nra::reader::map::MapNode;
+use crate::format::nra::reader::tree::Node;
+
+/// Names a decoded structure: where it lies and the header checksum it must have (so that a reference with another one can't find it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    offset: u64,
+    check: u64,
+    part: u64,
+}
+
+impl Key {
+    /// The frame that a reference leads to.
+    pub(super) fn frame(reference: FrameRef) -> Self {
+        Self { offset: reference.offset, check: reference.check, part: u64::MAX }
+    }
+    /// The payload, or the directory, of a block.
+    pub(super) fn block(block: &BlockRef) -> Self {
+        Self { offset: block.offset, check: block.check, part: u64::MAX }
+    }
+    /// An extent that is read without the rest of its block.
+    pub(super) fn extent(extent: &Extent) -> Self {
+        Self { part: extent.offset.into(), ..Self::block(&extent.block) }
+    }
+    /// The dictionary at this offset.
+    pub(super) fn dictionary(offset: u64) -> Self {
+        Self { offset, check: 0, part: u64::MAX - 1 }
+    }
+}
+
+/// Decoded structures other than content.
+#[derive(Clone)]
+pub(super) enum Part {
+    Node(Arc<Node>),
+    MapNode(Arc<MapNode>),
+    Pieces(Arc<Pieces>),
+    Dictionary(Arc<Dictionary>),
+}
+
+/// Content, or why there is none: entries of a damaged block don't read it again and again.
+#[derive(Clone)]
+pub(super) enum Content {
+    Good(Arc<Block>),
+    Damaged(Arc<Flaw>),
+}
+
+/// An [`Error::Corrupt`] that can be given several times.
+pub(super) struct Flaw {
+    structure: &'static str,
+    offset: u64,
+    detail: String,
+}
+
+impl Flaw {
+    /// Keeps `error` if it is about the bytes of the file, else gives it back.
+    pub(super) fn keep(error: Error) -> Result<Self> {
+        match error {
+            Error::Corrupt { structure, offset, detail } => Ok(Self { structure, offset, detail }),
+            other => Err(other),
+        }
+    }
+
+    pub(super) fn error(&self) -> Error {
+        Error::corrupt(self.structure, self.offset, self.detail.clone())
+    }
+}
+
+/// Memory beside the value itself, bytes: key, counters, heads of allocations.
+const ITEM: u64 = 128;
+
+#[derive(Clone)]
+pub(super) struct Weigh;
+
+impl Weighter<Key, Part> for Weigh {
+    fn weight(&self, _: &Key, part: &Part) -> u64 {
+        ITEM + match part {
+            Part::Node(node) => node.weight(),
+            Part::MapNode(node) => node.weight(),
+            Part::Pieces(pieces) => pieces.weight(),
+            // The decoding tables take about as much again.
+            Part::Dictionary(dictionary) => 2 * dictionary.as_bytes().len() as u64 + (32 << 10),
+        }
+    }
+}
+
+impl Weighter<Key, Content> for Weigh {
+    fn weight(&self, _: &Key, content: &Content) -> u64 {
+        ITEM + match content {
+            Content::Good(block) => block.weight(),
+            Content::Damaged(flaw) => flaw.detail.len() as u64,
+        }
+    }
+}
+
+/// One kind of decoded structure.
+pub(super) trait Decoded: Sized {
+    fn wrap(decoded: Arc<Self>) -> Part;
+    fn unwrap(part: Part) -> Option<Arc<Self>>;
+}
+
+macro_rules! decoded {
+    ($($kind:ident),*) => {$(
+        impl Decoded for $kind {
+            fn wrap(decoded: Arc<Self>) -> Part {
+                Part::$kind(decoded)
+            }
+            fn unwrap(part: Part) -> Option<Arc<Self>> {
+                if let Part::$kind(decoded) = part { Some(decoded) } else { None }
+            }
+        }
+    )*};
+}
+
+decoded!(Node, MapNode, Pieces, Dictionary);
+
+/// The caches of one reader.
+pub(super) struct Caches {
+    parts: Cache<Key, Part, Weigh>,
+    pub(super) contents: Cache<Key, Content, Weigh>,
+}
+
+impl Caches {
+    /// Creates caches that together hold up to `bytes`: a quarter for pages, the rest for content.
+    pub(super) fn new(bytes: u64) -> Self {
+        let parts = bytes / 4;
+        Self { parts: cache(parts, 64 << 10), contents: cache(bytes - parts, 256 << 10) }
+    }
+
+    /// Returns what is kept under `key`.
+    pub(super) fn get<T: Decoded>(&self, key: &Key) -> Option<Arc<T>> {
+        self.parts.get(key).and_then(T::unwrap)
+    }
+
+    /// Returns what is kept under `key`, or loads and keeps it, once for all who want it.
+    pub(super) fn get_or_load<T: Decoded>(&self, key: Key, load: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let part = self.parts.get_or_insert_with(&key, || load().map(|decoded| T::wrap(Arc::new(decoded))))?;
+        T::unwrap(part).ok_or_else(|| Error::corrupt("frame", key.offset, "it is referred to as two different structures"))
+    }
+
+    /// Returns content that is kept under `key`, if it is good.
+    pub(super) fn good(&self, key: &Key) -> Option<Arc<Block>> {
+        self.contents.get(key).and_then(|content| if let Content::Good(block) = content { Some(block) } else { None })
+    }
+}
+
+fn cache<V: Clone>(bytes: u64, usual: u64) -> Cache<Key, V, Weigh>
+where
+    Weigh: Weighter<Key, V>,
+{
+    let options = OptionsBuilder::new()
+        // One shard: each more would lower the largest value that fits. Hits only take a shared lock.
+        .shards(1)
+        .estimated_items_capacity(usize::try_from(bytes / usual).unwrap_or(usize::MAX).max(16))
+        .weight_capacity(bytes)
+        // Extraction goes on from block to block: what is new counts as much as what was used often.
+        .hot_allocation(0.8)
+        .build()
+        .expect("both capacities are given");
+    Cache::with_options(options, Weigh, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
+
+/// Memory of decoded entries, about.
+pub(super) fn weight_of_entries(entries: &[Entry]) -> u64 {
+    // What the allocator adds for each path.
+    const HEAP: usize = 16;
+    let beside = |entry: &Entry| {
+        let segments = if let Stored::List(segments, _) = &entry.content { size_of_val(&**segments) } else { 0 };
+        (entry.path.as_bytes().len() + entry.target.len() + segments + HEAP) as u64
+    };
+    size_of_val(entries) as u64 + entries.iter().map(beside).sum::<u64>()
+}

@@ -1,0 +1,131 @@
+//! Content of entries, in all forms.
+//!
+//! Spec: nra.md, section 8.4.
+
+use std::ops::Range;
+
+use crate::format::archive::{Access, Archive, Part};
+use crate::format::digest::Digest;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::format::nra::content::{Content, Extent, Segment};
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::reader::map::each_segment;
+use crate::format::nra::reader::tree::is_damage;
+
+/// Zero bytes for holes.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+type Sink<'s> = dyn FnMut(Part<'_>) -> Result<()> + 's;
+
+impl NraReader {
+    /// Hands the bytes in `range` of the content to `sink`.
+    pub(super) fn visit(&self, entry: &Entry, range: Range<u64>, access: Access, sink: &mut Sink<'_>) -> Result<()> {
+        let range = range.start..range.end.min(entry.size);
+        if range.start >= range.end {
+            return Ok(());
+        }
+        let mut segment = |segment: &Segment, part: Range<u64>| match segment {
+            Segment::Hole(_) => sink(Part::Hole(part.end - part.start)),
+            Segment::Data(extent) => self.with_extent(extent, part.start, part.end - part.start, |bytes| sink(Part::Data(bytes))),
+        };
+        match &entry.content {
+            Content::None => Err(Error::Usage { detail: format!("{} has no content in this archive", entry.path) }),
+            Content::Extent(extent) => segment(&Segment::Data(*extent), range),
+            Content::Raw(extent, checksum) => self.visit_raw(extent, *checksum, range, access, sink),
+            Content::List(segments, _) => each_segment(segments, range, &mut segment),
+            Content::Map(root, _) => self.map_segments(*root, entry.size, range, &mut segment),
+        }
+    }
+
+    fn visit_raw(&self, extent: &Extent, checksum: u32, range: Range<u64>, access: Access, sink: &mut Sink<'_>) -> Result<()> {
+        let (start, len) = (range.start, range.end - range.start);
+        if access == Access::Sequential {
+            // Damage elsewhere in the block is no reason to refuse this entry.
+            match self.block(&extent.block) {
+                Ok(block) => return sink(Part::Data(block.part(extent, start, len)?)),
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.with_raw(extent, checksum, start, len, |bytes| sink(Part::Data(bytes)))
+    }
+
+    pub(super) fn read_content(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let left = usize::try_from(entry.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let len = buffer.len().min(left);
+        let buffer = &mut buffer[..len];
+        if let (Content::Raw(extent, checksum), 0) = (&entry.content, offset)
+            && len as u64 == extent.len
+        {
+            self.fill_raw(extent, *checksum, buffer)?;
+            return Ok(len);
+        }
+        let mut filled = 0;
+        let copied = self.visit(entry, offset..offset.saturating_add(len as u64), Access::Random, &mut |part| {
+            let rest = &mut buffer[filled..];
+            match part {
+                Part::Data(bytes) => {
+                    rest[..bytes.len()].copy_from_slice(bytes);
+                    filled += bytes.len();
+                }
+                Part::Hole(len) => {
+                    let len = usize::try_from(len).expect("no longer than the buffer");
+                    rest[..len].fill(0);
+                    filled += len;
+                }
+            }
+            Ok(())
+        });
+        // Nothing is returned with an error, not even what was good.
+        copied.inspect_err(|_| buffer.fill(0))?;
+        if filled < len {
+            let detail = format!("the extents of {} end {} bytes before its size", entry.path, len - filled);
+            return Err(Error::corrupt("entry record", entry.place().0, detail));
+        }
+        Ok(filled)
+    }
+
+    pub(super) fn content_digest(&self, entry: &Entry) -> Result<Option<Digest>> {
+        if entry.kind != Kind::File {
+            return Ok(None);
+        }
+        match &entry.content {
+            Content::None => return Ok(Some(Digest::of(b""))),
+            Content::Extent(extent) | Content::Raw(extent, _) => match self.piece_digest(extent) {
+                Ok(Some(digest)) => return Ok(Some(digest)),
+                // An extent of several pieces, or a directory that is damaged: the content itself will tell.
+                Ok(None) => {}
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            },
+            Content::List(_, digest) | Content::Map(_, digest) => {
+                if let Some(digest) = digest {
+                    return Ok(Some(**digest));
+                }
+            }
+        }
+        self.computed_digest(entry).map(Some)
+    }
+
+    /// Computes the digest of the content of a file.
+    pub(super) fn computed_digest(&self, entry: &Entry) -> Result<Digest> {
+        let mut hasher = blake3::Hasher::new();
+        self.with_content(entry, Access::Random, &mut |part| {
+            match part {
+                Part::Data(bytes) => {
+                    hasher.update(bytes);
+                }
+                Part::Hole(mut len) => {
+                    while len > 0 {
+                        let zeros = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+                        hasher.update(&ZEROS[..zeros]);
+                        len -= zeros as u64;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(hasher.finalize().into())
+    }
+}

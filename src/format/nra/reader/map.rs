@@ -1,0 +1,118 @@
+//! Extent maps: from offsets in a large file to extents.
+//!
+//! Spec: nra.md, section 10.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::format::error::{Error, Result};
+use crate::format::nra::content::{FrameRef, Segment};
+use crate::format::nra::extents::ExtentPage;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::cache::Key;
+use crate::format::nra::reader::{NraReader, frames};
+
+/// A decoded page of an extent map.
+pub(super) struct MapNode {
+    page: ExtentPage,
+    /// For each segment or child, and for the end: content bytes in front of it within this page.
+    starts: Vec<u64>,
+}
+
+impl MapNode {
+    fn parse(payload: &[u8]) -> Result<Self, String> {
+        let page = ExtentPage::parse(payload)?;
+        let lengths: Vec<u64> = match &page {
+            ExtentPage::Leaf(segments) => segments.iter().map(Segment::len).collect(),
+            ExtentPage::Inner(_, children) => children.iter().map(|child| child.1).collect(),
+        };
+        let mut starts = vec![0u64];
+        let mut sum = 0u64;
+        for len in lengths {
+            sum = sum.checked_add(len).ok_or("the sum of its lengths exceeds 64 bits")?;
+            starts.push(sum);
+        }
+        Ok(Self { page, starts })
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        (self.starts.len() * (size_of::<Segment>() + size_of::<u64>())) as u64
+    }
+
+    fn level(&self) -> u8 {
+        match &self.page {
+            ExtentPage::Leaf(_) => 0,
+            ExtentPage::Inner(level, _) => *level,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.starts.last().copied().unwrap_or_default()
+    }
+}
+
+impl NraReader {
+    /// Calls `visit` for each segment of the map that has bytes in `range`, with the part of the segment that lies in it.
+    pub(super) fn map_segments(
+        &self,
+        root: FrameRef,
+        size: u64,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut position = range.start;
+        while position < range.end {
+            let (leaf, start) = self.map_leaf(root, size, position)?;
+            let ExtentPage::Leaf(segments) = &leaf.page else { unreachable!("descents end at leaves") };
+            each_segment(segments, position - start..range.end - start, visit)?;
+            position = start + leaf.len();
+        }
+        Ok(())
+    }
+
+    /// Returns the leaf that holds `position` of the content, and where in the content it starts.
+    fn map_leaf(&self, root: FrameRef, size: u64, position: u64) -> Result<(Arc<MapNode>, u64)> {
+        let (mut page, mut len, mut start) = (root, size, 0);
+        let mut node = self.map_node(page, None, len)?;
+        while let ExtentPage::Inner(level, children) = &node.page {
+            let child = node.starts[..children.len()].partition_point(|&first| first <= position - start).saturating_sub(1);
+            start += node.starts[child];
+            (page, len) = children[child];
+            node = self.map_node(page, Some(level.saturating_sub(1)), len)?;
+        }
+        Ok((node, start))
+    }
+
+    /// Returns a page of the given level with `len` content bytes below it.
+    fn map_node(&self, page: FrameRef, level: Option<u8>, len: u64) -> Result<Arc<MapNode>> {
+        let corrupt = |detail| Error::corrupt(FrameKind::ExtentPage.name(), page.offset, detail);
+        let load = || MapNode::parse(&frames::follow(&self.window, FrameKind::ExtentPage, page)?.payload).map_err(corrupt);
+        let node = self.caches.get_or_load(Key::frame(page), load)?;
+        match level {
+            Some(level) if level != node.level() => Err(corrupt(format!("level {level} expected, {} found", node.level()))),
+            _ if len != node.len() => Err(corrupt(format!("{len} content bytes expected below it, {} found", node.len()))),
+            _ => Ok(node),
+        }
+    }
+}
+
+/// Calls `visit` for each of `segments` that has bytes in `range`, with the part of the segment that lies in it.
+pub(super) fn each_segment(
+    segments: &[Segment],
+    range: Range<u64>,
+    visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
+) -> Result<()> {
+    let mut start = 0u64;
+    for segment in segments {
+        if start >= range.end {
+            break;
+        }
+        let end = start.saturating_add(segment.len());
+        let part = range.start.max(start)..range.end.min(end);
+        if part.start < part.end {
+            visit(segment, part.start - start..part.end - start)?;
+        }
+        start = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Opening: from the tail to the root, and what to do when one of them is lost.
+//!
+//! Spec: nra.md, section 15.
+
+use crate::format::archive::Info;
+use crate::format::error::{Error, Result};
+use crate::format::nra::commit::{Commit, parse_attributes};
+use crate::format::nra::content::FrameRef;
+use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::head::{HEAD_LEN, Head, MAGIC, Slot, TAIL_LEN, Tail, VERSION, check_required};
+use crate::format::nra::reader::frames;
+use crate::format::nra::reader::scan::{Scan, Step, Walk};
+use crate::format::nra::reader::tree::is_damage;
+use crate::format::nra::reader::window::Window;
+
+/// Required features this reader knows.
+const SUPPORTED: u32 = 0;
+
+/// A state of the archive that was found.
+pub(super) struct State {
+    pub(super) commit: Commit,
+    /// Length of the file at that commit.
+    pub(super) end: u64,
+    pub(super) remarks: Vec<String>,
+    /// The way to it was not the one by the tail or a slot.
+    pub(super) recovered: bool,
+}
+
+/// Says whether the file is, or was, an NRA 5 archive.
+pub(super) fn is_nra(window: &Window) -> Result<bool> {
+    if tail_at_end(window).is_ok() {
+        return Ok(true);
+    }
+    if window.file_len() < HEADER_LEN as u64 {
+        let start = window.bytes("head", 0, usize::try_from(window.file_len()).expect("less than 64").min(6))?;
+        return Ok(start.len() == 6 && starts_as_nra(&start));
+    }
+    // One read for both: the head tells, or where it is lost the first frame does.
+    let len = (HEAD_LEN + HEADER_LEN).min(usize::try_from(window.file_len()).unwrap_or(usize::MAX));
+    let start = window.bytes("head", 0, len)?;
+    let first_frame = start.get(HEAD_LEN..).and_then(|rest| rest.first_chunk());
+    Ok(starts_as_nra(&start) || first_frame.is_some_and(|header| FrameHeader::peek(header, HEAD_LEN as u64).is_some()))
+}
+
+fn starts_as_nra(start: &[u8]) -> bool {
+    start.strip_prefix(&MAGIC).is_some_and(|rest| rest.starts_with(&VERSION.to_le_bytes()))
+}
+
+fn tail_at_end(window: &Window) -> Result<Tail> {
+    let Some(place) = window.file_len().checked_sub(TAIL_LEN as u64) else {
+        return Err(Error::corrupt("tail", 0, format!("the file has only {} bytes", window.file_len())));
+    };
+    Tail::parse(&window.array("tail", place)?, place)
+}
+
+/// Finds the newest whole state: by the tail, else by a slot, else (if `recover`) by the last commit near the end of the file.
+///
+/// # Errors
+///
+/// `Unsupported` for features that this reader does not know; else the error of the tail or commit that should have led to the state.
+pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
+    let lost = match tail_at_end(window) {
+        Ok(tail) => match by_tail(window, &tail) {
+            Err(error) if is_damage(&error) => error,
+            other => return other,
+        },
+        Err(error) => {
+            let slots = match head(window) {
+                Ok(head) => {
+                    check_required(head.required, SUPPORTED)?;
+                    head.slots
+                }
+                Err(error) if is_damage(&error) || matches!(error, Error::Unsupported { .. }) => [None; 2],
+                Err(error) => return Err(error),
+            };
+            if let Some(state) = by_slots(window, slots)? {
+                return Ok(state);
+            }
+            error
+        }
+    };
+    match if recover { last_commit(window)? } else { None } {
+        Some(mut state) => {
+            state.remarks.push(format!("{lost}; the archive was opened by its last commit"));
+            Ok(state)
+        }
+        None => Err(lost),
+    }
+}
+
+fn head(window: &Window) -> Result<Head> {
+    Head::parse(&window.array::<HEAD_LEN>("head", 0)?).map(|(head, _)| head)
+}
+
+fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
+    check_required(tail.required, SUPPORTED)?;
+    let (commit, commit_ref) = commit_at(window, tail.commit_offset)?;
+    if commit_ref.length != tail.commit_length || commit.number != tail.number {
+        let detail = format!(
+            "it is number {} and has {} bytes, the tail says number {} and {} bytes",
+            commit.number, commit_ref.length, tail.number, tail.commit_length
+        );
+        return Err(Error::corrupt("commit", tail.commit_offset, detail));
+    }
+    let end = commit_ref.offset + commit_ref.length + TAIL_LEN as u64;
+    Ok(State { commit, end, remarks: Vec::new(), recovered: false })
+}
+
+fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> {
+    let mut slots: Vec<Slot> = slots.into_iter().flatten().filter(|slot| slot.end <= window.file_len()).collect();
+    slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
+    for slot in slots {
+        let Some(place) = slot.end.checked_sub(TAIL_LEN as u64) else { continue };
+        let Ok(tail) = Tail::parse(&window.array("tail", place)?, place) else { continue };
+        if tail.number != slot.number {
+            continue;
+        }
+        let mut state = match by_tail(window, &tail) {
+            Err(error) if is_damage(&error) => continue,
+            other => other?,
+        };
+        let left = window.file_len() - slot.end;
+        state
+            .remarks
+            .push(format!("{left} bytes behind commit {} are the remains of an append that did not finish", slot.number));
+        return Ok(Some(state));
+    }
+    Ok(None)
+}
+
+/// Looks for a commit frame in the last bytes of the file.
+fn last_commit(window: &Window) -> Result<Option<State>> {
+    let first = window.start().max(HEAD_LEN as u64).next_multiple_of(ALIGNMENT);
+    let Some(mut offset) = window.file_len().checked_sub(HEADER_LEN as u64).map(|last| last - last % ALIGNMENT) else {
+        return Ok(None);
+    };
+    while offset >= first {
+        let header = FrameHeader::parse(&window.array("commit", offset)?, offset);
+        if header.is_ok_and(|(header, _)| header.kind == FrameKind::Commit)
+            && let Ok((commit, commit_ref)) = commit_at(window, offset)
+        {
+            let end = commit_ref.offset + commit_ref.length;
+            // Frames behind it belong to a later state, which the directories tell better.
+            let mut behind = Walk::from(window, end);
+            while let Some(step) = behind.next()? {
+                if matches!(step, Step::Frame { .. }) {
+                    return Ok(None);
+                }
+            }
+            return Ok(Some(State { commit, end, remarks: Vec::new(), recovered: true }));
+        }
+        offset -= ALIGNMENT;
+    }
+    Ok(None)
+}
+
+/// Reads the commit frame at `offset`.
+pub(super) fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef)> {
+    /// Bytes of a commit without a long message.
+    const GUESS: usize = 1 << 10;
+    let frame = frames::at(window, FrameKind::Commit, offset, GUESS)?;
+    let corrupt = |detail| Error::corrupt(FrameKind::Commit.name(), offset, detail);
+    let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
+    if commit.number != frame.header.commit {
+        return Err(corrupt(format!("its number is {}, that of its frame {}", commit.number, frame.header.commit)));
+    }
+    if commit.entry_root.is_none() && (commit.entries != 0 || commit.content_bytes != 0) {
+        return Err(corrupt(format!("{} entries without an entry tree", commit.entries)));
+    }
+    Ok((commit, frame.reference))
+}
+
+/// Describes the archive by its commit.
+pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
+    let commit = &state.commit;
+    let mut info = Info {
+        format: "NRA 5".into(),
+        archive_bytes: window.file_len(),
+        entries: commit.entries,
+        files: commit.files,
+        content_bytes: commit.content_bytes,
+        piece_bytes: Some(commit.piece_bytes),
+        stored_bytes: Some(commit.stored_bytes),
+        blocks: Some(commit.blocks),
+        pieces: Some(commit.pieces),
+        archive_id: Some(commit.archive_id),
+        commit: Some(commit.number),
+        time: commit.time,
+        message: commit.message.clone(),
+        remarks: state.remarks.clone(),
+        ..Info::default()
+    };
+    if let Some(reference) = commit.attributes {
+        let attributes = frames::follow(window, FrameKind::Attributes, reference).and_then(|frame| {
+            let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), reference.offset, detail);
+            parse_attributes(&frame.payload).map_err(corrupt)
+        });
+        match attributes {
+            Ok(attributes) => info.attributes = attributes,
+            Err(error) if is_damage(&error) => info.remarks.push(format!("{error}; the attributes of the archive are lost")),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(info)
+}
+
+/// Describes an archive by what a scan found of it.
+pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info {
+    let files = scan.entries.iter().filter(|entry| entry.kind == crate::format::entry::Kind::File);
+    let mut info = Info {
+        format: "NRA 5".into(),
+        archive_bytes: window.file_len(),
+        entries: scan.entries.len() as u64,
+        files: files.clone().count() as u64,
+        content_bytes: files.fold(0, |sum, file| file.size.saturating_add(sum)),
+        piece_bytes: Some(scan.piece_bytes),
+        stored_bytes: Some(scan.stored_bytes),
+        blocks: Some(scan.blocks),
+        pieces: Some(scan.pieces),
+        remarks: vec![format!("{cause}; its entries were found by the directories of its blocks")],
+        ..Info::default()
+    };
+    info.remarks.extend(former_names(scan));
+    info
+}
+
+/// The warning that a scan of an archive with a history needs.
+pub(super) fn former_names(scan: &Scan) -> Option<String> {
+    let commits = scan.commits;
+    (commits > 1)
+        .then(|| format!("entries that were removed or renamed in one of its {commits} commits may appear under former names"))
+}

@@ -1,0 +1,82 @@
+//! The bytes of the file, with its last 64 KiB kept in memory.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+
+/// How much is read when a file is opened, bytes: what the spec promises to hold tail, commit and upper pages.
+const WINDOW: u64 = 64 << 10;
+
+/// A source and the bytes at its end.
+pub(super) struct Window {
+    source: Arc<dyn ReadAt>,
+    len: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// Reads the last bytes of `source`, or all of it if it is shorter: one read.
+    pub(super) fn read(source: Arc<dyn ReadAt>) -> Result<Self> {
+        let len = source.len();
+        let start = len.saturating_sub(WINDOW);
+        let mut bytes = vec![0; usize::try_from(len - start).expect("at most 64 KiB")];
+        if !bytes.is_empty() {
+            source.read_exact_at(start, &mut bytes)?;
+        }
+        Ok(Self { source, len, start, bytes })
+    }
+
+    /// Length of the file, bytes.
+    pub(super) fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// First offset that is in memory.
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns `len` bytes from `offset`, borrowed if they are in memory. `structure` is what they belong to.
+    pub(super) fn bytes(&self, structure: &'static str, offset: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+        self.check(structure, offset, len)?;
+        if let Some(bytes) = self.in_memory(offset, len) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let mut bytes = vec![0; len];
+        self.source.read_exact_at(offset, &mut bytes)?;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// Returns `N` bytes from `offset`.
+    pub(super) fn array<const N: usize>(&self, structure: &'static str, offset: u64) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        self.fill(structure, offset, &mut array)?;
+        Ok(array)
+    }
+
+    /// Fills `buffer` from `offset`.
+    pub(super) fn fill(&self, structure: &'static str, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.check(structure, offset, buffer.len())?;
+        match self.in_memory(offset, buffer.len()) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => self.source.read_exact_at(offset, buffer)?,
+        }
+        Ok(())
+    }
+
+    /// Refuses a place outside the file, before memory is allocated for it.
+    fn check(&self, structure: &'static str, offset: u64, len: usize) -> Result<()> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::corrupt(structure, offset, format!("{len} bytes expected, the file ends at {}", self.len))),
+        }
+    }
+
+    fn in_memory(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(len)?)
+    }
+}

@@ -2,8 +2,14 @@
 //!
 //! Spec: nra.md, section 11.
 
+use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES};
 use crate::format::nra::content::FrameRef;
-use crate::format::wire::Malformed;
+use crate::format::nra::frame::{ALIGNMENT, is_place};
+use crate::format::nra::page::add;
+use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
+
+/// Largest key: 40 bits.
+pub const MAX_KEY: u64 = (1 << 40) - 1;
 
 /// Where a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,10 +34,225 @@ pub enum ChunkPage {
 impl ChunkPage {
     /// Returns the raw payload of the page.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        match self {
+            Self::Leaf(places) => encode_leaf(places),
+            Self::Inner(level, children) => {
+                let mut payload = vec![*level];
+                put_uv(&mut payload, children.len() as u64);
+                for (key, page, pieces) in children {
+                    put_uv(&mut payload, *key);
+                    put_uv(&mut payload, page.offset);
+                    put_uv(&mut payload, page.length);
+                    payload.extend_from_slice(&page.check.to_le_bytes());
+                    put_uv(&mut payload, *pieces);
+                }
+                payload
+            }
+        }
     }
+
     /// Parses the raw payload of a page.
-    pub(crate) fn parse(_payload: &[u8]) -> Result<Self, Malformed> {
-        todo!()
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload);
+        let level = cursor.u8()?;
+        let count = cursor.count("pieces or children", MAX_LIST_ENTRIES)?;
+        if count == 0 {
+            return Err("an empty page".into());
+        }
+        let page = match level {
+            0 => Self::Leaf(take_places(&mut cursor, count)?),
+            1..=MAX_LEVEL => Self::Inner(level, take_children(&mut cursor, count)?),
+            level => return Err(format!("level {level}")),
+        };
+        cursor.end("the page")?;
+        Ok(page)
+    }
+}
+
+fn encode_leaf(places: &[ChunkPlace]) -> Vec<u8> {
+    let mut blocks: Vec<u64> = places.iter().map(|place| place.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let (mut table, mut keys, mut indexes, mut pieces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    put_uv(&mut table, blocks.len() as u64);
+    let mut before = 0;
+    for block in &blocks {
+        put_uv(&mut table, (block - before) / ALIGNMENT);
+        before = *block;
+    }
+    let mut before = 0;
+    for place in places {
+        put_uv(&mut keys, place.key - before);
+        before = place.key;
+        put_uv(&mut indexes, blocks.partition_point(|&block| block < place.block) as u64);
+        put_uv(&mut pieces, place.piece.into());
+    }
+    let mut payload = vec![0];
+    put_uv(&mut payload, places.len() as u64);
+    for column in [&table, &keys, &indexes, &pieces] {
+        put_bytes(&mut payload, column);
+    }
+    payload
+}
+
+fn take_places(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<ChunkPlace>, Malformed> {
+    let mut column = || Ok::<_, Malformed>(Cursor::new(cursor.bytes("a column", usize::MAX)?));
+    let (table, mut keys, mut indexes, mut pieces) = (column()?, column()?, column()?, column()?);
+    if count > keys.remaining().min(indexes.remaining()).min(pieces.remaining()) {
+        return Err(format!("columns too short for {count} pieces"));
+    }
+    let blocks = take_blocks(table)?;
+    let mut used = vec![false; blocks.len()];
+    let mut places: Vec<ChunkPlace> = Vec::with_capacity(count);
+    let mut key = 0u64;
+    for _ in 0..count {
+        key = key.checked_add(keys.uv()?).filter(|&key| key <= MAX_KEY).ok_or("a key of more than 40 bits")?;
+        let index = usize::try_from(indexes.uv()?).ok().filter(|&index| index < blocks.len());
+        let index = index.ok_or("a block that is not in the table")?;
+        used[index] = true;
+        let piece = u32::try_from(pieces.uv()?).map_err(|_| "a piece number of more than 32 bits")?;
+        let place = ChunkPlace { key, block: blocks[index], piece };
+        if places.last().is_some_and(|last| *last >= place) {
+            return Err("pieces are not sorted, or one stands twice".into());
+        }
+        places.push(place);
+    }
+    for (column, name) in [(keys, "keys"), (indexes, "blocks"), (pieces, "pieces")] {
+        column.end(name)?;
+    }
+    if used.contains(&false) {
+        return Err("a block of the table is not used".into());
+    }
+    Ok(places)
+}
+
+fn take_blocks(mut table: Cursor<'_>) -> Result<Vec<u64>, Malformed> {
+    let count = table.count("blocks", MAX_LIST_ENTRIES)?;
+    let mut blocks = Vec::with_capacity(count);
+    let mut offset = 0u64;
+    for i in 0..count {
+        let step = table.uv()?;
+        let next = step.checked_mul(ALIGNMENT).and_then(|step| offset.checked_add(step));
+        offset = next.filter(|&next| is_place(next)).ok_or("a block beyond 2^63 or in the head")?;
+        if i > 0 && step == 0 {
+            return Err("a block twice".into());
+        }
+        blocks.push(offset);
+    }
+    table.end("the block table")?;
+    Ok(blocks)
+}
+
+fn take_children(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<(u64, FrameRef, u64)>, Malformed> {
+    let mut children: Vec<(u64, FrameRef, u64)> = Vec::with_capacity(count);
+    let mut sum = 0;
+    for i in 0..count {
+        let key = cursor.uv_max("key", MAX_KEY)?;
+        let page = FrameRef { offset: cursor.uv()?, length: cursor.uv()?, check: cursor.u64()? };
+        page.validate()?;
+        let pieces = cursor.uv()?;
+        if pieces == 0 {
+            return Err(format!("no pieces below child {i}"));
+        }
+        sum = add(sum, pieces)?;
+        if children.last().is_some_and(|(last, ..)| *last > key) {
+            return Err("children are not sorted by key".into());
+        }
+        children.push((key, page, pieces));
+    }
+    Ok(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::limits::MAX_OFFSET;
+    use proptest::prelude::*;
+
+    prop_compose! {
+        fn any_places()(places in prop::collection::vec((0..=MAX_KEY, 0u64..4, 0u32..3), 1..60), narrow: bool) -> Vec<ChunkPlace> {
+            let mut places: Vec<_> = places
+                .into_iter()
+                .map(|(key, block, piece)| ChunkPlace {
+                    key: if narrow { key % 4 } else { key },
+                    block: if block == 3 { MAX_OFFSET & !7 } else { 256 + block * 8 },
+                    piece,
+                })
+                .collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        }
+    }
+
+    fn child(key: u64) -> (u64, FrameRef, u64) {
+        (key, FrameRef { offset: 256, length: 128, check: key }, 3)
+    }
+
+    proptest! {
+        #[test]
+        fn leaves_come_back(places in any_places(), at in any::<prop::sample::Index>(), to: u8) {
+            let page = ChunkPage::Leaf(places);
+            let mut payload = page.encode();
+            prop_assert_eq!(ChunkPage::parse(&payload), Ok(page));
+            payload.push(0);
+            prop_assert!(ChunkPage::parse(&payload).is_err());
+            payload.pop();
+            let at = at.index(payload.len());
+            payload[at] = to;
+            if let Ok(page) = ChunkPage::parse(&payload) {
+                prop_assert_eq!(page.encode(), payload);
+            }
+        }
+
+        #[test]
+        fn inner_pages_come_back(level in 1u8..=15, mut keys in prop::collection::vec(0..=MAX_KEY, 1..50), at in any::<prop::sample::Index>(), to: u8) {
+            keys.sort_unstable();
+            let page = ChunkPage::Inner(level, keys.into_iter().map(child).collect());
+            let mut payload = page.encode();
+            prop_assert_eq!(ChunkPage::parse(&payload), Ok(page));
+            let at = at.index(payload.len());
+            payload[at] = to;
+            if let Ok(page) = ChunkPage::parse(&payload) {
+                prop_assert_eq!(page.encode(), payload);
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_do_no_harm(payload in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = ChunkPage::parse(&payload);
+        }
+    }
+
+    #[test]
+    fn broken_pages_are_refused() {
+        let leaf = |blocks: &[u8], keys: &[u8], indexes: &[u8], pieces: &[u8]| {
+            let mut payload = vec![0, u8::try_from(keys.len()).unwrap()];
+            [blocks, keys, indexes, pieces].iter().for_each(|column| put_bytes(&mut payload, column));
+            payload
+        };
+        assert!(ChunkPage::parse(&leaf(&[2, 32, 1], &[5, 0], &[0, 1], &[0, 0])).is_ok());
+        for (why, payload) in [
+            ("empty", leaf(&[0], &[], &[], &[])),
+            ("block in the head", leaf(&[1, 31], &[5], &[0], &[0])),
+            ("block twice", leaf(&[2, 32, 0], &[5, 0], &[0, 1], &[0, 0])),
+            ("block not used", leaf(&[2, 32, 1], &[5, 1], &[0, 0], &[0, 0])),
+            ("block that is none", leaf(&[1, 32], &[5], &[1], &[0])),
+            ("block far away", leaf(&[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f], &[5], &[0], &[0])),
+            ("piece twice", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 1])),
+            ("pieces out of order", leaf(&[1, 32], &[5, 0], &[0, 0], &[1, 0])),
+            ("blocks out of order", leaf(&[2, 32, 1], &[5, 0], &[1, 0], &[0, 0])),
+            ("pieces missing", leaf(&[1, 32], &[5, 1], &[0, 0], &[1])),
+            ("pieces left over", leaf(&[1, 32], &[5], &[0], &[1, 2])),
+            ("key of 41 bits", [&[0, 1, 2, 1, 32, 6][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20], &[1, 0, 1, 0]].concat()),
+            ("no children", vec![1, 0]),
+            ("level", ChunkPage::Inner(16, vec![child(1)]).encode()),
+            ("children out of order", ChunkPage::Inner(1, vec![child(2), child(1)]).encode()),
+            ("key of a child", ChunkPage::Inner(1, vec![child(MAX_KEY + 1)]).encode()),
+            ("no pieces below", ChunkPage::Inner(1, vec![(1, child(1).1, 0)]).encode()),
+        ] {
+            assert!(ChunkPage::parse(&payload).is_err(), "{why}");
+        }
+        assert!(ChunkPage::parse(&ChunkPage::Inner(1, vec![child(2), child(2)]).encode()).is_ok(), "equal keys may go on");
     }
 }

@@ -1,0 +1,129 @@
+//! The tables of the format's specification and the constants of the code say the same.
+
+use std::collections::BTreeMap;
+
+use nra::format::codec::Codec;
+use nra::format::entry::{Kind, Namespace};
+use nra::format::limits;
+use nra::format::nra::frame::{FrameKind, HEADER_LEN, REFERENCE_LEN};
+use nra::format::nra::{commit, head, layout, records};
+
+const SPEC: &str = include_str!("../docs/format/nra.md");
+
+/// Returns the rows of the table introduced by "Table `name`", without its two head lines.
+fn table(name: &str) -> Vec<Vec<String>> {
+    let start = format!("Table `{name}`");
+    let mut lines = SPEC.lines().skip_while(|line| !line.starts_with(&start));
+    assert!(lines.next().is_some(), "no table `{name}` in the specification");
+    let rows: Vec<_> = lines
+        .skip_while(|line| line.is_empty())
+        .take_while(|line| line.starts_with('|'))
+        .skip(2)
+        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
+        .collect();
+    assert!(!rows.is_empty(), "table `{name}` is empty");
+    rows
+}
+
+/// Reads the first cells of each row as a number and a name.
+fn numbered(name: &str) -> Vec<(u64, String)> {
+    table(name).into_iter().map(|row| (row[0].parse().expect("a number"), row[1].clone())).collect()
+}
+
+fn owned<'a>(pairs: impl IntoIterator<Item = (u64, &'a str)>) -> Vec<(u64, String)> {
+    pairs.into_iter().map(|(number, name)| (number, name.to_owned())).collect()
+}
+
+#[test]
+fn structures_of_fixed_layout() {
+    for (name, fields, len) in [
+        ("reference", layout::reference::TABLE, REFERENCE_LEN),
+        ("head", layout::head::TABLE, head::HEAD_LEN),
+        ("slot", layout::slot::TABLE, head::SLOT_LEN),
+        ("frame", layout::frame::TABLE, HEADER_LEN),
+        ("commit", layout::commit::TABLE, commit::FIXED_LEN),
+        ("tail", layout::tail::TABLE, head::TAIL_LEN),
+    ] {
+        // A row without a size is a part of variable length.
+        let rows = table(name).into_iter().filter(|row| !row[1].is_empty());
+        let spec: Vec<(String, usize, usize)> =
+            rows.map(|row| (row[2].clone(), row[0].parse().expect("an offset"), row[1].parse().expect("a size"))).collect();
+        let code: Vec<_> = fields.iter().map(|&(field, offset, size)| (field.to_owned(), offset, size)).collect();
+        assert_eq!(spec, code, "table `{name}`");
+        let mut end = 0;
+        for (field, offset, size) in code {
+            assert_eq!(offset, end, "{name}.{field} follows the field before");
+            end = offset + size;
+        }
+        assert_eq!(end, len, "length of {name}");
+    }
+}
+
+#[test]
+fn numbers_with_names() {
+    let kinds = FrameKind::ALL.map(|kind| (kind as u64, kind.name()));
+    assert_eq!(numbered("kinds"), owned(kinds));
+    let codecs = Codec::ALL.map(|codec| (codec as u64, codec.name()));
+    assert_eq!(numbered("codecs"), owned(codecs));
+    let forms = records::form::TABLE.map(|(number, name)| (number.into(), name));
+    assert_eq!(numbered("forms"), owned(forms));
+    let columns = records::column::NAMES.iter().enumerate().map(|(number, &name)| (number as u64, name));
+    assert_eq!(numbered("columns"), owned(columns));
+    let name = |kind| match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::CharacterDevice => "character device",
+        Kind::BlockDevice => "block device",
+    };
+    assert_eq!(numbered("entry kinds"), owned(Kind::ALL.map(|kind| (kind as u64, name(kind)))));
+    let name = |namespace| match namespace {
+        Namespace::Xattr => "xattr",
+        Namespace::User => "user",
+        Namespace::Nra => "nra",
+        Namespace::Foreign => "foreign",
+    };
+    assert_eq!(numbered("namespaces"), owned(Namespace::ALL.map(|namespace| (namespace as u64, name(namespace)))));
+}
+
+#[test]
+fn features() {
+    let spec: Vec<_> = table("features")
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].parse::<u32>().expect("a bit"), row[2].clone()))
+        .collect();
+    let code: Vec<_> = head::FEATURES.iter().map(|&(field, bit, name)| (field.to_owned(), bit, name.to_owned())).collect();
+    assert_eq!(spec, code);
+    assert_eq!(head::REQUIRED_ENCRYPTION, 1 << 0);
+    assert_eq!(head::OPTIONAL_RECOVERY, 1 << 0);
+}
+
+#[test]
+fn all_limits() {
+    let spec: BTreeMap<String, u64> =
+        table("limits").into_iter().map(|row| (row[0].clone(), row[1].parse().expect("a number"))).collect();
+    let code = [
+        ("MAX_BLOCK_RAW", u64::from(limits::MAX_BLOCK_RAW)),
+        ("MAX_PAGE_RAW", limits::MAX_PAGE_RAW.into()),
+        ("MAX_DIRECTORY", limits::MAX_DIRECTORY.into()),
+        ("MAX_DICTIONARY", limits::MAX_DICTIONARY.into()),
+        ("MAX_COMMIT", limits::MAX_COMMIT.into()),
+        ("MAX_PATH", limits::MAX_PATH as u64),
+        ("MAX_TARGET", limits::MAX_TARGET as u64),
+        ("MAX_ATTRIBUTE_NAME", limits::MAX_ATTRIBUTE_NAME as u64),
+        ("MAX_ATTRIBUTE_VALUE", limits::MAX_ATTRIBUTE_VALUE as u64),
+        ("MAX_OWNER_NAME", limits::MAX_OWNER_NAME as u64),
+        ("MAX_LEVEL", limits::MAX_LEVEL.into()),
+        ("MAX_RUNS", limits::MAX_RUNS.into()),
+        ("MAX_LIST_ENTRIES", limits::MAX_LIST_ENTRIES as u64),
+        ("MAX_LIST_PATHS", limits::MAX_LIST_PATHS as u64),
+        ("MAX_LIST_EXTENTS", limits::MAX_LIST_EXTENTS as u64),
+        ("MAX_MESSAGE", limits::MAX_MESSAGE as u64),
+        ("MAX_KEYS", limits::MAX_KEYS.into()),
+        ("MAX_RECOVERY", limits::MAX_RECOVERY.into()),
+        ("MAX_PAD", limits::MAX_PAD.into()),
+    ];
+    assert_eq!(spec, code.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    assert_eq!(limits::MAX_OFFSET, (1 << 63) - 1);
+}

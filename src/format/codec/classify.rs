@@ -21,8 +21,15 @@ const SURE_BITS: f64 = 7.7;
 /// Collision entropy below which it does.
 const SHRINKS_BITS: f64 = 6.0;
 
+/// What a thread tries with.
+struct Trial {
+    compressor: Compressor,
+    sample: Vec<u8>,
+    out: Vec<u8>,
+}
+
 thread_local! {
-    static TRIAL: RefCell<Option<(Compressor, Vec<u8>, Vec<u8>)>> = const { RefCell::new(None) };
+    static TRIAL: RefCell<Option<Trial>> = const { RefCell::new(None) };
 }
 
 /// Says whether `content` (a whole small file, or one piece of a large one) would not shrink.
@@ -74,13 +81,14 @@ fn collision_bits(content: &[u8]) -> f64 {
 fn trial_shrinks(content: &[u8]) -> bool {
     TRIAL.with_borrow_mut(|slot| {
         if slot.is_none() {
-            *slot = Compressor::new(Method::zstd(1)).ok().map(|c| (c, Vec::new(), Vec::new()));
+            let compressor = Compressor::new(Method::zstd(1)).ok();
+            *slot = compressor.map(|compressor| Trial { compressor, sample: Vec::new(), out: Vec::new() });
         }
-        let Some((compressor, sample, out)) = slot else { return true };
+        let Some(Trial { compressor, sample, out }) = slot else { return true };
         sample.clear();
         samples(content, TRIAL_SAMPLE).for_each(|part| sample.extend_from_slice(part));
         // Without memory for a trial the content goes the common way, which tries again and reports it.
-        compressor.compress(sample, None, out).map_or(true, |_| out.len() * 100 <= sample.len() * 97)
+        compressor.compress(sample, None, out).map_or(true, |_| out.len() * 100 <= sample.len() * 98)
     })
 }
 

@@ -1,7 +1,13 @@
 //! What a caller chooses, and what it is told at the end.
 
-use crate::format::codec::Method;
+use crate::format::codec::{Compressor, Method};
 use crate::format::entry::{Attribute, Timestamp};
+use crate::format::error::{Error, Result};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAGE_RAW};
+use crate::format::nra::records::metadata::check_attributes;
+
+/// Longest message of a commit, bytes (spec section 13).
+const MAX_MESSAGE: usize = 65_535;
 
 /// When a block of compressible content is closed.
 ///
@@ -87,6 +93,32 @@ impl WriterOptions {
             dictionary: DictionaryPolicy::Auto,
             ..Self::balanced()
         }
+    }
+}
+
+impl WriterOptions {
+    /// Checks that they make sense together, and sorts the attributes.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.attributes.sort_unstable();
+        let usage = |detail: String| Err(Error::Usage { detail });
+        if ![0, 1, 16, 32, 64, 4096].contains(&self.align) {
+            return usage(format!("alignment of {} bytes (possible: 0, 16, 32, 64, 4096)", self.align));
+        }
+        let block = &self.block;
+        if block.min_raw_bytes == 0 || block.min_raw_bytes > block.max_raw_bytes || block.max_raw_bytes > MAX_BLOCK_RAW {
+            return usage(format!("blocks of {} to {} bytes", block.min_raw_bytes, block.max_raw_bytes));
+        }
+        if self.message.len() > MAX_MESSAGE {
+            let found = self.message.len() as u64;
+            return Err(Error::Limit { what: "length of the message", found, limit: MAX_MESSAGE as u64 });
+        }
+        let length: usize = self.attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len() + 16).sum();
+        if length > MAX_PAGE_RAW as usize {
+            let limit = MAX_PAGE_RAW.into();
+            return Err(Error::Limit { what: "length of the attributes", found: length as u64, limit });
+        }
+        check_attributes(&self.attributes).or_else(|detail| usage(format!("attributes of the archive: {detail}")))?;
+        Compressor::new(self.method).map(|_| ())
     }
 }
 

@@ -1,0 +1,219 @@
+//! What the archive will list: entries, and where their content lies.
+
+use std::collections::HashMap;
+
+use crate::format::codec::Codec;
+use crate::format::digest::Digest;
+use crate::format::entry::Entry;
+use crate::format::limits::MAX_LIST_EXTENTS;
+use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::format::nra::writer::EntryId;
+use crate::format::nra::writer::pieces::{PieceId, Pieces, RunId};
+
+/// A part of the content of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Piece(PieceId),
+    Hole(u64),
+}
+
+/// From what the content of an entry follows.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// `Entry::content` is final.
+    Settled,
+    /// One piece.
+    Piece(PieceId),
+    /// Several parts, and the digest of the whole if known.
+    Parts(Box<[Part]>, Option<Box<Digest>>),
+    /// The content of another entry, which is settled before.
+    Same(EntryId),
+}
+
+/// An entry that was added.
+#[derive(Debug)]
+pub(super) struct Added {
+    pub entry: Entry,
+    pub source: Source,
+    /// Last runs of raw and of compressible content that the content touches, and the batch of entries without new content
+    /// that the entry is in; 0 = none.
+    pub touched: [RunId; 3],
+    /// Link group, from when it was known; that of `entry` follows in the order of places.
+    pub group: u64,
+    /// Runs that must be placed before the content is settled.
+    pub waits: u8,
+}
+
+/// A block that was written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub reference: BlockRef,
+    pub codec: Codec,
+}
+
+/// Entries, pieces and blocks so far.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub entries: Vec<Added>,
+    pub pieces: Pieces,
+    pub blocks: Vec<Block>,
+    /// Link groups: members.
+    pub groups: Vec<u32>,
+    /// The caller's numbers of link groups and ours.
+    group_numbers: HashMap<u64, u64>,
+}
+
+/// What settling an entry needs or gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Settling {
+    /// The content is final; blocks without a check got theirs as it was.
+    Done,
+    /// An extent map must be written of these first.
+    Map(Vec<Segment>, Option<Box<Digest>>),
+    /// The entry whose content it shares is not settled.
+    Waits,
+}
+
+impl Index {
+    pub fn entry(&self, id: EntryId) -> &Added {
+        &self.entries[id.index()]
+    }
+
+    pub fn entry_mut(&mut self, id: EntryId) -> &mut Added {
+        &mut self.entries[id.index()]
+    }
+
+    /// Replaces the caller's number of a link group by ours.
+    pub fn group(&mut self, callers: u64) -> u64 {
+        if callers == 0 {
+            return 0;
+        }
+        if let Some(&number) = self.group_numbers.get(&callers) {
+            return number;
+        }
+        let number = self.new_group();
+        self.group_numbers.insert(callers, number);
+        number
+    }
+
+    /// Opens a link group.
+    pub fn new_group(&mut self) -> u64 {
+        self.groups.push(0);
+        self.groups.len() as u64
+    }
+
+    /// Takes an entry out of its link group, since it is not in the archive.
+    pub fn leave_group(&mut self, id: EntryId) {
+        if let Some(members) = self.members(id) {
+            *members -= 1;
+        }
+    }
+
+    /// Says whether an entry is the only one of a link group.
+    pub fn is_alone(&mut self, id: EntryId) -> bool {
+        self.members(id).is_some_and(|members| *members == 1)
+    }
+
+    fn members(&mut self, id: EntryId) -> Option<&mut u32> {
+        let group = self.entry(id).group.checked_sub(1)?;
+        self.groups.get_mut(usize::try_from(group).ok()?)
+    }
+
+    /// Makes the content of an entry final, now that its pieces are placed.
+    pub fn settle(&mut self, id: EntryId) -> Settling {
+        let source = std::mem::replace(&mut self.entry_mut(id).source, Source::Settled);
+        let content = match source {
+            Source::Settled => return Settling::Done,
+            Source::Piece(piece) => self.whole(piece),
+            Source::Same(other) => {
+                let target = self.entry(other);
+                if !matches!(target.source, Source::Settled) {
+                    self.entry_mut(id).source = Source::Same(other);
+                    return Settling::Waits;
+                }
+                target.entry.content.clone()
+            }
+            Source::Parts(parts, digest) => {
+                let segments = self.segments(&parts);
+                match (&*parts, &*segments) {
+                    ([Part::Piece(piece)], _) => self.whole(*piece),
+                    (_, [Segment::Data(extent)]) => Content::Extent(*extent),
+                    (_, segments) if segments.len() > MAX_LIST_EXTENTS => {
+                        // Not settled yet: others that share the content wait.
+                        self.entry_mut(id).source = Source::Parts(parts, digest.clone());
+                        return Settling::Map(segments.to_vec(), digest);
+                    }
+                    _ => Content::List(segments.into(), digest),
+                }
+            }
+        };
+        self.entry_mut(id).entry.content = content;
+        Settling::Done
+    }
+
+    /// Makes the content of a file final whose extent map is written.
+    pub fn settle_map(&mut self, id: EntryId, root: FrameRef, digest: Option<Box<Digest>>) {
+        let added = self.entry_mut(id);
+        added.entry.content = Content::Map(root, digest);
+        added.source = Source::Settled;
+    }
+
+    /// Fills in the check of `block` in an entry that was settled without it.
+    pub fn complete(&mut self, id: EntryId, block: &BlockRef) {
+        let fill = |extent: &mut Extent| {
+            if extent.block.offset == block.offset {
+                extent.block.check = block.check;
+            }
+        };
+        match &mut self.entry_mut(id).entry.content {
+            Content::None | Content::Map(..) => {}
+            Content::Extent(extent) | Content::Raw(extent, _) => fill(extent),
+            Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
+                Segment::Data(extent) => fill(extent),
+                Segment::Hole(_) => {}
+            }),
+        }
+    }
+
+    fn whole(&self, piece: PieceId) -> Content {
+        let (extent, codec) = self.extent(piece);
+        match codec {
+            Codec::None => Content::Raw(extent, self.pieces.place(piece).checksum),
+            _ => Content::Extent(extent),
+        }
+    }
+
+    fn extent(&self, piece: PieceId) -> (Extent, Codec) {
+        let place = self.pieces.place(piece);
+        let block = &self.blocks[place.block as usize];
+        (Extent { block: block.reference, offset: place.offset, len: place.raw_len.into() }, block.codec)
+    }
+
+    /// Turns parts into extents and holes and joins neighbours.
+    fn segments(&self, parts: &[Part]) -> Vec<Segment> {
+        let mut segments: Vec<Segment> = Vec::new();
+        for part in parts {
+            let next = match *part {
+                Part::Piece(piece) => Segment::Data(self.extent(piece).0),
+                Part::Hole(len) => Segment::Hole(len),
+            };
+            match (segments.last_mut(), next) {
+                (Some(Segment::Data(last)), Segment::Data(next))
+                    if last.block.offset == next.block.offset && u64::from(last.offset) + last.len == u64::from(next.offset) =>
+                {
+                    last.len += next.len;
+                }
+                (Some(Segment::Hole(last)), Segment::Hole(next)) => *last += next,
+                _ => segments.push(next),
+            }
+        }
+        segments
+    }
+}
+
+/// Estimates the length of an entry's record, bytes; generous.
+pub(super) fn weight(entry: &Entry, parts: usize) -> usize {
+    let attributes: usize =
+        entry.metadata.attributes.iter().map(|attribute| attribute.name.len() + attribute.value.len() + 8).sum();
+    entry.path.as_bytes().len() + entry.target.len() + attributes + 64 + parts.min(MAX_LIST_EXTENTS) * 12
+}

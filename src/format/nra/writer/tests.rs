@@ -1,0 +1,623 @@
+//! Archives taken apart again with the structures of the format alone.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::*;
+use crate::format::checksum::checksum;
+use crate::format::codec::{Method, decompress, looks_incompressible};
+use crate::format::entry::{Attribute, Metadata, Namespace, Timestamp};
+use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
+use crate::format::nra::commit::{Commit, parse_attributes};
+use crate::format::nra::content::{FrameRef, Segment};
+use crate::format::nra::directory::Directory;
+use crate::format::nra::extents::ExtentPage;
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
+use crate::format::nra::page::Page;
+use crate::format::path::EntryPath;
+use crate::format::progress::Recorder;
+
+fn path(text: &str) -> EntryPath {
+    EntryPath::new(text.as_bytes()).unwrap()
+}
+
+fn file(text: &str) -> Entry {
+    let mut entry = Entry::new(path(text), Kind::File);
+    entry.modified = Some(Timestamp { seconds: 1_700_000_000, nanoseconds: 0 });
+    entry
+}
+
+fn options() -> WriterOptions {
+    WriterOptions { reproducible: true, threads: 2, ..WriterOptions::balanced() }
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        })
+        .collect()
+}
+
+fn text(len: usize, seed: u64) -> Vec<u8> {
+    noise(len / 4, seed)
+        .iter()
+        .flat_map(|byte| format!("{byte:03} ").into_bytes())
+        .chain(std::iter::repeat(b'\n'))
+        .take(len)
+        .collect()
+}
+
+fn whole(bytes: &[u8]) -> NewContent<'_> {
+    NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
+}
+
+/// A frame of an archive.
+struct Frame {
+    reference: FrameRef,
+    header: FrameHeader,
+    payload: Vec<u8>,
+    directory: Vec<u8>,
+}
+
+/// An archive, taken apart; everything is checked on the way.
+struct Parts {
+    bytes: Vec<u8>,
+    frames: BTreeMap<u64, Frame>,
+    commit: Commit,
+    entries: Vec<Entry>,
+    dictionaries: HashMap<u64, Dictionary>,
+}
+
+impl Parts {
+    fn take(bytes: Vec<u8>) -> Self {
+        let tail_place = bytes.len() - TAIL_LEN;
+        let tail = Tail::parse(bytes[tail_place..].try_into().unwrap(), tail_place as u64).unwrap();
+        let (head, damaged) = Head::parse(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
+        assert_eq!((head, damaged), (Head::default(), Vec::new()));
+        let mut frames = BTreeMap::new();
+        let mut dictionaries = HashMap::new();
+        let mut place = HEAD_LEN;
+        while place < tail_place {
+            let (header, check) = FrameHeader::parse(bytes[place..place + HEADER_LEN].try_into().unwrap(), place as u64).unwrap();
+            let reference = FrameRef { offset: place as u64, length: header.frame_len(), check };
+            let payload = place + HEADER_LEN + header.pad_len as usize;
+            let directory = payload + header.stored_len as usize;
+            let (stored, directory) = (&bytes[payload..directory], &bytes[directory..directory + header.directory_len as usize]);
+            assert_eq!(checksum(stored, place as u64), header.payload_checksum);
+            assert_eq!(header.dictionary != 0, dictionaries.contains_key(&header.dictionary));
+            let raw = decompress(header.codec, stored, header.raw_len as usize, dictionaries.get(&header.dictionary)).unwrap();
+            if header.kind == FrameKind::Dictionary {
+                dictionaries.insert(place as u64, Dictionary::new(raw.clone()).unwrap());
+            }
+            frames.insert(place as u64, Frame { reference, header, payload: raw, directory: directory.to_vec() });
+            place += usize::try_from(header.frame_len()).unwrap();
+        }
+        assert_eq!(place, tail_place);
+        let commit = &frames[&tail.commit_offset];
+        assert_eq!(commit.reference.length, tail.commit_length);
+        let commit = Commit::parse(&commit.payload).unwrap();
+        let mut parts = Self { bytes, frames, commit, entries: Vec::new(), dictionaries };
+        if let Some(root) = parts.commit.entry_root {
+            let mut entries = Vec::new();
+            let (count, content) = parts.walk(root, &mut entries);
+            assert_eq!((count, content), (parts.commit.entries, parts.commit.content_bytes));
+            parts.entries = entries;
+        }
+        parts.check_order();
+        parts.check_records();
+        parts.check_pieces();
+        parts
+    }
+
+    fn follow(&self, reference: FrameRef, kind: FrameKind) -> &[u8] {
+        let frame = &self.frames[&reference.offset];
+        assert_eq!((frame.reference, frame.header.kind), (reference, kind));
+        &frame.payload
+    }
+
+    fn walk(&self, page: FrameRef, entries: &mut Vec<Entry>) -> (u64, u64) {
+        match Page::parse(self.follow(page, FrameKind::EntryPage)).unwrap() {
+            Page::Leaf(leaf) => {
+                let content = leaf.iter().map(|entry| entry.size).sum();
+                let count = leaf.len() as u64;
+                entries.extend(leaf);
+                (count, content)
+            }
+            Page::Inner(inner) => inner.children.iter().fold((0, 0), |sum, child| {
+                let below = self.walk(child.page, entries);
+                assert_eq!(below, (child.entries, child.content_bytes));
+                (sum.0 + below.0, sum.1 + below.1)
+            }),
+        }
+    }
+
+    fn check_order(&self) {
+        let mut directories = std::collections::HashSet::new();
+        let mut before: Option<&EntryPath> = None;
+        for entry in &self.entries {
+            assert!(before.is_none_or(|before| *before < entry.path), "{:?}", entry.path);
+            assert!(entry.path.parent().is_none_or(|parent| directories.contains(&parent)), "{:?}", entry.path);
+            if entry.kind == Kind::Directory {
+                directories.insert(entry.path.clone());
+            }
+            before = Some(&entry.path);
+        }
+    }
+
+    /// Each entry has to be recorded, last for its path, with the same fields.
+    fn check_records(&self) {
+        let mut recorded = HashMap::new();
+        for (&place, frame) in self.frames.iter().filter(|(_, frame)| frame.header.kind == FrameKind::Block) {
+            let directory = Directory::parse(&frame.directory, place, frame.header.raw_len).unwrap();
+            for mut entry in directory.entries {
+                let check = frame.reference.check;
+                match &mut entry.content {
+                    Content::Extent(extent) if extent.block.offset == place => extent.block.check = check,
+                    Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
+                        Segment::Data(extent) if extent.block.offset == place => extent.block.check = check,
+                        _ => {}
+                    }),
+                    _ => {}
+                }
+                recorded.insert(entry.path.as_bytes().to_vec(), entry);
+            }
+        }
+        for entry in &self.entries {
+            let mut entry = entry.clone();
+            if let Content::Raw(extent, _) = entry.content {
+                entry.content = Content::Extent(extent);
+            }
+            assert_eq!(recorded.get(entry.path.as_bytes()), Some(&entry));
+        }
+    }
+
+    /// Digests must be right, and the chunk run must find every piece.
+    fn check_pieces(&self) {
+        let (mut places, mut piece_bytes, mut stored_bytes, mut blocks) = (Vec::new(), 0, 0, 0);
+        for (&block, frame) in self.frames.iter().filter(|(_, frame)| frame.header.kind == FrameKind::Block) {
+            let directory = Directory::parse(&frame.directory, block, frame.header.raw_len).unwrap();
+            let mut at = 0;
+            for (number, piece) in directory.pieces.iter().enumerate() {
+                at += piece.gap as usize;
+                let bytes = &frame.payload[at..at + piece.raw_len as usize];
+                assert_eq!(Digest::of(bytes), piece.digest);
+                at += bytes.len();
+                piece_bytes += bytes.len() as u64;
+                places.push(ChunkPlace { key: piece.digest.key(), block, piece: number as u32 });
+            }
+            stored_bytes += u64::from(frame.header.stored_len);
+            blocks += 1;
+        }
+        places.sort_unstable();
+        let mut found = Vec::new();
+        self.commit.runs.iter().for_each(|&run| self.walk_run(run, &mut found));
+        assert!(found == places);
+        let commit = &self.commit;
+        assert_eq!(
+            (commit.piece_bytes, commit.stored_bytes, commit.blocks, commit.pieces),
+            (piece_bytes, stored_bytes, blocks, places.len() as u64)
+        );
+    }
+
+    fn walk_run(&self, page: FrameRef, found: &mut Vec<ChunkPlace>) {
+        match ChunkPage::parse(self.follow(page, FrameKind::ChunkPage)).unwrap() {
+            ChunkPage::Leaf(places) => found.extend(places),
+            ChunkPage::Inner(_, children) => children.iter().for_each(|child| self.walk_run(child.1, found)),
+        }
+    }
+
+    fn entry(&self, text: &str) -> &Entry {
+        self.entries.iter().find(|entry| entry.path.as_bytes() == text.as_bytes()).expect("there is such an entry")
+    }
+
+    fn content(&self, text: &str) -> Vec<u8> {
+        let entry = self.entry(text);
+        let mut content = Vec::new();
+        match &entry.content {
+            Content::None => {}
+            Content::Extent(extent) | Content::Raw(extent, _) => self.segment(&Segment::Data(*extent), &mut content),
+            Content::List(segments, _) => segments.iter().for_each(|segment| self.segment(segment, &mut content)),
+            Content::Map(root, _) => self.map(*root, &mut content),
+        }
+        if let Content::Raw(extent, sum) = &entry.content {
+            assert_eq!(content_checksum(&content), *sum);
+            let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
+            assert_eq!(self.bytes[usize::try_from(start).unwrap()..][..content.len()], content);
+        }
+        assert_eq!(content.len() as u64, entry.size);
+        content
+    }
+
+    fn map(&self, page: FrameRef, content: &mut Vec<u8>) {
+        match ExtentPage::parse(self.follow(page, FrameKind::ExtentPage)).unwrap() {
+            ExtentPage::Leaf(segments) => segments.iter().for_each(|segment| self.segment(segment, content)),
+            ExtentPage::Inner(_, children) => children.iter().for_each(|child| self.map(child.0, content)),
+        }
+    }
+
+    fn segment(&self, segment: &Segment, content: &mut Vec<u8>) {
+        match segment {
+            Segment::Hole(len) => content.resize(content.len() + usize::try_from(*len).unwrap(), 0),
+            Segment::Data(extent) => {
+                let frame = &self.frames[&extent.block.offset];
+                assert_eq!(frame.reference.check, extent.block.check);
+                assert_eq!(frame.header.raw_len, extent.block.raw_len);
+                assert_eq!(frame.header.stored_len, extent.block.stored_len);
+                assert_eq!(frame.header.pad_len, extent.block.pad_len);
+                content.extend_from_slice(&frame.payload[extent.offset as usize..][..usize::try_from(extent.len).unwrap()]);
+            }
+        }
+    }
+}
+
+/// Writes an archive and takes it apart.
+fn archive(options: WriterOptions, fill: impl FnOnce(&mut Writer<Vec<u8>>)) -> (Parts, WriterStats) {
+    let mut writer = Writer::create(Vec::new(), options).unwrap();
+    fill(&mut writer);
+    let (bytes, stats) = writer.finish(&Recorder::default()).unwrap();
+    assert_eq!(stats.archive_bytes, bytes.len() as u64);
+    (Parts::take(bytes), stats)
+}
+
+fn add(writer: &mut Writer<Vec<u8>>, name: &str, content: &[u8]) -> EntryId {
+    writer.add(file(name), whole(content)).unwrap()
+}
+
+fn add_large(writer: &mut Writer<Vec<u8>>, name: &str, parts: &[Result<&[u8], u64>]) -> EntryId {
+    writer.begin(file(name)).unwrap();
+    for part in parts {
+        match part {
+            Ok(bytes) => writer.piece(bytes, Digest::of(bytes), looks_incompressible(bytes)).unwrap(),
+            Err(hole) => writer.hole(*hole).unwrap(),
+        }
+    }
+    writer.end(Some(Digest::of(b"as told"))).unwrap()
+}
+
+#[test]
+fn nothing_gives_an_archive_without_entries() {
+    let (parts, stats) = archive(options(), |_| {});
+    assert_eq!((parts.commit.entry_root, stats.entries, stats.blocks), (None, 0, 0));
+}
+
+#[test]
+fn all_kinds_of_entries_come_back() {
+    let mut link = Entry::new(path("link"), Kind::Symlink);
+    link.target = (*b"a/b").into();
+    let mut pipe = Entry::new(path("pipe"), Kind::Fifo);
+    pipe.metadata = Arc::new(Metadata {
+        mode: 0o600,
+        attributes: vec![Attribute { namespace: Namespace::User, name: (*b"tag").into(), value: (*b"x").into() }].into(),
+        ..Metadata::default()
+    });
+    let given = [link, pipe, Entry::new(path("dir"), Kind::Directory), file("empty")];
+    let (parts, stats) = archive(options(), |writer| {
+        for entry in &given {
+            writer.add(entry.clone(), NewContent::None).unwrap();
+        }
+    });
+    for entry in &given {
+        assert_eq!(parts.entries.iter().find(|found| found.path == entry.path), Some(entry));
+    }
+    assert_eq!((stats.entries, stats.files), (4, 1));
+}
+
+/// Files that shrink and files that do not, large ones, links, repetitions, many enough for several runs.
+fn mixed(writer: &mut Writer<Vec<u8>>) {
+    for i in 0..3_000u64 {
+        add(writer, &format!("text/{}/{i}.txt", i % 7), &text(2_000 + i as usize % 900, i));
+        add(writer, &format!("noise/{i}.bin"), &noise(900 + i as usize % 300, i));
+        if i % 10 == 0 {
+            add(writer, &format!("again/{i}"), &text(2_000 + (i / 2) as usize % 900, i / 2));
+            writer.add(file(&format!("empty/{i}")), NewContent::None).unwrap();
+        }
+        if i % 500 == 499 {
+            let (text, noise) = (text(200_000, i), noise(150_000, i));
+            let id = add_large(writer, &format!("large/{i}"), &[Ok(&text), Err(70_000), Ok(&noise), Ok(&text[..9_000])]);
+            writer.add_link(file(&format!("linked/{i}")), id).unwrap();
+        }
+    }
+}
+
+#[test]
+fn content_comes_back_and_threads_make_no_difference() {
+    let small = WriterOptions { block: BlockPolicy { max_raw_bytes: 256 << 10, ..options().block }, ..options() };
+    let (parts, stats) = archive(small.clone(), mixed);
+    for i in [0, 7, 10, 1_500, 2_999] {
+        assert_eq!(parts.content(&format!("text/{}/{i}.txt", i % 7)), text(2_000 + i as usize % 900, i));
+        assert_eq!(parts.content(&format!("noise/{i}.bin")), noise(900 + i as usize % 300, i));
+    }
+    for i in [499, 2_999] {
+        let (text, noise) = (text(200_000, i), noise(150_000, i));
+        let expected = [&text[..], &[0; 70_000], &noise, &text[..9_000]].concat();
+        for name in ["large", "linked"] {
+            let name = format!("{name}/{i}");
+            assert_eq!(parts.content(&name), expected);
+            assert!(parts.entry(&name).link_group > 0);
+        }
+    }
+    assert!(matches!(parts.entry("noise/1.bin").content, Content::Raw(..)));
+    assert!(matches!(parts.entry("text/1/1.txt").content, Content::Extent(_)));
+    assert!(stats.deduplicated_bytes > 300_000 && stats.stored_bytes < stats.piece_bytes);
+    assert!(stats.blocks > 10);
+    for (threads, memory_bytes) in [(1, 256 << 20), (3, 1)] {
+        let mut writer = Writer::create(Vec::new(), WriterOptions { threads, memory_bytes, ..small.clone() }).unwrap();
+        mixed(&mut writer);
+        assert!(writer.finish(&Recorder::default()).unwrap().0 == parts.bytes, "{threads} threads");
+    }
+}
+
+#[test]
+fn equal_content_is_stored_once() {
+    let content = text(50_000, 1);
+    let (parts, stats) = archive(options(), |writer| {
+        for i in 0..100 {
+            add(writer, &format!("{i}"), &content);
+        }
+        add_large(writer, "large", &[Ok(&content), Ok(&noise(5_000, 2)), Ok(&content)]);
+    });
+    assert_eq!((stats.pieces, stats.deduplicated_bytes), (2, 101 * 50_000));
+    assert_eq!(parts.content("99"), content);
+    assert_eq!(parts.content("large"), [&content[..], &noise(5_000, 2), &content].concat());
+}
+
+#[test]
+fn pieces_in_a_row_are_one_extent() {
+    let content = text(300_000, 5);
+    let cut: Vec<Result<&[u8], u64>> = content.chunks(64_000).map(Ok).collect();
+    let (parts, _) = archive(options(), |writer| {
+        add_large(writer, "a", &cut);
+        add_large(writer, "holes", &[Err(10), Err(20)]);
+        add_large(writer, "none", &[]);
+    });
+    assert!(matches!(parts.entry("a").content, Content::Extent(_)));
+    assert_eq!(parts.content("a"), content);
+    assert!(matches!(&parts.entry("holes").content, Content::List(segments, _) if **segments == [Segment::Hole(30)]));
+    assert_eq!(parts.content("none"), b"");
+}
+
+#[test]
+fn a_file_of_many_extents_has_a_map() {
+    let pieces: Vec<Vec<u8>> = (0..3_000).map(|i| text(100, i)).collect();
+    let cut: Vec<Result<&[u8], u64>> = pieces.iter().flat_map(|piece| [Ok(&piece[..]), Err(5)]).collect();
+    let expected: Vec<u8> = pieces.iter().flat_map(|piece| [&piece[..], &[0; 5]].concat()).collect();
+    let (parts, _) = archive(options(), |writer| {
+        let id = add_large(writer, "many", &cut);
+        writer.add_link(file("same"), id).unwrap();
+        add(writer, "other", b"x");
+    });
+    assert!(matches!(parts.entry("many").content, Content::Map(..)));
+    assert_eq!(parts.content("many"), expected);
+    assert_eq!(parts.content("same"), expected);
+}
+
+#[test]
+fn missing_directories_are_added() {
+    let (parts, stats) = archive(options(), |writer| {
+        add(writer, "a/b/c", b"1");
+        add(writer, "a/b!", b"2");
+        add(writer, "z/y", b"3");
+        writer.add(Entry::new(path("z"), Kind::Directory), NewContent::None).unwrap();
+    });
+    let names: Vec<_> = parts.entries.iter().map(|entry| (entry.path.as_bytes(), entry.implied)).collect();
+    assert_eq!(names, [(&b"a"[..], true), (b"a/b", true), (b"a/b/c", false), (b"a/b!", false), (b"z", false), (b"z/y", false)]);
+    assert_eq!(stats.entries, 6);
+}
+
+#[test]
+fn a_file_with_entries_below_it_makes_room() {
+    let monitor = Recorder::default();
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    add(&mut writer, "a", b"file");
+    add(&mut writer, "a/b/c", b"1");
+    let parts = Parts::take(writer.finish(&monitor).unwrap().0);
+    assert_eq!(parts.entry("a").kind, Kind::Directory);
+    let warnings = monitor.take_warnings();
+    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].path == b"a");
+}
+
+#[test]
+fn the_last_of_equal_paths_holds() {
+    let (parts, stats) = archive(options(), |writer| {
+        add(writer, "a", &text(5_000, 1));
+        add(writer, "a", &noise(5_000, 1));
+        add(writer, "b", b"first");
+        add(writer, "b", b"second");
+        add(writer, "b", b"third");
+    });
+    assert_eq!(stats.entries, 2);
+    assert_eq!(parts.content("a"), noise(5_000, 1));
+    assert_eq!(parts.content("b"), b"third");
+}
+
+#[test]
+fn link_groups_have_two_members_or_none() {
+    let (parts, _) = archive(options(), |writer| {
+        let with_group = |name: &str, group| Entry { link_group: group, ..file(name) };
+        writer.add(with_group("a", 77), whole(b"one")).unwrap();
+        writer.add(with_group("b", 99), whole(b"alone")).unwrap();
+        writer.add(with_group("c", 77), whole(b"one")).unwrap();
+        let late = add(writer, "d", &noise(2_000, 4));
+        (0..1_000).for_each(|i| _ = add(writer, &format!("between/{i}"), &noise(2_000, i)));
+        writer.add_link(file("e"), late).unwrap();
+        writer.add_link(file("f"), late).unwrap();
+        let replaced = add(writer, "g", b"g");
+        writer.add_link(file("h"), replaced).unwrap();
+        add(writer, "h", b"no link any more");
+        let empty = writer.add(file("i"), NewContent::None).unwrap();
+        writer.add_link(file("j"), empty).unwrap();
+    });
+    let group = |name: &str| parts.entry(name).link_group;
+    assert!(group("a") == group("c") && group("a") > 0);
+    assert!(group("d") == group("e") && group("d") == group("f") && group("d") > 0 && group("d") != group("a"));
+    assert_eq!((group("b"), group("g"), group("h")), (0, 0, 0));
+    assert!(group("i") == group("j") && group("i") > 0);
+    assert_eq!(parts.content("f"), noise(2_000, 4));
+}
+
+#[test]
+fn raw_content_is_aligned() {
+    for align in [16, 64, 4096] {
+        let (parts, _) = archive(WriterOptions { align, ..options() }, |writer| {
+            for i in 0..700 {
+                add(writer, &format!("{i}"), &noise(1_000 + i as usize, i));
+                // Found to be incompressible by the worker only.
+                let bytes = noise(3_000, 1_000 + i);
+                let content = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false };
+                writer.add(file(&format!("unknown {i}")), content).unwrap();
+            }
+        });
+        for entry in &parts.entries {
+            let Content::Raw(extent, _) = entry.content else { panic!("raw content is expected") };
+            let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
+            assert_eq!(start % u64::from(align), 0);
+            parts.content(str::from_utf8(entry.path.as_bytes()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_method_and_preset_works() {
+    let words: Vec<Vec<u8>> = (0..3_000)
+        .map(|i| {
+            format!("{{\"id\": {i}, \"name\": \"entry number {}\", \"label\": \"class-{}\"}}", i * 7, i % 13)
+                .repeat(1 + i % 5)
+                .into_bytes()
+        })
+        .collect();
+    for preset in [WriterOptions::balanced(), WriterOptions::dense(), WriterOptions::random()] {
+        for method in [preset.method, Method::LZ4, Method::NONE] {
+            let options = WriterOptions { method, reproducible: true, threads: 2, ..preset.clone() };
+            let (parts, stats) = archive(options, |writer| {
+                words.iter().enumerate().for_each(|(i, word)| _ = add(writer, &format!("{i}.json"), word));
+            });
+            assert_eq!(parts.content("2999.json"), words[2_999]);
+            assert_eq!(stats.stored_bytes == stats.piece_bytes, method == Method::NONE);
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_is_made_where_it_pays() {
+    let record = |i: u64| {
+        let word = |n: u64| text(12, n % 900).trim_ascii().to_vec();
+        let (camera, exposure, place) = (word(i), word(i * 7), word(i * 31));
+        let i = i.to_string();
+        [
+            br#"{"id": "#,
+            i.as_bytes(),
+            br#", "camera": ""#,
+            &camera,
+            br#"", "exposure": ""#,
+            &exposure,
+            br#"", "place": ""#,
+            &place,
+            br#""}"#,
+        ]
+        .concat()
+    };
+    let block = BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 1 << 10, stored_bytes: 0 };
+    let fill = |writer: &mut Writer<Vec<u8>>| (0..10_000).for_each(|i| _ = add(writer, &i.to_string(), &record(i)));
+    let auto = WriterOptions { block, dictionary: DictionaryPolicy::Auto, ..options() };
+    let (with, stats) = archive(auto.clone(), fill);
+    let (without, plain_stats) = archive(WriterOptions { dictionary: DictionaryPolicy::Never, ..auto.clone() }, fill);
+    assert_eq!((with.dictionaries.len(), without.dictionaries.len()), (1, 0));
+    assert!(stats.archive_bytes < plain_stats.archive_bytes);
+    assert_eq!(with.content("9999"), record(9_999));
+    let given = with.frames.values().find(|frame| frame.header.kind == FrameKind::Dictionary).unwrap().payload.clone();
+    let (again, given_stats) = archive(WriterOptions { dictionary: DictionaryPolicy::Given(given), ..auto.clone() }, fill);
+    assert_eq!((again.dictionaries.len(), given_stats.stored_bytes), (1, stats.stored_bytes));
+    let (noise, _) = archive(auto, |writer| (0..1_000).for_each(|i| _ = add(writer, &i.to_string(), &noise(1_000, i))));
+    assert!(noise.dictionaries.is_empty());
+}
+
+#[test]
+fn attributes_message_and_time_are_kept() {
+    let attribute = |name: &[u8]| Attribute { namespace: Namespace::User, name: name.into(), value: (*b"v").into() };
+    let time = Timestamp { seconds: 5, nanoseconds: 6 };
+    let given = WriterOptions {
+        attributes: vec![attribute(b"name"), attribute(b"licence")],
+        message: "first".into(),
+        time: Some(time),
+        ..options()
+    };
+    let (parts, _) = archive(given.clone(), |_| {});
+    let found = parse_attributes(parts.follow(parts.commit.attributes.unwrap(), FrameKind::Attributes)).unwrap();
+    assert_eq!(found, [attribute(b"licence"), attribute(b"name")]);
+    assert_eq!((parts.commit.message.as_str(), parts.commit.time), ("first", Some(time)));
+    assert_eq!(parts.commit.archive_id, parts.commit.derived_id());
+    let twice = WriterOptions { attributes: vec![attribute(b"name"), attribute(b"name")], ..given };
+    assert!(matches!(Writer::create(Vec::new(), twice), Err(Error::Usage { .. })));
+    let (parts, _) = archive(WriterOptions { reproducible: false, ..options() }, |_| {});
+    assert!(parts.commit.time.is_some() && parts.commit.archive_id != parts.commit.derived_id());
+}
+
+#[test]
+fn many_entries_make_inner_pages() {
+    let (parts, stats) = archive(options(), |writer| {
+        for i in 0..100_000u32 {
+            let mut entry = file(&format!("images/{:03}/{i:06}.png", i % 100));
+            entry.modified = Some(Timestamp { seconds: 1_700_000_000 + i64::from(i), nanoseconds: i });
+            writer.add(entry, whole(&i.to_le_bytes())).unwrap();
+        }
+    });
+    assert_eq!((stats.entries, parts.entries.len()), (100_101, 100_101));
+    assert_eq!(parts.content("images/042/000042.png"), 42u32.to_le_bytes());
+}
+
+#[test]
+fn errors_of_the_output_are_passed_on() {
+    struct Full(usize);
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    for room in [0, 1_000, 1_500_000] {
+        let mut writer = Writer::create(Full(room), options()).unwrap();
+        let result = (0..3_000).try_for_each(|i| {
+            let bytes = noise(1_000, i);
+            writer.add(file(&i.to_string()), whole(&bytes)).map(|_| ())
+        });
+        assert!(result.is_err() || writer.finish(&Recorder::default()).is_err(), "{room}");
+    }
+}
+
+#[test]
+fn mistakes_of_the_caller_are_errors() {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    assert!(writer.piece(b"x", Digest::of(b"x"), false).is_err());
+    assert!(writer.add(Entry::new(path("d"), Kind::Directory), whole(b"x")).is_err());
+    assert!(writer.begin(Entry::new(path("d"), Kind::Directory)).is_err());
+    assert!(writer.add(Entry::new(path("s"), Kind::Symlink), NewContent::None).is_err(), "no target");
+    let directory = writer.add(Entry::new(path("d"), Kind::Directory), NewContent::None).unwrap();
+    assert!(writer.add_link(file("l"), directory).is_err());
+    writer.begin(file("f")).unwrap();
+    assert!(writer.add(file("g"), NewContent::None).is_err());
+    writer.abandon();
+    writer.begin(file("f")).unwrap();
+    assert!(writer.finish(&Recorder::default()).is_err());
+    for bad in [
+        WriterOptions { align: 3, ..options() },
+        WriterOptions { message: "m".repeat(70_000), ..options() },
+        WriterOptions { block: BlockPolicy { min_raw_bytes: 2, max_raw_bytes: 1, stored_bytes: 0 }, ..options() },
+        WriterOptions { method: Method::zstd(99), ..options() },
+        WriterOptions { dictionary: DictionaryPolicy::Given(b"none".to_vec()), ..options() },
+    ] {
+        assert!(Writer::create(Vec::new(), bad).is_err());
+    }
+}
+
+#[test]
+fn a_writer_can_be_dropped_half_way() {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    (0..2_000).for_each(|i| _ = add(&mut writer, &i.to_string(), &text(10_000, i)));
+    drop(writer);
+}

@@ -1,0 +1,182 @@
+//! Trees of pages, from the leaves up.
+
+use std::io::Write;
+
+use crate::format::codec::{Codec, Compressor};
+use crate::format::error::{Error, Result};
+use crate::format::limits::{MAX_LEVEL, MAX_LIST_EXTENTS};
+use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
+use crate::format::nra::content::{FrameRef, Segment};
+use crate::format::nra::extents::ExtentPage;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::page::{Child, INNER_TARGET, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
+use crate::format::nra::records::{Place, RecordList};
+use crate::format::nra::writer::EntryId;
+use crate::format::nra::writer::index::Index;
+use crate::format::nra::writer::output::{NewFrame, Output};
+use crate::format::nra::writer::workers::Bench;
+
+/// Pieces in a leaf of a chunk run: some 25 KiB, of which an append reads one for each piece it asks for.
+const CHUNK_LEAF: usize = 4_096;
+/// Children of an inner page of a chunk run or extent map.
+const FANOUT: usize = 1_024;
+
+/// A page that is compressed and waits for its place.
+#[derive(Debug)]
+pub(super) struct PackedPage {
+    codec: Codec,
+    raw_len: u32,
+    stored: Vec<u8>,
+}
+
+impl PackedPage {
+    fn new(payload: &[u8], compressor: &mut Compressor) -> Result<Self> {
+        let mut stored = Vec::new();
+        let codec = compressor.compress(payload, None, &mut stored)?;
+        Ok(Self { codec, raw_len: u32::try_from(payload.len()).expect("pages are bounded"), stored })
+    }
+
+    pub fn write<W: Write>(&self, output: &mut Output<W>, kind: FrameKind) -> Result<FrameRef> {
+        output.frame(NewFrame::payload(kind, self.codec, self.raw_len, &self.stored))
+    }
+}
+
+/// Compresses a page and writes it.
+pub(super) fn write_page<W: Write>(
+    output: &mut Output<W>,
+    kind: FrameKind,
+    payload: &[u8],
+    compressor: &mut Compressor,
+) -> Result<FrameRef> {
+    PackedPage::new(payload, compressor)?.write(output, kind)
+}
+
+/// A leaf of the entry tree that waits for its place.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub page: PackedPage,
+    /// Key of the child that it becomes.
+    pub key: Box<[u8]>,
+    pub entries: u64,
+    pub content_bytes: u64,
+}
+
+/// Makes the leaves of `ids[range]`, a part of the entries in path order.
+pub(super) fn leaves(index: &Index, ids: &[EntryId], range: std::ops::Range<usize>, bench: &mut Bench) -> Result<Vec<Leaf>> {
+    let compressor = bench.pages()?;
+    let mut leaves = Vec::new();
+    let path = |at: usize| index.entry(ids[at]).entry.path.as_bytes();
+    let mut at = range.start;
+    while at < range.end {
+        let first = at;
+        let mut list = RecordList::new(Place::Leaf);
+        let mut content_bytes = 0;
+        while at < range.end && !list.is_full() && (at == first || list.raw_len() < LEAF_TARGET) {
+            let entry = &index.entry(ids[at]).entry;
+            list.push(entry);
+            content_bytes += entry.size;
+            at += 1;
+        }
+        let payload = encode_leaf(list);
+        let key = if first == 0 { Box::default() } else { separator(path(first - 1), path(first)).into() };
+        leaves.push(Leaf { page: PackedPage::new(&payload, compressor)?, key, entries: (at - first) as u64, content_bytes });
+    }
+    Ok(leaves)
+}
+
+/// Writes the inner pages above `children` and returns the root.
+pub(super) fn write_entry_tree<W: Write>(
+    output: &mut Output<W>,
+    compressor: &mut Compressor,
+    mut children: Vec<Child>,
+) -> Result<Option<FrameRef>> {
+    let mut level = 0;
+    while children.len() > 1 {
+        level = next_level(level)?;
+        let mut parents = Vec::new();
+        let mut rest = children.into_iter().peekable();
+        while rest.peek().is_some() {
+            let mut page = InnerPage { level, children: Vec::new() };
+            let mut raw_len = 0;
+            while let Some(child) = rest.next_if(|_| page.children.len() < 2 || raw_len < INNER_TARGET) {
+                // Key, offset, length, check, counts: about 24 bytes and the key.
+                raw_len += child.key.len() + 24;
+                page.children.push(child);
+            }
+            let key = page.children[0].key.clone();
+            let entries = page.children.iter().map(|child| child.entries).sum();
+            let content_bytes = page.children.iter().map(|child| child.content_bytes).sum();
+            let page = write_page(output, FrameKind::EntryPage, &Page::Inner(page).encode(), compressor)?;
+            parents.push(Child { key, page, entries, content_bytes });
+        }
+        children = parents;
+    }
+    Ok(children.pop().map(|root| root.page))
+}
+
+/// Writes the extent map of a file and returns its root.
+pub(super) fn write_extent_map<W: Write>(
+    output: &mut Output<W>,
+    compressor: &mut Compressor,
+    segments: &[Segment],
+) -> Result<FrameRef> {
+    let mut children = Vec::new();
+    for part in segments.chunks(MAX_LIST_EXTENTS) {
+        let page = write_page(output, FrameKind::ExtentPage, &ExtentPage::Leaf(part.to_vec()).encode(), compressor)?;
+        children.push((page, part.iter().map(Segment::len).sum::<u64>()));
+    }
+    let mut level = 0;
+    while children.len() > 1 {
+        level = next_level(level)?;
+        let mut parents = Vec::new();
+        for part in children.chunks(FANOUT) {
+            let page = ExtentPage::Inner(level, part.to_vec());
+            let page = write_page(output, FrameKind::ExtentPage, &page.encode(), compressor)?;
+            parents.push((page, part.iter().map(|child| child.1).sum()));
+        }
+        children = parents;
+    }
+    Ok(children[0].0)
+}
+
+/// Writes a chunk run of all pieces and returns its root, or `None` if there are none.
+pub(super) fn write_chunk_run<W: Write>(
+    output: &mut Output<W>,
+    compressor: &mut Compressor,
+    index: &Index,
+) -> Result<Option<FrameRef>> {
+    let mut places: Vec<ChunkPlace> = index
+        .pieces
+        .iter()
+        .map(|(digest, place)| ChunkPlace {
+            key: digest.key(),
+            block: index.blocks[place.block as usize].reference.offset,
+            piece: place.number,
+        })
+        .collect();
+    places.sort_unstable();
+    let mut children = Vec::new();
+    for part in places.chunks(CHUNK_LEAF) {
+        let page = write_page(output, FrameKind::ChunkPage, &ChunkPage::Leaf(part.to_vec()).encode(), compressor)?;
+        children.push((part[0].key, page, part.len() as u64));
+    }
+    let mut level = 0;
+    while children.len() > 1 {
+        level = next_level(level)?;
+        let mut parents = Vec::new();
+        for part in children.chunks(FANOUT) {
+            let page = ChunkPage::Inner(level, part.to_vec());
+            let page = write_page(output, FrameKind::ChunkPage, &page.encode(), compressor)?;
+            parents.push((part[0].0, page, part.iter().map(|child| child.2).sum()));
+        }
+        children = parents;
+    }
+    Ok(children.pop().map(|root| root.1))
+}
+
+fn next_level(level: u8) -> Result<u8> {
+    if level == MAX_LEVEL {
+        return Err(Error::Limit { what: "level of a page", found: u64::from(level) + 1, limit: MAX_LEVEL.into() });
+    }
+    Ok(level + 1)
+}

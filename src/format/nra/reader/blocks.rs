@@ -10,7 +10,7 @@ use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
 use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::nra::directory::{Directory, Piece};
+use crate::format::nra::directory::{Piece, parse_pieces};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::reader::cache::{Content, Flaw, Key};
 use crate::format::nra::reader::{NraReader, frames};
@@ -160,9 +160,12 @@ impl NraReader {
             let (header, check) = frames::header(&self.window, FrameKind::Block, offset)?;
             compare(&header, check, block)?;
             let bytes = frames::directory(&self.window, &header, offset)?;
-            let directory = Directory::parse(&bytes, offset, header.raw_len);
+            if bytes.is_empty() {
+                return Ok(Pieces::new(Vec::new()));
+            }
             let place = offset + header.directory_start();
-            Ok(Pieces::new(directory.map_err(|detail| Error::corrupt("block directory", place, detail))?.pieces))
+            let pieces = parse_pieces(&bytes, header.raw_len);
+            Ok(Pieces::new(pieces.map_err(|detail| Error::corrupt("block directory", place, detail))?))
         };
         self.caches.get_or_load(Key::block(block), load)
     }

@@ -17,6 +17,9 @@ mod scan;
 mod tree;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 

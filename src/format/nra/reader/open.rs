@@ -164,9 +164,6 @@ pub(super) fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRe
     if commit.number != frame.header.commit {
         return Err(corrupt(format!("its number is {}, that of its frame {}", commit.number, frame.header.commit)));
     }
-    if commit.entry_root.is_none() && (commit.entries != 0 || commit.content_bytes != 0) {
-        return Err(corrupt(format!("{} entries without an entry tree", commit.entries)));
-    }
     Ok((commit, frame.reference))
 }
 

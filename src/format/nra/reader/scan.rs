@@ -64,6 +64,7 @@ impl Scan {
         self.blocks += 1;
         self.stored_bytes += u64::from(header.stored_len);
         let bytes = match frames::directory(window, header, offset) {
+            Ok(bytes) if bytes.is_empty() => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) if is_damage(&error) => {
                 self.flaws += 1;

@@ -1,0 +1,159 @@
+//! How much is read, by counting.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use crate::format::archive::{Access, Archive, OpenOptions};
+use crate::format::codec::Method;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::content;
+use crate::format::source::{MemorySource, RecordingSource};
+
+type Source = Arc<RecordingSource<MemorySource>>;
+
+fn recorded(bytes: Vec<u8>) -> (Source, NraReader) {
+    let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
+    let archive = NraReader::open(Arc::clone(&source) as _, &OpenOptions::default()).unwrap();
+    (source, archive)
+}
+
+/// A raw block of 1,000 files of 1,000 bytes, then compressed blocks, then an index that is not all in the window.
+fn large() -> Builder {
+    let mut builder = Builder::new();
+    builder.fanout = 500;
+    let noises: Vec<(String, Vec<u8>)> = (0..1_000).map(|i| (format!("noise/{i:05}"), noise(1_000, i))).collect();
+    let texts: Vec<(String, Vec<u8>)> =
+        (0..20_000).map(|i| (format!("text/{i:05}-{}", i * 7919 % 10_007), text(30, i))).collect();
+    let files = |files: &'_ [(String, Vec<u8>)]| files.iter().map(|file| (file.0.clone(), file.1.clone())).collect::<Vec<_>>();
+    let mut write = |method, part: Vec<(String, Vec<u8>)>| {
+        let part: Vec<(&str, &[u8])> = part.iter().map(|file| (file.0.as_str(), file.1.as_slice())).collect();
+        builder.block(method, &part);
+    };
+    write(Method::NONE, files(&noises));
+    texts.chunks(4_000).for_each(|part| write(Method::zstd(1), files(part)));
+    builder.commit();
+    builder
+}
+
+#[test]
+fn a_small_archive_is_read_once() {
+    let builder = small();
+    let (source, archive) = recorded(builder.bytes.clone());
+    for entry in archive.entries(0..99).map(Result::unwrap) {
+        content(&archive, &entry).unwrap();
+        archive.digest(&entry).unwrap();
+    }
+    assert_eq!(source.take(), [(0, builder.bytes.len() as u64)]);
+}
+
+#[test]
+fn a_cold_look_up_reads_leaf_and_content() {
+    let builder = large();
+    let window = 64 << 10;
+    let len = builder.bytes.len() as u64;
+    for name in ["noise/00500", "text/00000-0"] {
+        let (source, archive) = recorded(builder.bytes.clone());
+        assert_eq!(source.take(), [(len - window, window)]);
+        let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
+        let leaf = source.take();
+        assert!(leaf.len() == 1 && leaf[0].1 < 64 << 10, "{leaf:?}");
+        assert_eq!(archive.read_all(&entry, u64::MAX).unwrap(), builder.contents[&entry.path]);
+        let read = source.take();
+        assert_eq!(read.len(), 1);
+        if name.starts_with("noise") {
+            assert_eq!(read[0].1, 1_000, "a raw entry is read as exactly its own bytes");
+        }
+        // Once more: the leaf is there; a compressed block, too.
+        archive.find(name.as_bytes()).unwrap();
+        archive.read_all(&entry, u64::MAX).unwrap();
+        assert_eq!(source.take().len(), usize::from(name.starts_with("noise")));
+    }
+}
+
+#[test]
+fn sequential_access_reads_raw_blocks_whole() {
+    let builder = large();
+    let (source, archive) = recorded(builder.bytes.clone());
+    let mut bytes = 0;
+    for entry in archive.entries(archive.subtree(Some(b"noise")).unwrap()).map(Result::unwrap) {
+        archive.with_content(&entry, Access::Sequential, &mut |_| Ok(())).unwrap();
+        bytes += entry.size;
+    }
+    let reads = source.take();
+    assert_eq!(bytes, 1_000_000);
+    assert_eq!(reads.iter().filter(|read| read.1 >= 1_000_000).count(), 1, "{reads:?}");
+    assert!(reads.len() < 8, "{reads:?}");
+}
+
+#[test]
+fn parts_of_a_raw_entry_are_checked_once() {
+    let builder = large();
+    let (source, archive) = recorded(builder.bytes.clone());
+    let entry = archive.find(b"noise/00007").unwrap().unwrap().1;
+    source.take();
+    for offset in 0..1_000 {
+        let mut byte = [0];
+        assert_eq!(archive.read_at(&entry, offset, &mut byte).unwrap(), 1);
+        assert_eq!(byte[0], builder.contents[&entry.path][offset as usize]);
+    }
+    assert_eq!(source.take().len(), 1);
+}
+
+#[test]
+fn digests_of_a_block_cost_its_directory() {
+    let builder = large();
+    let (source, archive) = recorded(builder.bytes.clone());
+    let entries: Vec<_> = archive.entries(archive.subtree(Some(b"noise")).unwrap()).map(Result::unwrap).collect();
+    source.take();
+    for entry in entries.iter().skip(1) {
+        archive.digest(entry).unwrap().unwrap();
+    }
+    let reads = source.take();
+    assert!(reads.len() == 2 && reads[0].1 == 64 && reads[1].1 < 100_000, "{reads:?}");
+}
+
+#[test]
+fn readers_of_one_block_decode_it_once() {
+    let builder = large();
+    let (source, archive) = recorded(builder.bytes.clone());
+    let entries: Vec<_> = archive.entries(archive.subtree(Some(b"text")).unwrap()).skip(1).take(8).map(Result::unwrap).collect();
+    source.take();
+    let barrier = Barrier::new(entries.len());
+    thread::scope(|scope| {
+        for entry in &entries {
+            scope.spawn(|| {
+                barrier.wait();
+                assert_eq!(archive.read_all(entry, u64::MAX).unwrap(), builder.contents[&entry.path]);
+            });
+        }
+    });
+    assert_eq!(source.take().len(), 1);
+}
+
+#[test]
+fn a_damaged_block_is_read_once() {
+    let mut builder = large();
+    let block = builder.frames.iter().filter(|frame| frame.0 == FrameKind::Block).nth(1).unwrap().1;
+    builder.bytes[block as usize + 80] ^= 1;
+    let (source, archive) = recorded(builder.bytes.clone());
+    let entries: Vec<_> = archive.entries(archive.subtree(Some(b"text")).unwrap()).skip(1).take(50).map(Result::unwrap).collect();
+    source.take();
+    assert!(entries.iter().all(|entry| archive.read_all(entry, u64::MAX).is_err()));
+    assert_eq!(source.take().len(), 1);
+}
+
+#[test]
+fn tiny_caches_still_read() {
+    let builder = large();
+    for cache_bytes in [0, 1, 1_000, 100_000] {
+        let mut options = OpenOptions::default();
+        options.cache_bytes = cache_bytes;
+        let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &options).unwrap();
+        for name in ["noise/00999", "noise/00007", "text/00000-0"] {
+            let entry = archive.find(name.as_bytes()).unwrap().unwrap().1;
+            assert_eq!(archive.read_all(&entry, u64::MAX).unwrap(), builder.contents[&path(name)]);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Damage costs what it hits, and never gives wrong content.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::format::archive::{Archive, OpenOptions};
+use crate::format::codec::Method;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::Error;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::{content, open};
+use crate::format::path::EntryPath;
+use crate::format::source::MemorySource;
+
+/// Opens and reads all it can; panics on wrong content. Returns what reads.
+fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
+    let Ok(archive) = open(bytes) else { return BTreeSet::new() };
+    let mut good = BTreeSet::new();
+    for entry in archive.entries(0..u64::MAX).flatten() {
+        let expected = builder.entries.get(&entry.path).unwrap_or_else(|| panic!("{} was never there", entry.path));
+        assert_eq!(entry.kind, expected.kind);
+        let Some(expected) = builder.contents.get(&entry.path) else {
+            good.insert(entry.path);
+            continue;
+        };
+        if let Ok(found) = content(&archive, &entry) {
+            assert_eq!(&found, expected, "{}", entry.path);
+            assert_eq!(archive.find(entry.path.as_bytes()).unwrap().unwrap().1, entry);
+            good.insert(entry.path);
+        }
+    }
+    good
+}
+
+/// Entries with content in the frame at `offset`.
+fn users(builder: &Builder, offset: u64) -> BTreeSet<EntryPath> {
+    let uses = |entry: &&Entry| match &entry.content {
+        crate::format::nra::content::Content::Extent(extent) | crate::format::nra::content::Content::Raw(extent, _) => {
+            extent.block.offset == offset
+        }
+        crate::format::nra::content::Content::List(segments, _) => segments.iter().any(
+            |segment| matches!(segment, crate::format::nra::content::Segment::Data(extent) if extent.block.offset == offset),
+        ),
+        _ => false,
+    };
+    builder.entries.values().filter(uses).map(|entry| entry.path.clone()).collect()
+}
+
+fn all(builder: &Builder) -> BTreeSet<EntryPath> {
+    builder.entries.keys().cloned().collect()
+}
+
+#[test]
+fn any_flipped_byte_costs_no_more_than_its_block() {
+    let builder = small();
+    let all = all(&builder);
+    for at in 0..builder.bytes.len() {
+        let mut bytes = builder.bytes.clone();
+        for mask in [0x01, 0xff] {
+            bytes[at] = builder.bytes[at] ^ mask;
+            let good = readable(&builder, &bytes);
+            let block = builder
+                .frames
+                .iter()
+                .find(|frame| frame.0 == FrameKind::Block && (frame.1..frame.1 + frame.2).contains(&(at as u64)));
+            let may_fail = block.map(|frame| users(&builder, frame.1)).unwrap_or_default();
+            let lost: BTreeSet<_> = all.difference(&good).cloned().collect();
+            assert!(lost.is_subset(&may_fail), "byte {at}: lost {lost:?}");
+        }
+    }
+}
+
+#[test]
+fn any_cut_leaves_right_content_or_none() {
+    let builder = small();
+    let mut most = 0;
+    for len in 0..builder.bytes.len() {
+        let good = readable(&builder, &builder.bytes[..len]);
+        // What lies in front of the cut with its records stays.
+        assert!(good.len() >= most || len < 400, "{len}");
+        most = most.max(good.len());
+    }
+    assert_eq!(most, builder.entries.len());
+}
+
+#[test]
+fn entries_survive_the_loss_of_any_part_of_the_index() {
+    for fanout in [1, 2, 3, 100] {
+        let mut builder = small();
+        builder.fanout = fanout;
+        builder.commit();
+        let end = builder.bytes.len() as u64;
+        let index = [FrameKind::EntryPage, FrameKind::Commit];
+        let mut parts: Vec<(u64, u64)> =
+            builder.frames.iter().filter(|frame| index.contains(&frame.0)).map(|frame| (frame.1, frame.2)).collect();
+        parts.extend([(end - 64, 64), (0, 256), (end - 1000, 1000)]);
+        for (offset, len) in parts {
+            let mut bytes = builder.bytes.clone();
+            bytes[offset as usize..(offset + len) as usize].fill(0);
+            assert_eq!(readable(&builder, &bytes), all(&builder), "zeros at {offset}, {len} bytes");
+            let archive = open(&bytes).unwrap();
+            for (number, entry) in (0..).zip(builder.entries.values()) {
+                assert_eq!(archive.find(entry.path.as_bytes()).unwrap().unwrap().0, number);
+                assert_eq!(archive.entry(number).unwrap().path, entry.path);
+            }
+            assert_eq!(archive.children(None).count(), 6);
+            let content: u64 = builder.entries.values().map(|entry| entry.size).sum();
+            assert_eq!(archive.totals(0..u64::MAX).unwrap().content_bytes, content);
+            if archive.is_recovered() {
+                assert!(!archive.remarks().is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_page_is_told_when_recovering_is_off() {
+    let mut builder = small();
+    builder.fanout = 3;
+    builder.commit();
+    let last_root = builder.frames.iter().rposition(|frame| frame.0 == FrameKind::Commit).unwrap();
+    let pages: Vec<_> = builder.frames[..last_root].iter().rev().take_while(|frame| frame.0 == FrameKind::EntryPage).collect();
+    let leaf = pages[pages.len() - 1];
+    let mut bytes = builder.bytes.clone();
+    bytes[leaf.1 as usize + 70] ^= 1;
+    let mut options = OpenOptions::default();
+    options.recover = false;
+    let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).unwrap();
+    let (good, bad): (Vec<_>, Vec<_>) = archive.entries(0..99).partition(Result::is_ok);
+    assert_eq!((good.len(), bad.len()), (builder.entries.len() - 3, 1));
+    assert!(matches!(bad[0].as_ref().unwrap_err(), Error::Corrupt { structure: "entry page", offset, .. } if *offset == leaf.1));
+    assert!(archive.children(None).any(|child| child.is_err()));
+    assert!(!archive.is_recovered());
+}
+
+#[test]
+fn one_bad_byte_in_a_raw_block_costs_one_entry() {
+    let builder = small();
+    let raw = builder.entries[&path("dir/raw1")].place().0 as usize;
+    let mut bytes = builder.bytes.clone();
+    bytes[raw + 64 + 310] ^= 4;
+    let expected: BTreeSet<_> = all(&builder).into_iter().filter(|entry| entry != &path("dir/raw2")).collect();
+    assert_eq!(readable(&builder, &bytes), expected);
+    // Without the index the digests in the directory tell the same.
+    let end = bytes.len();
+    bytes[end - 400..].fill(0);
+    assert_eq!(readable(&builder, &bytes), expected);
+}
+
+#[test]
+fn records_of_former_states_are_told() {
+    let mut builder = small();
+    builder.entries.remove(&path("t3"));
+    let file = Entry::new(path("raw3/now-a-directory"), Kind::File);
+    builder.entry(file);
+    builder.entries.insert(path("raw3"), Entry::new(path("raw3"), Kind::Directory));
+    builder.commit();
+    let end = builder.bytes.len();
+    builder.bytes[end - 600..].fill(0);
+    let archive = open(&builder.bytes).unwrap();
+    assert!(archive.is_recovered());
+    assert!(archive.remarks().iter().any(|remark| remark.contains("former names")), "{:?}", archive.remarks());
+    assert!(archive.find(b"t3").unwrap().is_some());
+    assert_eq!(archive.find(b"raw3").unwrap().unwrap().1.kind, Kind::Directory);
+}
+
+#[test]
+fn missing_parents_are_added() {
+    let mut builder = Builder::new();
+    builder.block(Method::zstd(3), &[("a/b/c/one", &text(300, 1))]);
+    builder.block(Method::zstd(3), &[("a/b/c/two", &text(300, 2)), ("q", &noise(50, 1))]);
+    builder.commit();
+    let first = builder.frames[0];
+    builder.bytes[first.1 as usize..(first.1 + first.2) as usize].fill(0);
+    builder.bytes.truncate(builder.bytes.len() - 64);
+    let cut = builder.bytes.len() - 400;
+    let archive = open(&builder.bytes[..cut]).unwrap();
+    let found: Vec<(String, bool)> =
+        archive.entries(0..99).map(|entry| entry.map(|entry| (entry.path.to_string(), entry.implied)).unwrap()).collect();
+    let expected = [("a", true), ("a/b", true), ("a/b/c", true), ("a/b/c/two", false), ("q", false)];
+    assert_eq!(found, expected.map(|(name, implied)| (name.to_owned(), implied)));
+}
+
+#[test]
+fn arbitrary_files_do_no_harm() {
+    for seed in 0..200 {
+        let mut bytes = noise(700 + seed as usize * 13, seed);
+        bytes[..6].copy_from_slice(b"NRA\0\x05\0");
+        assert!(open(&bytes).is_err());
+    }
+    // Sync bytes all over must not make the search slow.
+    let bytes = [&b"NRA\0\x05\0"[..], &[0; 250], &[0x8a, 0x4e, 0x0d, 0x0a, 1, 0, 0, 0].repeat(1 << 20)].concat();
+    assert!(open(&bytes).is_err());
+}

@@ -1,0 +1,40 @@
+//! Reading archives that were built by hand.
+
+mod build;
+mod cost;
+mod damage;
+mod lookup;
+
+use std::sync::Arc;
+
+use crate::format::archive::{Access, Archive, OpenOptions, Part};
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::format::nra::reader::NraReader;
+use crate::format::source::MemorySource;
+
+fn open(bytes: &[u8]) -> Result<NraReader> {
+    NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+}
+
+/// Reads the whole content in each way there is, which must agree.
+fn content(archive: &dyn Archive, entry: &Entry) -> Result<Vec<u8>> {
+    let whole = archive.read_all(entry, u64::MAX)?;
+    for access in [Access::Random, Access::Sequential] {
+        let mut parts = Vec::new();
+        archive.with_content(entry, access, &mut |part| {
+            match part {
+                Part::Data(bytes) => parts.extend_from_slice(bytes),
+                Part::Hole(len) => parts.resize(parts.len() + usize::try_from(len).unwrap(), 0),
+            }
+            Ok(())
+        })?;
+        assert_eq!(parts, whole, "{}", entry.path);
+    }
+    Ok(whole)
+}
+
+/// Returns the paths of entries, errors as text.
+fn names(entries: impl Iterator<Item = Result<Entry>>) -> Vec<String> {
+    entries.map(|entry| entry.map_or_else(|error| format!("error: {error}"), |entry| entry.path.to_string())).collect()
+}

@@ -5,10 +5,13 @@
 pub mod args;
 pub mod commands;
 pub mod console;
+pub mod listing;
 pub mod progress;
+pub mod reading;
 pub mod report;
 pub mod signals;
 pub mod text;
+pub mod tree;
 pub mod ui;
 
 use std::ffi::OsString;

@@ -1,5 +1,15 @@
 //! The commands, one file each: `Args` and `run`.
 
+pub mod cat;
+pub mod completions;
+pub mod du;
+pub mod find;
+pub mod formats;
+pub mod grep;
+pub mod info;
+pub mod list;
+pub mod man;
+pub mod verify;
 pub mod version;
 
 use clap::Subcommand;
@@ -10,6 +20,29 @@ use crate::cli::ui::Ui;
 /// What nra can be told to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// List what is in an archive
+    #[command(aliases = ["ls", "l"])]
+    List(list::Args),
+    /// Print the content of files in an archive
+    Cat(cat::Args),
+    /// Print what is known of an archive: counts, sizes, ratios
+    #[command(alias = "info-beta")]
+    Info(info::Args),
+    /// Check every byte of an archive
+    #[command(alias = "t")]
+    Verify(verify::Args),
+    /// Find entries by name, size, time and kind
+    Find(find::Args),
+    /// Search the content of files in an archive
+    Grep(grep::Args),
+    /// Print how much directories in an archive hold
+    Du(du::Args),
+    /// Print which containers are read and written
+    Formats(formats::Args),
+    /// Print a script that completes command lines in a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write those of all commands
+    Man(man::Args),
     /// Print the version and what was built in
     Version(version::Args),
 }
@@ -22,6 +55,16 @@ impl Command {
     /// Why it failed.
     pub fn run(&self, ui: &mut Ui) -> CommandResult {
         match self {
+            Self::List(args) => list::run(args, ui),
+            Self::Cat(args) => cat::run(args, ui),
+            Self::Info(args) => info::run(args, ui),
+            Self::Verify(args) => verify::run(args, ui),
+            Self::Find(args) => find::run(args, ui),
+            Self::Grep(args) => grep::run(args, ui),
+            Self::Du(args) => du::run(args, ui),
+            Self::Formats(args) => formats::run(args, ui),
+            Self::Completions(args) => completions::run(args, ui),
+            Self::Man(args) => man::run(args, ui),
             Self::Version(args) => version::run(args, ui),
         }
     }

@@ -1,0 +1,241 @@
+//! `nra cat`
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::reading::{self, Opened};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::Ui;
+use crate::format::Error;
+use crate::format::archive::{Access, Part};
+use crate::format::entry::{Entry, Kind};
+
+/// Bytes of a range that are read at once.
+const STEP: u64 = 1 << 20;
+/// Zero bytes written at once for a hole.
+const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Longest content that is put into a JSON string, bytes.
+const JSON_LIMIT: u64 = 64 << 20;
+
+/// Arguments of `nra cat`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra cat photos.nra train/0001.json
+  nra cat photos.nra a.txt b.txt > both.txt
+  nra cat model.nra model.safetensors --range 0-7 | xxd")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    /// Files to print, one after the other; paths as nra list shows them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<OsString>,
+    /// Print only bytes A to B, counted from 0, B included; A- to the end, -N the last N
+    #[arg(long, value_name = "A-B", value_parser = parse_range, allow_hyphen_values = true)]
+    range: Option<ByteRange>,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// A range of bytes as it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ByteRange {
+    /// First and last byte.
+    Between(u64, u64),
+    /// From a byte on.
+    From(u64),
+    /// The last bytes.
+    Last(u64),
+}
+
+fn parse_range(text: &str) -> Result<ByteRange, String> {
+    let bad = || "not a range (examples: 0-99, 100-, -100)".to_owned();
+    let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
+    match text.split_once('-').ok_or_else(bad)? {
+        ("", last) => Ok(ByteRange::Last(number(last)?)),
+        (first, "") => Ok(ByteRange::From(number(first)?)),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last { Err("the range ends before it begins".to_owned()) } else { Ok(ByteRange::Between(first, last)) }
+        }
+    }
+}
+
+impl ByteRange {
+    /// Returns start and end (not included) within content of `size` bytes.
+    fn within(self, size: u64) -> (u64, u64) {
+        let (start, end) = match self {
+            Self::Between(first, last) => (first, last.saturating_add(1)),
+            Self::From(first) => (first, size),
+            Self::Last(count) => (size.saturating_sub(count), size),
+        };
+        (start.min(size), end.min(size))
+    }
+}
+
+/// Content of a file as JSON.
+#[derive(Debug, Serialize)]
+struct ContentRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    offset: u64,
+    length: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    entries: u64,
+    content_bytes: u64,
+}
+
+/// Prints content.
+///
+/// # Errors
+///
+/// When no path is a file, or content is damaged.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open(&args.archive, &args.resources)?;
+    ui.list("cat", "contents");
+    let mut summary = Summary::default();
+    let mut refused: Option<Failure> = None;
+    for path in &args.paths {
+        match find_file(path.as_bytes(), &opened) {
+            Ok(entry) => {
+                let (start, end) = args.range.map_or((0, entry.size), |range| range.within(entry.size));
+                if ui.is_json() {
+                    print_json(&entry, start, end, &opened, ui)?
+                } else {
+                    print(&entry, start, end, &opened, ui)?
+                }
+                summary.entries += 1;
+                summary.content_bytes += end - start;
+            }
+            Err((error, why)) => {
+                let failure = error.map_or_else(
+                    || Failure::failed(format!("{}: {why}", opened.name)),
+                    |error| reading::explain(error, &opened.name),
+                );
+                ui.flush()?;
+                if let Some(earlier) = refused.replace(failure) {
+                    ui.console().failure(&earlier);
+                }
+            }
+        }
+    }
+    ui.flush()?;
+    reading::remark(&opened, ui);
+    match refused {
+        // What was there has been printed: the rest is a gap, not a failure of the whole.
+        Some(failure) if summary.entries > 0 && failure.code() == crate::cli::report::Code::Failed => {
+            ui.console().failure(&failure);
+            ui.finish(Outcome::Degraded, "summary", &summary)
+        }
+        Some(failure) => Err(failure),
+        None => ui.finish(Outcome::Done, "summary", &summary),
+    }
+}
+
+/// Looks up a path that must be a file; else says why not.
+fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, (Option<Error>, String)> {
+    let shown = crate::format::path::Quoted::new(path);
+    let trimmed = path.strip_prefix(b"./").unwrap_or(path);
+    let trimmed = trimmed.strip_prefix(b"/").unwrap_or(trimmed);
+    match opened.archive.find(trimmed) {
+        Ok(Some((_, entry))) if entry.kind == Kind::File => Ok(entry),
+        Ok(Some((_, entry))) if entry.kind == Kind::Symlink => {
+            Err((None, format!("{shown} is a symlink to {}, not a file", crate::format::path::Quoted::new(&entry.target))))
+        }
+        Ok(Some((_, entry))) => Err((None, format!("{shown} is a {}, not a file", text::kind(entry.kind)))),
+        Ok(None) => Err((Some(Error::NotFound { path: path.to_vec() }), String::new())),
+        Err(error) => Err((Some(error), String::new())),
+    }
+}
+
+/// Prints a part of the content as it is.
+fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
+    let failed = |error: io::Error| Error::io("write", "standard output", error);
+    let result = if (start, end) == (0, entry.size) {
+        let out = ui.out();
+        opened.archive.with_content(entry, Access::Random, &mut |part| match part {
+            Part::Data(bytes) => out.write_all(bytes).map_err(failed),
+            Part::Hole(length) => write_zeros(out, length).map_err(failed),
+        })
+    } else {
+        let mut copy = || {
+            let mut buffer = vec![0; usize::try_from((end - start).min(STEP)).expect("at most 1 MiB")];
+            let mut offset = start;
+            while offset < end {
+                let wanted = usize::try_from((end - offset).min(STEP)).expect("at most 1 MiB");
+                let read = opened.archive.read_at(entry, offset, &mut buffer[..wanted])?;
+                if read == 0 {
+                    break;
+                }
+                ui.out().write_all(&buffer[..read]).map_err(failed)?;
+                offset += read as u64;
+            }
+            Ok(())
+        };
+        copy()
+    };
+    result.map_err(|error| reading::explain(error, &format!("{}: {}", opened.name, entry.path)))
+}
+
+fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
+    while length > 0 {
+        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
+        out.write_all(&ZEROS[..step])?;
+        length -= step as u64;
+    }
+    Ok(())
+}
+
+fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
+    let length = end - start;
+    if length > JSON_LIMIT {
+        let failure = Failure::failed(format!("{}: {} bytes are too many for JSON", entry.path, length));
+        return Err(failure.hint("choose a part with --range, or leave out --json"));
+    }
+    let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
+    let read = opened.archive.read_at(entry, start, &mut content);
+    let read = read.map_err(|error| reading::explain(error, &format!("{}: {}", opened.name, entry.path)))?;
+    content.truncate(read);
+    let text = std::str::from_utf8(&content).ok();
+    let base64 = text.is_none().then(|| base64::engine::general_purpose::STANDARD.encode(&content));
+    let path = PathField::new(entry.path.as_bytes());
+    ui.record(&ContentRecord { record: "content", path, offset: start, length, text, base64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_count_from_zero_and_include_their_end() {
+        for (text, size, expected) in [
+            ("0-0", 10, (0, 1)),
+            ("0-99", 10, (0, 10)),
+            ("3-", 10, (3, 10)),
+            ("-3", 10, (7, 10)),
+            ("-30", 10, (0, 10)),
+            ("20-30", 10, (10, 10)),
+            ("0-18446744073709551615", 5, (0, 5)),
+        ] {
+            assert_eq!(parse_range(text).unwrap().within(size), expected, "{text}");
+        }
+        for text in ["", "-", "5", "3-2", "a-b", "1-2-3"] {
+            assert!(parse_range(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `nra find`
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::listing::Columns;
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Failure};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::convert::select::Selection;
+use crate::format::entry::{Entry, Kind, Timestamp};
+use crate::format::path::EntryPath;
+
+/// Arguments of `nra find`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra find photos.nra --name '*.json' --size +1M
+  nra find photos.nra train --newer 2026-01-31 --type f
+  nra find photos.nra --size -1 --type f -0 | xargs -0 ...")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    #[command(flatten)]
+    patterns: PatternArgs,
+    /// The name (last part of the path) matches GLOB; one of several is enough
+    #[arg(long, value_name = "GLOB")]
+    name: Vec<String>,
+    /// The whole path matches GLOB; one of several is enough
+    #[arg(long, value_name = "GLOB")]
+    path: Vec<OsString>,
+    /// Size: +1M at least, -1M at most, 1M exactly; two give a range
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_test, allow_hyphen_values = true)]
+    size: Vec<SizeTest>,
+    /// Modified at T or later: 2026-01-31, 2026-01-31T12:00:00Z, @SECONDS, or 90m, 12h, 7d ago
+    #[arg(long, value_name = "T", value_parser = parse_time)]
+    newer: Option<Timestamp>,
+    /// Modified before T
+    #[arg(long, value_name = "T", value_parser = parse_time)]
+    older: Option<Timestamp>,
+    /// Kind: f file, d directory, l symlink, p fifo, c or b device; several with commas
+    #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
+    kind: Vec<KindArg>,
+    /// Print kind, mode, size and time too
+    #[arg(short, long)]
+    long: bool,
+    /// Print paths as they are, each ended by NUL
+    #[arg(short = '0', long)]
+    null: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// A kind of entry by letter or word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KindArg {
+    #[value(name = "f", alias = "file")]
+    File,
+    #[value(name = "d", alias = "directory", alias = "dir")]
+    Directory,
+    #[value(name = "l", alias = "symlink", alias = "link")]
+    Symlink,
+    #[value(name = "p", alias = "fifo")]
+    Fifo,
+    #[value(name = "c", alias = "character-device")]
+    CharacterDevice,
+    #[value(name = "b", alias = "block-device")]
+    BlockDevice,
+}
+
+impl KindArg {
+    fn kind(self) -> Kind {
+        match self {
+            Self::File => Kind::File,
+            Self::Directory => Kind::Directory,
+            Self::Symlink => Kind::Symlink,
+            Self::Fifo => Kind::Fifo,
+            Self::CharacterDevice => Kind::CharacterDevice,
+            Self::BlockDevice => Kind::BlockDevice,
+        }
+    }
+}
+
+/// A bound for sizes, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SizeTest {
+    AtLeast(u64),
+    AtMost(u64),
+    Exactly(u64),
+}
+
+fn parse_size_test(text: &str) -> Result<SizeTest, String> {
+    if let Some(size) = text.strip_prefix('+') {
+        text::parse_size(size).map(SizeTest::AtLeast)
+    } else if let Some(size) = text.strip_prefix('-') {
+        text::parse_size(size).map(SizeTest::AtMost)
+    } else {
+        text::parse_size(text).map(SizeTest::Exactly)
+    }
+}
+
+/// Reads a point in time; without a zone it is UTC.
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let bad = || "not a time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
+    let utc = jiff::tz::TimeZone::UTC;
+    let time = if let Some(seconds) = text.strip_prefix('@') {
+        return Ok(Timestamp { seconds: seconds.parse().map_err(|_| bad())?, nanoseconds: 0 });
+    } else if let Some(ago) = parse_ago(text) {
+        jiff::Timestamp::now().checked_sub(std::time::Duration::from_secs(ago)).map_err(|_| bad())?
+    } else if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        time
+    } else if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
+        utc.to_timestamp(time).map_err(|_| bad())?
+    } else {
+        let date = text.parse::<jiff::civil::Date>().map_err(|_| bad())?;
+        utc.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?
+    };
+    // Before 1970 the parts of the clock type are both negative; ours counts upwards from the second before.
+    let nanoseconds = i64::from(time.subsec_nanosecond());
+    let seconds = time.as_second() - i64::from(nanoseconds < 0);
+    Ok(Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).expect("below 10^9") })
+}
+
+/// Reads `90m`, `12h`, `7d`, `2w` as seconds.
+fn parse_ago(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
+    };
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// What an entry must be to be found.
+struct Tests<'a> {
+    args: &'a Args,
+    names: globset::GlobSet,
+    paths: Selection,
+    kinds: Vec<Kind>,
+}
+
+impl<'a> Tests<'a> {
+    fn new(args: &'a Args) -> CommandResult<Self> {
+        let mut names = globset::GlobSetBuilder::new();
+        for name in &args.name {
+            let glob = globset::GlobBuilder::new(name).backslash_escape(true).build();
+            names.add(glob.map_err(|error| Failure::usage(format!("--name {name}: {}", error.kind())))?);
+        }
+        let names = names.build().map_err(|error| Failure::usage(format!("--name: {error}")))?;
+        let paths = Selection::new(args.path.iter().map(|path| path.as_bytes()))?;
+        Ok(Self { args, names, paths, kinds: args.kind.iter().map(|kind| kind.kind()).collect() })
+    }
+
+    fn pass(&self, entry: &Entry) -> bool {
+        (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
+            && self.args.size.iter().all(|test| match *test {
+                SizeTest::AtLeast(size) => entry.size >= size,
+                SizeTest::AtMost(size) => entry.size <= size,
+                SizeTest::Exactly(size) => entry.size == size,
+            })
+            && (self.args.size.is_empty() || entry.kind == Kind::File)
+            && self.args.newer.is_none_or(|bound| entry.modified.is_some_and(|time| time >= bound))
+            && self.args.older.is_none_or(|bound| entry.modified.is_some_and(|time| time < bound))
+            && (self.args.name.is_empty() || self.names.is_match_candidate(&globset::Candidate::from_bytes(entry.path.name())))
+            && self.passes_path(&entry.path)
+    }
+
+    fn passes_path(&self, path: &EntryPath) -> bool {
+        self.paths.is_all() || self.paths.matches(path)
+    }
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    entries: u64,
+    content_bytes: u64,
+}
+
+/// Finds entries.
+///
+/// # Errors
+///
+/// When the archive can't be read, or a pattern matches nothing.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let tests = Tests::new(args)?;
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let selection = reading::selection(&args.patterns)?;
+    let mut summary = Summary::default();
+    let mut seen = false;
+    ui.list("find", "entries");
+    let columns = Columns { long: args.long, digest: false, null: args.null };
+    for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
+        let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+        seen = true;
+        if tests.pass(&entry) {
+            summary.entries += 1;
+            summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
+            ui.entry(&entry, None, columns)?;
+        }
+    }
+    ui.flush()?;
+    let outcome = reading::conclude(&opened, &selection, seen, ui)?;
+    ui.finish(outcome, "summary", &summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_read() {
+        assert_eq!(parse_size_test("+1M"), Ok(SizeTest::AtLeast(1 << 20)));
+        assert_eq!(parse_size_test("-1k"), Ok(SizeTest::AtMost(1 << 10)));
+        assert_eq!(parse_size_test("7"), Ok(SizeTest::Exactly(7)));
+        assert!(parse_size_test("+").is_err());
+    }
+
+    #[test]
+    fn times_are_read_as_utc() {
+        let at = |seconds, nanoseconds| Ok(Timestamp { seconds, nanoseconds });
+        assert_eq!(parse_time("1970-01-02"), at(86_400, 0));
+        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), at(1, 500_000_000));
+        assert_eq!(parse_time("1970-01-01T00:00:01"), at(1, 0));
+        assert_eq!(parse_time("1969-12-31T23:59:59.5Z"), at(-1, 500_000_000));
+        assert_eq!(parse_time("@-5"), at(-5, 0));
+        assert!(
+            parse_time("7d").is_ok() && parse_time("yesterday").is_err() && parse_time("").is_err() && parse_time("é").is_err()
+        );
+    }
+}

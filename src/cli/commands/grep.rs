@@ -1,0 +1,308 @@
+//! `nra grep`
+
+mod search;
+
+use std::fmt::Write as _;
+
+use rayon::prelude::*;
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::commands::grep::search::{Found, Hit, Want};
+use crate::cli::console::Console;
+use crate::cli::reading::{self, Opened};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::{Form, Ui};
+use crate::format::Error;
+use crate::format::entry::{Entry, Kind};
+use crate::format::progress::{Counter, Monitor};
+
+/// Files that are searched before the results of the first of them are printed.
+const WINDOW: usize = 2_048;
+/// Content of the files of a window, bytes: bounds what is held back.
+const WINDOW_BYTES: u64 = 256 << 20;
+
+/// Arguments of `nra grep`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra grep logs.nra 'error|panic' '**/*.log'
+  nra grep -il todo source.nra
+  nra grep -c 'lr=0\\.1' runs.nra")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    /// Regular expression to look for, line by line
+    #[arg(value_name = "REGEX")]
+    regex: String,
+    #[command(flatten)]
+    patterns: PatternArgs,
+    /// Print only the paths of files with a match
+    #[arg(short = 'l', long)]
+    files_with_matches: bool,
+    /// Print only how many lines match, for files with a match
+    #[arg(short, long, conflicts_with = "files_with_matches")]
+    count: bool,
+    /// Take upper and lower case as the same
+    #[arg(short, long)]
+    ignore_case: bool,
+    /// Print line numbers
+    #[arg(short = 'n', long)]
+    line_number: bool,
+    /// REGEX is plain text
+    #[arg(short = 'F', long)]
+    fixed_strings: bool,
+    /// Match whole words only
+    #[arg(short, long)]
+    word_regexp: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// A line that matches, as JSON.
+#[derive(Debug, Serialize)]
+struct MatchRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    line: u64,
+    offset: u64,
+    text: String,
+}
+
+/// A file with matches, as JSON.
+#[derive(Debug, Serialize)]
+struct FileRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    binary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<u64>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    files_searched: u64,
+    files_matched: u64,
+    /// Lines that match in the files searched to their end.
+    matches: u64,
+    content_bytes: u64,
+}
+
+/// Searches content.
+///
+/// # Errors
+///
+/// When the expression makes no sense, the archive can't be read or no pattern matches.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let regex = compile(args)?;
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let selection = reading::selection(&args.patterns)?;
+    let pool = reading::threads(&args.resources)?;
+    ui.list("grep", "matches");
+    let quiet = ui.console().options().quiet && ui.form() == Form::Text;
+    let want = if args.files_with_matches || quiet {
+        Want::First
+    } else if args.count {
+        Want::Count
+    } else {
+        Want::Lines
+    };
+    let mut summary = Summary::default();
+    // On a screen the lines found are the sign of life; a bar would fight with them.
+    let progress = if ui.stdout_is_terminal() { None } else { Some(ui.progress("searching")) };
+    let monitor = progress.as_ref().map(|progress| progress as &dyn Monitor);
+    let mut entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
+    let mut seen = false;
+    loop {
+        let (window, any) = next_window(&mut *entries, ui.console())?;
+        seen |= any;
+        if window.is_empty() {
+            break;
+        }
+        let results = pool.install(|| search_window(&window, &regex, want, &opened, monitor));
+        for (entry, result) in window.iter().zip(results) {
+            let Some(found) = reading::intact_content(result, entry.path.as_bytes(), ui.console())? else { continue };
+            summary.files_searched += 1;
+            summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
+            if found.matches > 0 {
+                summary.files_matched += 1;
+                summary.matches += found.matches;
+                if !quiet {
+                    print(entry, &found, args, want, &regex, ui)?;
+                }
+            }
+        }
+        if quiet && summary.matches > 0 {
+            break;
+        }
+        if ui.stdout_is_terminal() {
+            ui.flush()?;
+        }
+    }
+    drop(entries);
+    drop(progress);
+    ui.flush()?;
+    if !quiet || summary.matches == 0 {
+        reading::conclude(&opened, &selection, seen, ui)?;
+    }
+    ui.finish(if summary.matches > 0 { Outcome::Done } else { Outcome::Nothing }, "summary", &summary)
+}
+
+fn compile(args: &Args) -> CommandResult<Regex> {
+    let mut expression = if args.fixed_strings { regex::escape(&args.regex) } else { args.regex.clone() };
+    if args.word_regexp {
+        expression = format!(r"\b(?:{expression})\b");
+    }
+    let built = RegexBuilder::new(&expression).multi_line(true).case_insensitive(args.ignore_case).build();
+    built.map_err(|error| {
+        let why = error.to_string();
+        // The last line of the parser's drawing says what is wrong.
+        let why = why.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        Failure::usage(format!("regular expression {}: {why}", crate::format::path::Quoted::new(&args.regex)))
+            .hint("-F takes it as plain text")
+    })
+}
+
+/// Takes the next files in path order; also says whether there were entries at all.
+fn next_window(
+    entries: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send + '_),
+    console: &Console,
+) -> CommandResult<(Vec<Entry>, bool)> {
+    let (mut window, mut bytes, mut any) = (Vec::new(), 0u64, false);
+    for entry in entries {
+        let Some(entry) = reading::intact(entry, console)? else { continue };
+        any = true;
+        if entry.kind == Kind::File {
+            bytes = bytes.saturating_add(entry.size);
+            window.push(entry);
+        }
+        if window.len() >= WINDOW || bytes >= WINDOW_BYTES {
+            break;
+        }
+    }
+    Ok((window, any))
+}
+
+/// Searches files in the order of storage on all threads; the results are in the order of `window`.
+fn search_window(
+    window: &[Entry],
+    regex: &Regex,
+    want: Want,
+    opened: &Opened,
+    monitor: Option<&dyn Monitor>,
+) -> Vec<Result<Found, Error>> {
+    let mut order: Vec<usize> = (0..window.len()).collect();
+    order.sort_by_key(|&index| window[index].place());
+    let mut results: Vec<(usize, Result<Found, Error>)> = order
+        .into_par_iter()
+        .map(|index| {
+            let entry = &window[index];
+            let result = match monitor.map(|monitor| monitor.check()) {
+                Some(Err(error)) => Err(error),
+                _ => search::search(&*opened.archive, entry, regex, want),
+            };
+            if let Some(monitor) = monitor {
+                monitor.add(Counter::Entries, 1);
+                monitor.add(Counter::Bytes, entry.size);
+            }
+            (index, result)
+        })
+        .collect();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Prints what was found in one file.
+fn print(entry: &Entry, found: &Found, args: &Args, want: Want, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
+    let path = entry.path.as_bytes();
+    if ui.is_json() {
+        if want == Want::Lines && !found.binary {
+            for hit in &found.hits {
+                let text = String::from_utf8_lossy(&hit.text).into_owned();
+                ui.record(&MatchRecord {
+                    record: "match",
+                    path: PathField::new(path),
+                    line: hit.line,
+                    offset: hit.offset,
+                    text,
+                })?;
+            }
+            return Ok(());
+        }
+        let matches = (want == Want::Count).then_some(found.matches);
+        return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: found.binary, matches });
+    }
+    let (name, color) = (ui.name(path).into_owned(), ui.stdout_has_color());
+    let name = if color { format!("{NAME}{name}{NAME:#}") } else { name };
+    match want {
+        Want::First => ui.line(name),
+        Want::Count => ui.line(format_args!("{name}:{}", found.matches)),
+        Want::Lines if found.binary => ui.line(format_args!("{name}: binary file matches")),
+        Want::Lines => {
+            for hit in &found.hits {
+                let line = shown(hit, regex, color);
+                if args.line_number {
+                    ui.line(format_args!("{name}:{}:{line}", hit.line))?
+                } else {
+                    ui.line(format_args!("{name}:{line}"))?
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Style of paths.
+const NAME: anstyle::Style = anstyle::AnsiColor::Magenta.on_default();
+/// Style of what matches.
+const MATCH: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
+
+/// Returns the line with what matches marked, and without anything a terminal would act on.
+fn shown(hit: &Hit, regex: &Regex, color: bool) -> String {
+    if !color {
+        return harmless_bytes(&hit.text);
+    }
+    let (mut line, mut end) = (String::new(), 0);
+    for found in regex.find_iter(&hit.text).filter(|found| !found.is_empty()) {
+        line.push_str(&harmless_bytes(&hit.text[end..found.start()]));
+        let _ = write!(line, "{MATCH}{}{MATCH:#}", harmless_bytes(found.as_bytes()));
+        end = found.end();
+    }
+    line + &harmless_bytes(&hit.text[end..])
+}
+
+/// Returns bytes as text: tabs stay, other control characters and what is not UTF-8 become escapes.
+fn harmless_bytes(bytes: &[u8]) -> String {
+    let mut line = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for (number, part) in chunk.valid().split('\t').enumerate() {
+            if number > 0 {
+                line.push('\t');
+            }
+            line.push_str(&text::harmless(part));
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(line, "\\x{byte:02x}");
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_harmless_and_marked() {
+        let hit = Hit { line: 1, offset: 0, text: b"a\tb\x1b[0m\xff".to_vec() };
+        let regex = Regex::new("b").unwrap();
+        assert_eq!(shown(&hit, &regex, false), "a\tb\\x1b[0m\\xff");
+        assert_eq!(shown(&hit, &regex, true), format!("a\t{MATCH}b{MATCH:#}\\x1b[0m\\xff"));
+    }
+}

@@ -1,0 +1,155 @@
+//! `nra info`
+
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::format::archive::Info;
+use crate::format::entry::{Attribute, Namespace};
+
+/// Arguments of `nra info`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  nra info photos.nra\n  nra info photos.nra --json | jq .entries")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What is known of the archive, for programs.
+#[derive(Debug, Serialize)]
+struct InfoRecord {
+    archive: String,
+    format: String,
+    archive_bytes: u64,
+    entries: u64,
+    files: u64,
+    content_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    piece_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<u64>,
+    encrypted: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    message: String,
+    attributes: Vec<AttributeRecord>,
+    remarks: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct AttributeRecord {
+    namespace: &'static str,
+    name: String,
+    value: String,
+}
+
+impl AttributeRecord {
+    fn new(attribute: &Attribute) -> Self {
+        let namespace = match attribute.namespace {
+            Namespace::Xattr => "xattr",
+            Namespace::User => "user",
+            Namespace::Nra => "nra",
+            Namespace::Foreign => "foreign",
+        };
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { namespace, name: lossy(&attribute.name), value: lossy(&attribute.value) }
+    }
+}
+
+/// Prints what is known of an archive.
+///
+/// # Errors
+///
+/// When it can't be opened.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let info = opened.archive.info();
+    if !ui.is_json() {
+        for (key, value) in rows(info, ui) {
+            ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
+        }
+    }
+    ui.flush()?;
+    let record = record(&args.archive.archive.to_string_lossy(), info, opened.archive.remarks());
+    reading::remark(&opened, ui);
+    ui.finish(Outcome::Done, "info", &record)
+}
+
+fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
+    row("format", if info.encrypted { format!("{}, encrypted", info.format) } else { info.format.clone() });
+    row("entries", format!("{} ({})", text::count(info.entries), text::counted(info.files, "file", "files")));
+    row("content", ui.size(info.content_bytes));
+    if let Some(bytes) = info.piece_bytes {
+        let saved = info.content_bytes.saturating_sub(bytes);
+        row(
+            "deduplicated",
+            format!("{} ({} of the content is stored once already)", ui.size(bytes), text::percent(saved, info.content_bytes)),
+        );
+    }
+    if let Some(bytes) = info.stored_bytes {
+        row("compressed", ui.size(bytes));
+    }
+    row(
+        "archive",
+        format!("{} ({} of the content)", ui.size(info.archive_bytes), text::percent(info.archive_bytes, info.content_bytes)),
+    );
+    if let (Some(blocks), Some(pieces)) = (info.blocks, info.pieces) {
+        row("blocks", format!("{} with {}", text::count(blocks), text::counted(pieces, "piece", "pieces")));
+    }
+    if let Some(id) = info.archive_id {
+        row("id", hex(&id));
+    }
+    if let Some(commit) = info.commit {
+        let time = info.time.map_or_else(String::new, |time| format!(", {} UTC", text::table_time(time)));
+        row("commit", format!("{commit}{time}"));
+    }
+    if !info.message.is_empty() {
+        row("message", info.message.clone());
+    }
+    for attribute in &info.attributes {
+        let record = AttributeRecord::new(attribute);
+        row(&text::harmless(&record.name), record.value);
+    }
+    rows
+}
+
+fn record(archive: &str, info: &Info, remarks: Vec<String>) -> InfoRecord {
+    InfoRecord {
+        archive: archive.to_owned(),
+        format: info.format.clone(),
+        archive_bytes: info.archive_bytes,
+        entries: info.entries,
+        files: info.files,
+        content_bytes: info.content_bytes,
+        piece_bytes: info.piece_bytes,
+        stored_bytes: info.stored_bytes,
+        blocks: info.blocks,
+        pieces: info.pieces,
+        encrypted: info.encrypted,
+        archive_id: info.archive_id.map(|id| hex(&id)),
+        commit: info.commit,
+        time: info.time.map(text::rfc3339),
+        message: info.message.clone(),
+        attributes: info.attributes.iter().map(AttributeRecord::new).collect(),
+        remarks,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

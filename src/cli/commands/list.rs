@@ -1,0 +1,145 @@
+//! `nra list`
+
+use std::cmp::Ordering;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::listing::Columns;
+use crate::cli::reading::{self, Opened};
+use crate::cli::report::CommandResult;
+use crate::cli::tree;
+use crate::cli::ui::Ui;
+use crate::format::digest::Digest;
+use crate::format::entry::Entry;
+
+/// Arguments of `nra list`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra list photos.nra
+  nra list photos.nra -l 'train/**/*.json'
+  nra list photos.nra --tree --depth 2
+  nra list photos.nra --sort size -r | head")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    #[command(flatten)]
+    patterns: PatternArgs,
+    /// Print kind, mode, size and time too
+    #[arg(short, long)]
+    long: bool,
+    /// Draw a tree
+    #[arg(long, conflicts_with_all = ["null", "sort", "reverse"])]
+    tree: bool,
+    /// Levels of the tree
+    #[arg(long, value_name = "N", requires = "tree")]
+    depth: Option<usize>,
+    /// Order: path (the default), name, size, time, kind
+    #[arg(long, value_name = "KEY", value_enum, hide_possible_values = true)]
+    sort: Option<Key>,
+    /// Reverse the order
+    #[arg(short, long)]
+    reverse: bool,
+    /// Print the digest of the content too (the first 24 bytes of BLAKE3)
+    #[arg(long)]
+    digest: bool,
+    /// Print paths as they are, each ended by NUL
+    #[arg(short = '0', long)]
+    null: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What entries are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Key {
+    Path,
+    Name,
+    Size,
+    Time,
+    Kind,
+}
+
+impl Key {
+    fn compare(self, a: &Entry, b: &Entry) -> Ordering {
+        match self {
+            Self::Path => a.path.cmp(&b.path),
+            Self::Name => a.path.name().cmp(b.path.name()),
+            Self::Size => a.size.cmp(&b.size),
+            Self::Time => a.modified.cmp(&b.modified),
+            Self::Kind => a.kind.cmp(&b.kind),
+        }
+    }
+}
+
+/// Sums over what was listed.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    entries: u64,
+    content_bytes: u64,
+}
+
+/// Lists entries.
+///
+/// # Errors
+///
+/// When the archive can't be read, or nothing matches.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let selection = reading::selection(&args.patterns)?;
+    let mut summary = Summary::default();
+    ui.list("list", "entries");
+    let entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
+    if args.tree && !ui.is_json() {
+        let mut rows = tree::Rows::default();
+        for entry in entries {
+            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+            summary.count(&entry);
+            rows.push(&entry, args.depth);
+        }
+        rows.print(args.long, ui)?;
+    } else if args.sort.is_some() || args.reverse {
+        let mut sorted = Vec::new();
+        for entry in entries {
+            sorted.extend(reading::intact(entry, ui.console())?);
+        }
+        let key = args.sort.unwrap_or(Key::Path);
+        // The sort is stable: equal keys stay in path order, also when it is reversed.
+        sorted.sort_by(|a, b| if args.reverse { key.compare(b, a) } else { key.compare(a, b) });
+        for entry in &sorted {
+            print(entry, args, &opened, &mut summary, ui)?;
+        }
+    } else {
+        for entry in entries {
+            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+            print(&entry, args, &opened, &mut summary, ui)?;
+        }
+    }
+    ui.flush()?;
+    let outcome = reading::conclude(&opened, &selection, summary.entries > 0, ui)?;
+    ui.finish(outcome, "summary", &summary)
+}
+
+fn print(entry: &Entry, args: &Args, opened: &Opened, summary: &mut Summary, ui: &mut Ui) -> CommandResult<()> {
+    if args.depth.is_some_and(|depth| entry.path.components().count() > depth) {
+        return Ok(());
+    }
+    summary.count(entry);
+    let digest = if args.digest { digest(entry, opened, ui)? } else { None };
+    ui.entry(entry, digest, Columns { long: args.long, digest: args.digest, null: args.null })
+}
+
+/// Returns the digest, or `None` with a warning where the content is damaged.
+fn digest(entry: &Entry, opened: &Opened, ui: &Ui) -> CommandResult<Option<Digest>> {
+    let result = opened.archive.digest(entry);
+    Ok(reading::intact_content(result, entry.path.as_bytes(), ui.console())?.flatten())
+}
+
+impl Summary {
+    fn count(&mut self, entry: &Entry) {
+        self.entries += 1;
+        self.content_bytes = self.content_bytes.saturating_add(entry.size);
+    }
+}

@@ -1,0 +1,156 @@
+//! `nra verify`
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::{self, Ui};
+use crate::format::archive::{Damage, Depth, Verdict};
+use crate::format::entry::Entry;
+
+/// Entries named below a place of damage unless `-v` asks for all that are known.
+const SHOWN_ENTRIES: usize = 10;
+
+/// Arguments of `nra verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra verify photos.nra
+  nra verify photos.nra --quick && echo intact
+  nra verify photos.nra 'train/**' --json")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    #[command(flatten)]
+    patterns: PatternArgs,
+    /// Check checksums only, decompress nothing
+    #[arg(long)]
+    quick: bool,
+    /// Decompress everything and compare digests (the default)
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// One finding as JSON.
+#[derive(Debug, Serialize)]
+struct DamageRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    structure: &'a str,
+    offset: u64,
+    detail: &'a str,
+    entry_count: u64,
+    entries: Vec<PathField<'a>>,
+}
+
+/// The verdict as JSON.
+#[derive(Debug, Serialize)]
+struct Summary {
+    ok: bool,
+    depth: &'static str,
+    damage: usize,
+    entries: u64,
+    content_bytes: u64,
+    blocks: u64,
+    seconds: f64,
+}
+
+/// Checks an archive.
+///
+/// # Errors
+///
+/// What keeps it from being checked.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let selection = reading::selection(&args.patterns)?;
+    let depth = if args.quick { Depth::Quick } else { Depth::Full };
+    ui.list("verify", "damage");
+    let progress = ui.progress("verifying");
+    let accept = |entry: &Entry| selection.matches(&entry.path);
+    let select: Option<&(dyn Fn(&Entry) -> bool + Sync)> = if selection.is_all() { None } else { Some(&accept) };
+    let verdict = reading::threads(&args.resources)?.install(|| opened.archive.verify(depth, select, &progress));
+    let seconds = progress.elapsed();
+    drop(progress);
+    let verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
+    for damage in &verdict.damage {
+        tell(damage, ui)?;
+    }
+    ui.flush()?;
+    let ok = verdict.damage.is_empty();
+    if ok {
+        reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
+    }
+    if !ui.is_json() {
+        sum_up(&verdict, &opened.name, seconds, ui)?;
+    }
+    let summary = Summary {
+        ok,
+        depth: if args.quick { "quick" } else { "full" },
+        damage: verdict.damage.len(),
+        entries: verdict.entries,
+        content_bytes: verdict.content_bytes,
+        blocks: verdict.blocks,
+        seconds: ui::seconds(seconds),
+    };
+    ui.finish(if ok { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
+}
+
+fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
+    if ui.is_json() {
+        let entries = damage.entries.iter().map(|path| PathField::new(path.as_bytes())).collect();
+        return ui.record(&DamageRecord {
+            record: "damage",
+            structure: &damage.structure,
+            offset: damage.offset,
+            detail: &damage.detail,
+            entry_count: damage.entry_count,
+            entries,
+        });
+    }
+    let hurts = match damage.entry_count {
+        0 => "hurts no entry".to_owned(),
+        count => format!("hurts {}", text::counted(count, "entry", "entries")),
+    };
+    let detail = text::harmless(&damage.detail);
+    ui.line(format_args!("damaged: {} at offset {}: {detail}; {hurts}", damage.structure, damage.offset))?;
+    let shown = if ui.console().verbose() > 0 { usize::MAX } else { SHOWN_ENTRIES };
+    for path in damage.entries.iter().take(shown) {
+        let name = ui.name(path.as_bytes()).into_owned();
+        ui.line(format_args!("    {name}"))?;
+    }
+    let rest = damage.entry_count.saturating_sub(damage.entries.len().min(shown) as u64);
+    if rest > 0 && damage.entry_count > 0 {
+        ui.line(format_args!("    and {} more", text::count(rest)))?;
+    }
+    Ok(())
+}
+
+fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
+    if ui.console().options().quiet && verdict.damage.is_empty() {
+        return Ok(());
+    }
+    let checked = format!(
+        "{}, {}, {}, {}",
+        text::counted(verdict.entries, "entry", "entries"),
+        ui.size(verdict.content_bytes),
+        text::counted(verdict.blocks, "block", "blocks"),
+        text::duration(seconds)
+    );
+    match verdict.damage.len() as u64 {
+        0 => ui.line(format_args!("{name}: ok ({checked})")),
+        places => {
+            let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
+            let places = text::counted(places, "place is", "places are");
+            ui.line(format_args!(
+                "{name}: DAMAGED: {places} damaged, {} hurt ({checked})",
+                text::counted(hurt, "entry", "entries")
+            ))
+        }
+    }
+}

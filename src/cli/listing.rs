@@ -1,0 +1,154 @@
+//! Entries as lines and as JSON, the same for `list` and `find`.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::cli::report::{CommandResult, Failure};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::Ui;
+use crate::format::digest::Digest;
+use crate::format::entry::{Entry, Kind};
+
+/// How entries are printed as text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Columns {
+    /// Kind, mode, size and time in front of the path.
+    pub long: bool,
+    /// Digest in front of the path.
+    pub digest: bool,
+    /// Paths as they are, ended by NUL.
+    pub null: bool,
+}
+
+/// An entry as an object for programs.
+#[derive(Debug, Serialize)]
+pub struct EntryRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    kind: &'static str,
+    size: u64,
+    mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtime: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gid: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_b64: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_group: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<[u32; 2]>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+}
+
+impl<'a> EntryRecord<'a> {
+    /// Wraps an entry.
+    pub fn new(entry: &'a Entry, digest: Option<Digest>) -> Self {
+        let owner = entry.metadata.owner.as_ref();
+        let name = |bytes: &[u8]| (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned());
+        let target = (entry.kind == Kind::Symlink).then(|| PathField::new(&entry.target));
+        let (target, target_b64) = target.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
+        Self {
+            record: "entry",
+            path: PathField::new(entry.path.as_bytes()),
+            kind: text::kind(entry.kind),
+            size: entry.size,
+            mode: format!("{:04o}", entry.metadata.mode),
+            mtime: entry.modified.map(text::rfc3339),
+            uid: owner.map(|owner| owner.user_id),
+            gid: owner.map(|owner| owner.group_id),
+            user: owner.and_then(|owner| name(&owner.user)),
+            group: owner.and_then(|owner| name(&owner.group)),
+            target,
+            target_b64,
+            link_group: Some(entry.link_group).filter(|&group| group != 0),
+            device: entry.device.map(|device| [device.major, device.minor]),
+            attributes: entry
+                .metadata
+                .attributes
+                .iter()
+                .map(|attribute| String::from_utf8_lossy(&attribute.name).into_owned())
+                .collect(),
+            digest: digest.map(|digest| digest.to_string()),
+        }
+    }
+}
+
+impl Ui {
+    /// Prints an entry in the form of the result.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn entry(&mut self, entry: &Entry, digest: Option<Digest>, columns: Columns) -> CommandResult<()> {
+        if self.is_json() {
+            return self.record(&EntryRecord::new(entry, digest));
+        }
+        self.entry_line(entry, digest, columns).map_err(|error| Failure::output(&error))
+    }
+
+    fn entry_line(&mut self, entry: &Entry, digest: Option<Digest>, columns: Columns) -> io::Result<()> {
+        let path = entry.path.as_bytes();
+        let terminal = self.stdout_is_terminal();
+        let size = if columns.long { self.shown_size(entry) } else { String::new() };
+        let style = self.kind_style(entry.kind);
+        let out = self.out();
+        if columns.digest {
+            match digest {
+                Some(digest) => write!(out, "{digest}  ")?,
+                None => write!(out, "{:width$}  ", "-", width = std::mem::size_of::<Digest>() * 2)?,
+            }
+        }
+        if columns.long {
+            let time = entry.modified.map_or_else(|| "-".to_owned(), text::table_time);
+            write!(out, "{}  {size:>10}  {time:<19}  ", text::mode(entry.kind, entry.metadata.mode))?;
+        }
+        if columns.null {
+            out.write_all(path)?;
+            return out.write_all(b"\0");
+        }
+        match style {
+            Some(style) => write!(out, "{style}{}{style:#}", text::name(path, terminal))?,
+            None => out.write_all(text::name(path, terminal).as_bytes())?,
+        }
+        if columns.long && entry.kind == Kind::Symlink {
+            write!(out, " -> {}", text::name(&entry.target, terminal))?;
+        }
+        out.write_all(b"\n")
+    }
+
+    /// Size of a file, numbers of a device, nothing for the others.
+    fn shown_size(&self, entry: &Entry) -> String {
+        match (entry.kind, entry.device) {
+            (Kind::File, _) => self.size(entry.size),
+            (_, Some(device)) => format!("{}, {}", device.major, device.minor),
+            _ => "-".to_owned(),
+        }
+    }
+
+    /// Style of names of a kind, where there are colours.
+    pub fn kind_style(&self, kind: Kind) -> Option<anstyle::Style> {
+        use anstyle::{AnsiColor, Style};
+        let color = match kind {
+            Kind::Directory => AnsiColor::Blue,
+            Kind::Symlink => AnsiColor::Cyan,
+            Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => AnsiColor::Yellow,
+            Kind::File => return None,
+        };
+        self.stdout_has_color().then(|| Style::new().fg_color(Some(color.into())))
+    }
+}

@@ -1,0 +1,144 @@
+//! What all reading commands do: open the archive, choose entries, say what was not found or is damaged.
+
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::console::Console;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::ui::Ui;
+use crate::convert::select::Selection;
+use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::path::Quoted;
+use crate::format::progress::Warning;
+use crate::format::{Error, Result as FormatResult};
+
+/// An opened archive and what it is called in messages.
+pub struct Opened {
+    /// The archive.
+    pub archive: Box<dyn Archive>,
+    /// Its name, quoted.
+    pub name: String,
+}
+
+/// Opens the archive of the command line; `-` is read from standard input into memory.
+///
+/// # Errors
+///
+/// What is wrong with it, with its name.
+pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
+    let mut options = OpenOptions::default();
+    if let Some(memory) = resources.memory {
+        options.cache_bytes = memory;
+        options.stream_limit = memory;
+    }
+    let path = &argument.archive;
+    let name = if is_stdin(path) { "standard input".to_owned() } else { Quoted::new(path.as_os_str().as_bytes()).to_string() };
+    let opened = if is_stdin(path) { open_stdin(&options)? } else { open_path(path, &options) };
+    let archive = opened.map_err(|error| explain(error, &name))?;
+    Ok(Opened { archive, name })
+}
+
+fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archive>>> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
+    }
+    Ok(open_stream(&mut stdin.lock(), "standard input", options))
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Turns an error into a failure that names the archive, and hints at what to do about it.
+pub fn explain(error: Error, archive: &str) -> Failure {
+    let hint = match &error {
+        Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
+        Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
+        Error::Unsupported { what: "file type", .. } => Some("nra formats lists what is read".to_owned()),
+        Error::NotFound { .. } => Some(format!("nra list {archive} shows what is in it")),
+        _ => None,
+    };
+    let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
+    let failure = Failure::from(error);
+    let failure = if named { failure.context(archive) } else { failure };
+    hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// Compiles the patterns of the command line.
+///
+/// # Errors
+///
+/// When a glob makes no sense.
+pub fn selection(patterns: &PatternArgs) -> CommandResult<Selection> {
+    Ok(Selection::new(patterns.patterns.iter().map(|pattern| pattern.as_bytes()))?)
+}
+
+/// Takes what was read of the index, or turns the damage that hides entries into a warning.
+///
+/// # Errors
+///
+/// Everything but damage.
+pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<Option<T>> {
+    intact_content(result, b"", console)
+}
+
+/// Says what came to light about the archive, and which patterns matched nothing. Call it before the last output.
+///
+/// # Errors
+///
+/// When there were patterns and nothing matched any of them.
+pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) -> CommandResult<Outcome> {
+    remark(opened, ui);
+    let unmatched = selection.unmatched();
+    if !matched && !unmatched.is_empty() && !ui.console().is_damaged() {
+        let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
+        let more = if unmatched.len() > 3 { format!(" and {} more", unmatched.len() - 3) } else { String::new() };
+        let failure = Failure::failed(format!("{}: no entry matches {}{more}", opened.name, names.join(", ")));
+        return Err(failure.hint(format!("nra list {} shows what is in it; quote globs", opened.name)));
+    }
+    for pattern in unmatched {
+        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+    }
+    Ok(Outcome::Done)
+}
+
+/// Says what came to light about the state of the archive.
+pub fn remark(opened: &Opened, ui: &Ui) {
+    let damage = opened.archive.is_recovered();
+    let mut remarks = opened.archive.remarks();
+    if damage && remarks.is_empty() {
+        remarks.push("the index is damaged; entries were found without it".to_owned());
+    }
+    for remark in remarks {
+        ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded: damage, damage });
+    }
+}
+
+/// Builds the threads that `-j` asks for.
+///
+/// # Errors
+///
+/// When the system gives none.
+pub fn threads(resources: &ResourceArgs) -> CommandResult<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(resources.threads).build();
+    pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
+}
+
+/// Takes what was read of an entry's content, or turns its damage into a warning that names the entry.
+///
+/// # Errors
+///
+/// Everything but damage.
+pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> CommandResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. })) => {
+            console.warn(Warning { path: path.to_vec(), message: error.to_string(), degraded: true, damage: true });
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

@@ -186,6 +186,10 @@ impl From<format::Error> for Failure {
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),
+            Error::InTheWay { obstacle: format::error::Obstacle::Exists, .. } => Self { kind: "exists", ..Self::failed(text) }
+                .hint("-f replaces, -k skips, -u replaces what is older, --backup moves it aside; nothing was written"),
+            Error::InTheWay { .. } => Self { kind: "exists", ..Self::failed(text) }
+                .hint("move it away, or choose another directory with -C; nothing was written"),
             Error::Cancelled => Self::new(crate::cli::signals::code(), text),
         }
     }

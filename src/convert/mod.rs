@@ -2,4 +2,5 @@
 //!
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
+pub mod extract;
 pub mod select;

@@ -66,9 +66,42 @@ pub enum Error {
         /// What is wrong with the request.
         detail: String,
     },
+    /// Something stands in the target where entries go; nothing was written.
+    #[error("{}", in_the_way(*obstacle, paths, *count))]
+    InTheWay {
+        /// What stands there.
+        obstacle: Obstacle,
+        /// The first of them, below the target.
+        paths: Vec<Vec<u8>>,
+        /// How many there are.
+        count: u64,
+    },
     /// The monitor asked to stop.
     #[error("interrupted")]
     Cancelled,
+}
+
+/// What can stand in the way of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Obstacle {
+    /// A file, symlink or the like where one goes.
+    Exists,
+    /// A directory where a file or the like goes.
+    Directory,
+    /// A file or symlink where a directory goes.
+    NotDirectory,
+}
+
+fn in_the_way(obstacle: Obstacle, paths: &[Vec<u8>], count: u64) -> String {
+    let what = match obstacle {
+        Obstacle::Exists => "exists already",
+        Obstacle::Directory => "is a directory, but the archive has something else there",
+        Obstacle::NotDirectory => "is not a directory, but the archive has one there",
+    };
+    let names: Vec<String> = paths.iter().map(|path| Quoted::new(path).to_string()).collect();
+    let more = count.saturating_sub(paths.len() as u64);
+    let names = names.join(", ");
+    if more == 0 { format!("{what}: {names}") } else { format!("{what}: {names} and {more} more") }
 }
 
 impl Error {

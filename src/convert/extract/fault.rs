@@ -1,0 +1,63 @@
+//! Why an entry was not made.
+
+use rustix::io::Errno;
+
+use crate::format::error::Error;
+
+/// Outcome of one entry that was not made.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Nothing further can be done at all.
+    Stop(Error),
+    /// This entry is left out; the others go on.
+    Omit {
+        /// Why, for a warning.
+        message: String,
+        /// Because the archive is damaged.
+        damage: bool,
+    },
+    /// Something is there that shall stay.
+    Keep,
+}
+
+impl Fault {
+    /// Leaves the entry out.
+    pub(super) fn omit(message: impl Into<String>) -> Self {
+        Self::Omit { message: message.into(), damage: false }
+    }
+
+    /// Judges a refused system call: what will fail for every other entry too ends the work.
+    pub(super) fn system(action: &'static str, path: &[u8], errno: Errno) -> Self {
+        match errno {
+            Errno::NOSPC
+            | Errno::DQUOT
+            | Errno::FBIG
+            | Errno::ROFS
+            | Errno::IO
+            | Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+            | Errno::STALE
+            | Errno::NOTCONN => Self::Stop(Error::io(action, path, errno.into())),
+            _ => Self::omit(format!("cannot {action}: {}", words(errno))),
+        }
+    }
+
+    /// Judges an error of the archive: damage costs the entry, everything else ends the work.
+    pub(super) fn reading(error: Error) -> Self {
+        match error {
+            Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. } => {
+                Self::Omit { message: error.to_string(), damage: true }
+            }
+            other => Self::Stop(other),
+        }
+    }
+}
+
+/// Says what the system said, without its number.
+pub(super) fn words(errno: Errno) -> String {
+    let text = std::io::Error::from(errno).to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,254 @@
+//! Making regular files: open with the final mode, write, set the time, close.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::fault::{Fault, words};
+use super::options::Action;
+use super::rules::{Plan, mode};
+use super::run::{Inode, Item, Run, split};
+use super::spot::{Refusal, Spot};
+use super::tree::{ROOT, Tree};
+use crate::format::archive::{Access, Part};
+use crate::format::entry::{Kind, Metadata};
+use crate::format::error::Error;
+
+/// What a worker keeps from one file to the next.
+#[derive(Default)]
+pub(super) struct Memory {
+    directory: Option<(u32, Arc<OwnedFd>)>,
+    plan: Option<(Arc<Metadata>, Option<u32>, Plan)>,
+}
+
+impl Memory {
+    /// Returns the handle of a directory.
+    pub(super) fn directory(&mut self, tree: &Tree, number: u32) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some((known, handle)) = &self.directory
+            && *known == number
+        {
+            return Ok(Arc::clone(handle));
+        }
+        let handle = tree.handle(number)?;
+        self.directory = Some((number, Arc::clone(&handle)));
+        Ok(handle)
+    }
+
+    /// Returns what metadata of a file is restored.
+    fn plan(&mut self, run: &Run<'_>, metadata: &Arc<Metadata>, group: Option<u32>) -> Plan {
+        match &self.plan {
+            Some((known, of, plan)) if Arc::ptr_eq(known, metadata) && *of == group => plan.clone(),
+            _ => {
+                let plan = run.rules.plan(Kind::File, metadata, group);
+                self.plan = Some((Arc::clone(metadata), group, plan.clone()));
+                plan
+            }
+        }
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Draft {
+    /// The open file.
+    pub file: OwnedFd,
+    /// Its directory.
+    pub directory: Arc<OwnedFd>,
+    spot: Spot,
+    plan: Plan,
+    /// Created with fewer permissions than it shall have.
+    closed: bool,
+}
+
+/// Makes the file of `item` in directory number `parent`, content and all.
+pub(super) fn make_file(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<(), Fault> {
+    let draft = open(run, tree, memory, item, parent)?;
+    match write_all(run, item, &draft.file).and_then(|()| finish(run, item, &draft)) {
+        Ok(action) => {
+            report(run, item, &draft, action);
+            Ok(())
+        }
+        Err(fault) => {
+            draft.spot.abandon(&draft.directory);
+            Err(fault)
+        }
+    }
+}
+
+/// Creates the file.
+pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<Draft, Fault> {
+    let (_, name) = split(item.path());
+    let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
+    run.rules.note_stripped(Kind::File, &item.entry.metadata);
+    // Attributes can't be set on a file that its owner may not write, and until its owner is right nobody else shall read it.
+    let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
+    let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (file, spot) = Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
+        rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
+    })?;
+    Ok(Draft { file, directory, spot, plan, closed })
+}
+
+/// Writes the whole content.
+fn write_all(run: &Run<'_>, item: &Item, file: &OwnedFd) -> Result<(), Fault> {
+    let size = item.entry.size;
+    if size == 0 {
+        return Ok(());
+    }
+    let (mut offset, mut ends_in_hole) = (0u64, false);
+    let mut fault = None;
+    let name = split(item.path()).1;
+    let result = run.archive.with_content(&item.entry, Access::Sequential, &mut |part| {
+        run.monitor.check()?;
+        let len = match part {
+            Part::Data(bytes) => bytes.len() as u64,
+            Part::Hole(len) => len,
+        };
+        let end = offset.checked_add(len).filter(|end| *end <= size);
+        let step = match (end, part) {
+            (None, _) => Err(Fault::Omit { message: "the content is longer than its size".into(), damage: true }),
+            (Some(_), Part::Data(bytes)) => write_at(file, bytes, offset, name).inspect(|()| run.wrote(len)),
+            (Some(_), Part::Hole(_)) => Ok(()),
+        };
+        (offset, ends_in_hole) = (end.unwrap_or(offset), matches!(part, Part::Hole(_)));
+        step.map_err(|reason| {
+            fault = Some(reason);
+            Error::Cancelled
+        })
+    });
+    match (result, fault) {
+        (_, Some(fault)) => return Err(fault),
+        (Err(error), None) => return Err(Fault::reading(error)),
+        (Ok(()), None) => {}
+    }
+    if offset != size {
+        return Err(Fault::Omit { message: format!("the content ends after {offset} of {size} bytes"), damage: true });
+    }
+    if ends_in_hole {
+        rustix::fs::ftruncate(file, size).map_err(|errno| Fault::system("set length of file", name, errno))?;
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: &[u8]) -> Result<(), Fault> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(file, bytes, offset) {
+            Ok(0) => return Err(Fault::system("write", name, Errno::NOSPC)),
+            Ok(written) => {
+                bytes = &bytes[written..];
+                offset += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(Fault::system("write", name, errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Sets what is known of the file, and gives it its name.
+pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action, Fault> {
+    let (file, plan) = (&draft.file, &draft.plan);
+    let name = split(item.path()).1;
+    if let Some((user, group)) = plan.ids()
+        && let Err(errno) = rustix::fs::fchown(file, user, group)
+    {
+        run.degraded(item, format!("owner not restored: {}", words(errno)));
+    }
+    if draft.closed {
+        set_xattrs(run, item, |name| !is_acl(name), |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
+        rustix::fs::fchmod(file, mode(plan.mode)).map_err(|errno| Fault::system("set mode", name, errno))?;
+        set_xattrs(run, item, is_acl, |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
+    }
+    if let Some(times) = run.rules.times(&item.entry)
+        && let Err(errno) = rustix::fs::futimens(file, &times)
+    {
+        run.degraded(item, format!("time not restored: {}", words(errno)));
+    }
+    if item.entry.link_group != 0 {
+        let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
+        draft.spot.commit(&draft.directory)?;
+        run.lead(item, &final_path(item, draft), Inode::of(&stat));
+    } else {
+        draft.spot.commit(&draft.directory)?;
+    }
+    Ok(draft.spot.action)
+}
+
+/// Takes down that a file is done.
+pub(super) fn report(run: &Run<'_>, item: &Item, draft: &Draft, action: Action) {
+    if action == Action::Rename { run.done(item, &final_path(item, draft), action) } else { run.done(item, item.path(), action) }
+}
+
+fn final_path(item: &Item, draft: &Draft) -> Vec<u8> {
+    joined(split(item.path()).0, draft.spot.name())
+}
+
+/// Joins a directory, possibly the target (empty), and a name.
+pub(super) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+/// Says whether an attribute is an access control list, which goes together with the mode.
+pub(super) fn is_acl(name: &[u8]) -> bool {
+    name.starts_with(b"system.posix_acl_")
+}
+
+/// Sets the attributes that `which` accepts by `set`, and warns of those that are refused.
+pub(super) fn set_xattrs(
+    run: &Run<'_>,
+    item: &Item,
+    which: impl Fn(&[u8]) -> bool,
+    set: impl Fn(&[u8], &[u8]) -> Result<(), Errno>,
+) {
+    for attribute in run.rules.attributes(&item.entry.metadata).filter(|attribute| which(&attribute.name)) {
+        if let Err(errno) = set(&attribute.name, &attribute.value) {
+            let name = crate::format::path::Quoted::new(&attribute.name);
+            run.degraded(item, format!("extended attribute {name} not restored: {}", words(errno)));
+        }
+    }
+}
+
+/// Makes `item` another name of the first file made of its hard link group. `false` when it can't be, so that it has to be a file of its own.
+pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<bool, Fault> {
+    let Some(leader) = run.leader(item) else { return Ok(false) };
+    let (leader_directory, leader_name) = split(&leader.path);
+    let name = split(item.path()).1;
+    let root = tree.handle(ROOT).map_err(|errno| Fault::system("open target", name, errno))?;
+    let Ok(from) = super::tree::open_below(&root, leader_directory) else { return Ok(false) };
+    let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let linked =
+        Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
+            match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
+                Ok(()) => Ok(true),
+                Err(Errno::EXIST) => Err(Refusal::Exists),
+                Err(_) => Ok(false),
+            }
+        });
+    let (made, spot) = linked?;
+    if !made {
+        return Ok(false);
+    }
+    // Somebody else may have put another file there since.
+    let same = rustix::fs::statat(&directory, spot.current(), AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
+    if !same {
+        spot.abandon(&directory);
+        return Ok(false);
+    }
+    spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
+    let path = joined(split(item.path()).0, spot.name());
+    run.monitor.add(crate::format::progress::Counter::Bytes, item.entry.size);
+    run.done(item, &path, Action::Link);
+    Ok(true)
+}
+
+impl Inode {
+    #[allow(clippy::useless_conversion, reason = "the types differ between systems")]
+    fn of(stat: &rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev.into(), number: stat.st_ino.into() }
+    }
+}

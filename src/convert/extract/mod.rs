@@ -1,0 +1,248 @@
+//! Archive → directory.
+//!
+//! This module owns everything that writes entries of an archive to a file system, whatever the container. It promises:
+//!
+//! - Nothing outside the target is made, changed or followed. Every step starts at the handle of a directory below the target and
+//!   takes one name without following a symlink, so neither names nor links in the archive, nor symlinks that are there already,
+//!   nor the length of paths matter. Set-id bits, capabilities and devices come back on request only.
+//! - What is there is not touched without a policy: conflicts are found before anything is written. Under a policy the old file
+//!   stands until the new one is whole.
+//! - A file that could not be written whole does not stay. Damage costs the entries it touches; each is named in a warning.
+//! - Memory is bounded by [`ExtractOptions::memory`], but for what it takes to remember hard links and answers to conflicts.
+//!
+//! Directories are finished (mode, owner, time) when nothing more goes into them, symlinks are made last.
+
+mod fault;
+mod files;
+mod nodes;
+mod options;
+mod plan;
+mod root;
+mod rules;
+mod run;
+mod spot;
+mod survey;
+mod tree;
+mod work;
+
+use std::sync::Arc;
+
+pub use options::{Action, Answer, Ask, Conflict, Event, ExtractOptions, ExtractStats, Observe, Overwrite, Target};
+
+use crate::convert::select::Selection;
+use crate::format::archive::Archive;
+use crate::format::error::{Error, Result};
+use crate::format::progress::{Counter, Monitor, Warning};
+use plan::{Planner, Wave};
+use root::Root;
+use run::{Item, Run};
+use survey::{Decisions, Sums, Survey};
+use tree::{ROOT, Tree};
+
+/// Extracts the selected entries of `archive`.
+///
+/// Entries that can't be made are left out and named in warnings; so are damaged ones (`damage` set).
+///
+/// # Errors
+///
+/// Before anything is written: `InTheWay` when something stands where entries go and no policy settles it, `Limit` when there is
+/// more content than allowed. Later: `Io` when nothing further can be written (a full disk, say), `Cancelled`; what was whole by then stays.
+pub fn extract(
+    archive: &dyn Archive,
+    selection: &Selection,
+    options: &ExtractOptions<'_>,
+    monitor: &dyn Monitor,
+) -> Result<ExtractStats> {
+    let budget = usize::try_from(options.memory / 2).unwrap_or(usize::MAX);
+    let selected = Selected::collect(archive, selection, options, monitor, budget)?;
+    if let Some(limit) = options.max_size.filter(|limit| selected.sums.bytes > *limit) {
+        return Err(Error::Limit { what: "size of the content", found: selected.sums.bytes, limit });
+    }
+    let root = Root::find(&options.target, selected.sums.several)?;
+    let decisions = survey(&selected, &root, options, monitor)?;
+    let run = Run::new(archive, options, monitor, decisions, &root.path);
+    run.lost(selected.lost);
+    if options.dry_run {
+        return Ok(run.stats(&root.path));
+    }
+    monitor.expect(Counter::Entries, selected.sums.entries);
+    monitor.expect(Counter::Bytes, selected.sums.bytes);
+    let (handle, made) = root.make(&run.rules)?;
+    root::check_space(&handle, &root.path, selected.sums.bytes, monitor);
+    let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
+    make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget)?;
+    if made && whole {
+        root::finish(&handle, &archive.info().attributes, &run.rules);
+    }
+    run.rules.warn_stripped(monitor);
+    Ok(run.stats(&root.path))
+}
+
+/// The selected entries: all of them when they fit into memory, else the means to get them again.
+struct Selected<'a> {
+    archive: &'a dyn Archive,
+    selection: &'a Selection,
+    options: &'a ExtractOptions<'a>,
+    monitor: &'a dyn Monitor,
+    held: Option<Vec<Item>>,
+    sums: Sums,
+    /// Parts of the index that are damaged.
+    lost: u64,
+}
+
+impl<'a> Selected<'a> {
+    fn collect(
+        archive: &'a dyn Archive,
+        selection: &'a Selection,
+        options: &'a ExtractOptions<'a>,
+        monitor: &'a dyn Monitor,
+        budget: usize,
+    ) -> Result<Self> {
+        let mut selected = Self { archive, selection, options, monitor, held: None, sums: Sums::default(), lost: 0 };
+        let (mut held, mut used) = (Some(Vec::new()), 0usize);
+        for entry in selection.entries(archive)? {
+            monitor.check()?;
+            match entry {
+                Ok(entry) => {
+                    let Some(item) = survey::item(options, entry) else { continue };
+                    selected.sums.add(&item);
+                    used = used.saturating_add(cost(&item));
+                    if used > budget {
+                        held = None;
+                    }
+                    if let Some(held) = &mut held {
+                        held.push(item);
+                    }
+                }
+                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. })) => {
+                    selected.lost += 1;
+                    let message = format!("entries are lost: {error}");
+                    monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        selected.held = held;
+        Ok(selected)
+    }
+
+    /// Calls `each` for all items until it fails.
+    fn try_each(&self, mut each: impl FnMut(&Item) -> Result<()>) -> Result<()> {
+        if let Some(held) = &self.held {
+            return held.iter().try_for_each(each);
+        }
+        for item in self.again()? {
+            self.monitor.check()?;
+            each(&item?)?;
+        }
+        Ok(())
+    }
+
+    /// Iterates over all items anew; what is damaged has been reported.
+    fn again(&self) -> Result<impl Iterator<Item = Result<Item>> + 'a> {
+        let options = self.options;
+        Ok(self.selection.entries(self.archive)?.filter_map(move |entry| match entry {
+            Ok(entry) => survey::item(options, entry).map(Ok),
+            Err(Error::Corrupt { .. } | Error::Limit { .. }) => None,
+            Err(error) => Some(Err(error)),
+        }))
+    }
+}
+
+/// Memory that a planned entry takes, bytes, with some for its place in lists.
+fn cost(item: &Item) -> usize {
+    size_of::<Item>() + item.entry.path.as_bytes().len() + item.entry.target.len() + 64
+}
+
+/// Finds conflicts and settles them; in a dry run, reports each entry.
+fn survey(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, monitor: &dyn Monitor) -> Result<Decisions> {
+    let observe = |item: &Item, action| {
+        if let Some(observe) = options.observe.filter(|_| options.dry_run) {
+            observe(&Event { entry: &item.entry, path: item.path(), action });
+        }
+    };
+    let Some(handle) = root.handle.as_ref().filter(|_| !root.empty) else {
+        if options.dry_run {
+            selected.try_each(|item| {
+                observe(item, Action::Create);
+                Ok(())
+            })?;
+        }
+        return Ok(Survey::nothing_there(options));
+    };
+    let mut survey = Survey::new(options, Arc::clone(handle));
+    selected.try_each(|item| {
+        monitor.check()?;
+        let action = survey.look(item)?;
+        observe(item, action);
+        Ok(())
+    })?;
+    survey.finish()
+}
+
+/// Makes everything, wave by wave.
+fn make_waves(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
+    let ambiguous = run.options.flat || run.options.strip_components > 0;
+    let mut planner = Planner::new(ambiguous);
+    if let Some(held) = selected.held.take() {
+        let mut wave = Wave::default();
+        for item in held {
+            planner.add(&mut tree, &mut wave, item);
+        }
+        return make_wave(run, &mut tree, wave, 1, |_| false);
+    }
+    let mut items = selected.again()?.peekable();
+    while items.peek().is_some() {
+        let (mut wave, mut used) = (Wave::default(), 0);
+        let first = tree.len();
+        while used < budget
+            && let Some(item) = items.next()
+        {
+            let item = item?;
+            used += cost(&item);
+            planner.add(&mut tree, &mut wave, item);
+        }
+        let last = items.peek().is_none();
+        make_wave(run, &mut tree, wave, first, |number| !last && planner.is_open(number))?;
+        planner.prune(&mut tree);
+    }
+    Ok(())
+}
+
+/// Makes one wave: directories from number `first` on, files, links, nodes; then finishes the directories that don't stay open.
+fn make_wave(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32, stays_open: impl Fn(u32) -> bool) -> Result<()> {
+    let result = fill(run, tree, wave, first);
+    // Also after a failure: what was made shall be as it should be.
+    let mut faults = Ok(());
+    for number in (ROOT + 1..tree.len()).rev().filter(|number| !stays_open(*number) || result.is_err()) {
+        if let Err(fault) = nodes::finish_directory(run, tree, number) {
+            let failed = match &tree.node(number).item {
+                Some(item) => run.failed(item, fault),
+                None => Ok(()),
+            };
+            faults = faults.and(failed);
+        }
+    }
+    result.and(faults)
+}
+
+fn fill(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32) -> Result<()> {
+    for (item, why) in wave.refused {
+        run.failed(&item, fault::Fault::omit(why))?;
+    }
+    for number in first..tree.len() {
+        run.monitor.check()?;
+        nodes::make_directory(run, tree, number)?;
+    }
+    work::make_files(run, tree, wave.files)?;
+    let mut memory = files::Memory::default();
+    for (item, parent) in &wave.links {
+        run.monitor.check()?;
+        work::make_link(run, tree, &mut memory, item, *parent)?;
+    }
+    for (item, parent) in wave.specials.iter().chain(&wave.symlinks) {
+        run.monitor.check()?;
+        nodes::make_node(run, tree, item, *parent).or_else(|fault| run.failed(item, fault))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Making symlinks, fifos and devices, and finishing directories.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use super::fault::{Fault, words};
+use super::files::{is_acl, joined, set_xattrs};
+use super::options::{Action, Overwrite};
+use super::rules::mode;
+use super::run::{Item, Run, split};
+use super::spot::{Refusal, Spot};
+use super::tree::{Made, Tree, chmod_handle, proc_path};
+use crate::format::entry::Kind;
+use crate::format::error::Result;
+
+/// Makes a symlink, fifo or device in directory number `parent`.
+pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<(), Fault> {
+    let entry = &item.entry;
+    let name = split(item.path()).1;
+    if tree.node(parent).made == Made::Failed {
+        return Err(Fault::omit("its directory could not be made"));
+    }
+    if matches!(entry.kind, Kind::CharacterDevice | Kind::BlockDevice) && !run.rules.devices() {
+        return Err(Fault::omit("devices are made only on request"));
+    }
+    let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let plan = run.rules.plan(entry.kind, &entry.metadata, tree.node(parent).group);
+    run.rules.note_stripped(entry.kind, &entry.metadata);
+    let ((), spot) = Spot::claim(&directory, name, run.overwrite(item.path()), entry.modified, |name| {
+        make(item, &directory, name).map_err(|errno| run.refused(parent, "make it", name, errno))
+    })?;
+    let done = dress(run, item, &directory, spot.current(), &plan).and_then(|()| spot.commit(&directory));
+    if let Err(fault) = done {
+        spot.abandon(&directory);
+        return Err(fault);
+    }
+    run.done(item, &joined(split(item.path()).0, spot.name()), spot.action);
+    Ok(())
+}
+
+fn make(item: &Item, directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    let entry = &item.entry;
+    // Nobody else shall use it before owner and mode are right.
+    let first = Mode::RUSR | Mode::WUSR;
+    let device = entry.device.map_or(0, |device| rustix::fs::makedev(device.major, device.minor));
+    match entry.kind {
+        Kind::Symlink => rustix::fs::symlinkat(&*entry.target, directory, name),
+        Kind::Fifo => rustix::fs::mknodat(directory, name, FileType::Fifo, first, 0),
+        Kind::CharacterDevice => rustix::fs::mknodat(directory, name, FileType::CharacterDevice, first, device),
+        Kind::BlockDevice => rustix::fs::mknodat(directory, name, FileType::BlockDevice, first, device),
+        Kind::File | Kind::Directory => Err(Errno::INVAL),
+    }
+}
+
+/// Sets what is known of something that can't be opened.
+fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &super::rules::Plan) -> Result<(), Fault> {
+    let entry = &item.entry;
+    let step = |what: &str, result: Result<(), Errno>| {
+        if let Err(errno) = result {
+            run.degraded(item, format!("{what} not restored: {}", words(errno)));
+        }
+    };
+    if let Some((user, group)) = plan.ids() {
+        step("owner", rustix::fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW));
+    }
+    let set = |attribute: &[u8], value: &[u8]| {
+        let path = [proc_path(directory).as_bytes(), b"/", name].concat();
+        rustix::fs::lsetxattr(path, attribute, value, XattrFlags::empty())
+    };
+    if plan.xattrs {
+        set_xattrs(run, item, |name| !is_acl(name), set);
+    }
+    if entry.kind != Kind::Symlink {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(directory, name, flags, Mode::empty());
+        step("mode", handle.and_then(|handle| rustix::fs::chmod(proc_path(&handle), mode(plan.mode))));
+        if plan.xattrs {
+            set_xattrs(run, item, is_acl, set);
+        }
+    }
+    if let Some(times) = run.rules.times(entry) {
+        step("time", rustix::fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW));
+    }
+    Ok(())
+}
+
+/// Makes directory `number` of the tree, whose parent comes before it.
+pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
+    let made = if tree.node(tree.node(number).parent()).made == Made::Failed {
+        Err(Fault::omit("its directory could not be made"))
+    } else {
+        tree.make(number).map_err(|errno| match errno {
+            Errno::LOOP | Errno::NOTDIR => Fault::omit("something that is not a directory is in the way"),
+            errno => match run.refused(tree.node(number).parent(), "make directory", tree.node(number).name(), errno) {
+                Refusal::Fault(fault) => fault,
+                Refusal::Exists => Fault::omit("something of this name exists"),
+            },
+        })
+    };
+    if made.is_err() {
+        tree.node_mut(number).made = Made::Failed;
+    }
+    let node = tree.node(number);
+    match (made, &node.item) {
+        (Ok(()), Some(item)) => {
+            run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
+            run.done(item, item.path(), if node.made == Made::New { Action::Create } else { Action::Merge });
+            Ok(())
+        }
+        (Ok(()), None) => Ok(()),
+        (Err(fault), Some(item)) => run.failed(item, fault),
+        (Err(Fault::Stop(error)), None) => Err(error),
+        // What lies below it will be named.
+        (Err(_), None) => Ok(()),
+    }
+}
+
+/// Gives a directory, in which nothing more is made, its mode, owner, attributes and time.
+pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
+    let node = tree.node(number);
+    let known = node.item.as_ref().filter(|item| !item.entry.implied);
+    let (before, known) = match node.made {
+        Made::New => (None, known),
+        Made::Old(before) => (before, known.filter(|_| run.options.overwrite == Overwrite::Replace)),
+        Made::No | Made::Failed => return Ok(()),
+    };
+    if known.is_none() && before.is_none() && node.made != Made::New {
+        return Ok(());
+    }
+    let fail = |errno| Fault::system("finish directory", node.name(), errno);
+    let handle = tree.handle(number).map_err(fail)?;
+    let Some(item) = known else {
+        let bits = before.unwrap_or_else(|| run.rules.default_directory_mode());
+        return chmod_handle(&handle, mode(bits)).map_err(fail);
+    };
+    let plan = run.rules.plan(Kind::Directory, &item.entry.metadata, tree.node(node.parent()).group);
+    let step = |what: &str, result: Result<(), Errno>| {
+        if let Err(errno) = result {
+            run.degraded(item, format!("{what} not restored: {}", words(errno)));
+        }
+    };
+    if let Some((user, group)) = plan.ids() {
+        step("owner", rustix::fs::fchown(&*handle, user, group));
+    }
+    let set = |name: &[u8], value: &[u8]| rustix::fs::fsetxattr(&*handle, name, value, XattrFlags::empty());
+    if plan.xattrs {
+        set_xattrs(run, item, |name| !is_acl(name), set);
+    }
+    step("mode", chmod_handle(&handle, mode(plan.mode)));
+    if plan.xattrs {
+        set_xattrs(run, item, is_acl, set);
+    }
+    if let Some(times) = run.rules.times(&item.entry) {
+        step("time", rustix::fs::futimens(&*handle, &times));
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! What extraction is asked to do, and what it says it did.
+
+use std::path::PathBuf;
+
+use crate::format::entry::{Entry, Timestamp};
+use crate::format::error::Result;
+
+/// Where the entries go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Exactly this directory, made when it is missing. A symlink to a directory is followed: it is what the user named.
+    Exactly(PathBuf),
+    /// `base` when everything selected lies below one name, otherwise the folder `name` in it. A symlink of that name is not followed.
+    Auto {
+        /// An existing directory.
+        base: PathBuf,
+        /// Name of the folder, one path component.
+        name: Vec<u8>,
+    },
+}
+
+/// What happens where something that is not a directory stands in the place of an entry. Directories always merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overwrite {
+    /// Stop before anything is written.
+    #[default]
+    Refuse,
+    /// Replace it, atomically, once the new content is whole.
+    Replace,
+    /// Leave it and skip the entry.
+    Skip,
+    /// Replace it if it is older than the entry, otherwise leave it.
+    KeepNewer,
+    /// Rename it to `name~` (`name~2` and so on if that exists), once the new content is whole.
+    Backup,
+    /// Give the entry another name: `name (2).ext`.
+    Rename,
+}
+
+/// Something that stands where an entry goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Conflict<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// Path below the target.
+    pub path: &'a [u8],
+    /// Length of what is there, bytes.
+    pub size: u64,
+    /// Its time of modification.
+    pub modified: Timestamp,
+}
+
+/// Answer to a [`Conflict`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// What to do.
+    pub overwrite: Overwrite,
+    /// Do the same with all conflicts that follow.
+    pub all: bool,
+}
+
+/// What was done with an entry, or would be in a dry run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Made.
+    Create,
+    /// Made in place of what was there.
+    Replace,
+    /// Made; what was there has another name now.
+    Backup,
+    /// Made under another name.
+    Rename,
+    /// Made as a hard link of an entry made before.
+    Link,
+    /// Not made because something is there.
+    Keep,
+    /// The directory was there.
+    Merge,
+}
+
+/// One entry that is done with.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// The entry.
+    pub entry: &'a Entry,
+    /// Path below the target.
+    pub path: &'a [u8],
+    /// What was done.
+    pub action: Action,
+}
+
+/// Asks about a conflict. An error ends the extraction before anything is written.
+pub type Ask<'a> = &'a (dyn Fn(&Conflict<'_>) -> Result<Answer> + Sync);
+
+/// Learns of each entry that is done; called from several threads.
+pub type Observe<'a> = &'a (dyn Fn(&Event<'_>) + Sync);
+
+/// How to extract.
+#[derive(Clone)]
+pub struct ExtractOptions<'a> {
+    /// Where to.
+    pub target: Target,
+    /// What to do about existing files.
+    pub overwrite: Overwrite,
+    /// Asks for each conflict, instead of `overwrite`.
+    pub ask: Option<Ask<'a>>,
+    /// Leave out this many components at the start of each path; entries with no more than that are left out.
+    pub strip_components: usize,
+    /// Make files only, all directly in the target.
+    pub flat: bool,
+    /// Restore set-id bits and file capabilities, and make device nodes.
+    pub special: bool,
+    /// Restore owners, when running as root.
+    pub owner: bool,
+    /// Take user and group ids as they are, even when the archive knows names.
+    pub numeric_owner: bool,
+    /// Restore extended attributes and ACLs.
+    pub xattrs: bool,
+    /// Restore times.
+    pub times: bool,
+    /// Restore modes exactly (`true`) or without the bits of the umask; `None` = exactly when running as root, as tar does.
+    pub exact_modes: Option<bool>,
+    /// Bits left out of modes; `None` = the umask of the process.
+    pub umask: Option<u32>,
+    /// Fail before anything is written when the content is larger than this, bytes.
+    pub max_size: Option<u64>,
+    /// Write nothing, but check and report everything.
+    pub dry_run: bool,
+    /// Worker threads; 0 = as many as there are processors.
+    pub threads: usize,
+    /// Memory for plans and buffers, bytes (the archive's own caches come on top).
+    pub memory: u64,
+    /// Learns of each entry that is done.
+    pub observe: Option<Observe<'a>>,
+}
+
+impl ExtractOptions<'_> {
+    /// Returns options that restore what is safe to restore, refuse to overwrite, and use all processors and 256 MiB.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            overwrite: Overwrite::Refuse,
+            ask: None,
+            strip_components: 0,
+            flat: false,
+            special: false,
+            owner: true,
+            numeric_owner: false,
+            xattrs: true,
+            times: true,
+            exact_modes: None,
+            umask: None,
+            max_size: None,
+            dry_run: false,
+            threads: 0,
+            memory: 256 << 20,
+            observe: None,
+        }
+    }
+}
+
+/// What an extraction did. Hard links count as files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExtractStats {
+    /// Directory that the entries went to.
+    pub target: PathBuf,
+    /// Files made.
+    pub files: u64,
+    /// Those of them that are hard links of others.
+    pub links: u64,
+    /// Directories made or merged.
+    pub directories: u64,
+    /// Symlinks made.
+    pub symlinks: u64,
+    /// Fifos and devices made.
+    pub specials: u64,
+    /// Content bytes written.
+    pub bytes: u64,
+    /// Entries not made because something was there.
+    pub kept: u64,
+    /// Entries not made although they were selected, damaged ones among them.
+    pub omitted: u64,
+    /// Entries not made because the archive is damaged.
+    pub damaged: u64,
+}
+
+impl ExtractStats {
+    /// Returns the number of entries that were made or merged.
+    pub fn made(&self) -> u64 {
+        self.files + self.directories + self.symlinks + self.specials
+    }
+}

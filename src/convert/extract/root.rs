@@ -1,0 +1,171 @@
+//! The directory that everything goes to.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::options::Target;
+use super::rules::{Rules, mode, timestamps};
+use super::tree::open_directory;
+use crate::format::entry::{Attribute, Namespace, Timestamp};
+use crate::format::error::{Error, Obstacle, Result};
+use crate::format::progress::{Monitor, Warning};
+
+/// The target: where it is, and its handle if it exists.
+pub(super) struct Root {
+    /// Path for people.
+    pub path: PathBuf,
+    /// Open handle, unless it has to be made.
+    pub handle: Option<Arc<OwnedFd>>,
+    /// It is empty, so that nothing can stand in the way.
+    pub empty: bool,
+    /// Directory that it is in, and its name there; otherwise it is found by its path.
+    inside: Option<(OwnedFd, Vec<u8>)>,
+}
+
+impl Root {
+    /// Finds the target. `several`: there is more than one name at the top.
+    pub(super) fn find(target: &Target, several: bool) -> Result<Self> {
+        match target {
+            Target::Exactly(path) => Self::by_path(path.clone()),
+            Target::Auto { base, .. } if !several => Self::by_path(base.clone()),
+            Target::Auto { base, name } => {
+                let parent = open(base).map_err(|errno| Error::io("open directory", bytes(base), errno.into()))?;
+                let mut path = base.clone();
+                if path == Path::new(".") {
+                    path = PathBuf::new();
+                }
+                path.push(std::ffi::OsStr::from_bytes(name));
+                let handle = match open_directory(&parent, name) {
+                    Ok(handle) => Some(handle),
+                    Err(Errno::NOENT) => None,
+                    Err(Errno::LOOP | Errno::NOTDIR) => {
+                        let paths = vec![bytes(&path)];
+                        return Err(Error::InTheWay { obstacle: Obstacle::NotDirectory, paths, count: 1 });
+                    }
+                    Err(errno) => return Err(Error::io("open directory", bytes(&path), errno.into())),
+                };
+                Ok(Self::new(path, handle, Some((parent, name.clone()))))
+            }
+        }
+    }
+
+    fn by_path(path: PathBuf) -> Result<Self> {
+        let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
+        match open(&path) {
+            Ok(handle) => Ok(Self::new(path, Some(handle), None)),
+            Err(Errno::NOENT) => Ok(Self::new(path, None, None)),
+            Err(errno) => Err(Error::io("open directory", bytes(&path), errno.into())),
+        }
+    }
+
+    fn new(path: PathBuf, handle: Option<OwnedFd>, inside: Option<(OwnedFd, Vec<u8>)>) -> Self {
+        let empty = handle.as_ref().is_none_or(is_empty);
+        Self { path, handle: handle.map(Arc::new), empty, inside }
+    }
+
+    /// Returns the handle, making the directory when it is missing, and whether that was so.
+    pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
+        if let Some(handle) = &self.handle {
+            return Ok((Arc::clone(handle), false));
+        }
+        let bits = mode(rules.default_directory_mode());
+        let fail = |errno: Errno| Error::io("make directory", bytes(&self.path), errno.into());
+        let handle = match &self.inside {
+            Some((parent, name)) => {
+                rustix::fs::mkdirat(parent, &**name, bits).map_err(fail)?;
+                open_directory(parent, name).map_err(fail)?
+            }
+            None => {
+                make_all(&self.path, bits).map_err(fail)?;
+                open(&self.path).map_err(fail)?
+            }
+        };
+        Ok((Arc::new(handle), true))
+    }
+}
+
+/// Restores what the archive says of the directory that was packed, on a target made for it.
+pub(super) fn finish(handle: &OwnedFd, attributes: &[Attribute], rules: &Rules) {
+    let value = |name: &[u8]| {
+        let found = attributes.iter().find(|attribute| attribute.namespace == Namespace::Nra && *attribute.name == *name);
+        found.and_then(|attribute| std::str::from_utf8(&attribute.value).ok())
+    };
+    let bits = value(b"root-mode").and_then(|text| u16::from_str_radix(text, 8).ok());
+    // Both are a courtesy: when the system refuses, the directory is as good as any other.
+    if let Some(bits) = bits.filter(|bits| *bits <= 0o7777) {
+        let _ = rustix::fs::fchmod(handle, mode(rules.directory_mode(bits)));
+    }
+    if let Some(time) = value(b"root-time").and_then(parse_time).filter(|_| rules.restores_times()) {
+        let _ = rustix::fs::futimens(handle, &timestamps(time));
+    }
+}
+
+/// Parses decimal seconds, a dot and nine digits.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    let (seconds, nanoseconds) = text.split_once('.')?;
+    let digits = nanoseconds.len() == 9 && nanoseconds.bytes().all(|byte| byte.is_ascii_digit());
+    Some(Timestamp { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok().filter(|_| digits)? })
+}
+
+/// Warns when the file system of `handle` has less room than is needed.
+pub(super) fn check_space(handle: &OwnedFd, path: &Path, needed: u64, monitor: &dyn Monitor) {
+    let Ok(system) = rustix::fs::fstatvfs(handle) else { return };
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    // Some virtual file systems claim to have no blocks at all.
+    if system.f_blocks > 0 && free < needed {
+        let message = format!("the content takes up to {needed} bytes, but only {free} are free");
+        monitor.warn(Warning { path: bytes(path), message, degraded: false, damage: false });
+    }
+}
+
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags | OFlags::RDONLY, Mode::empty()) {
+        #[cfg(target_os = "linux")]
+        Err(Errno::ACCESS) => rustix::fs::open(path, flags | OFlags::PATH, Mode::empty()),
+        other => other,
+    }
+}
+
+/// Makes a directory and those above it that are missing.
+fn make_all(path: &Path, bits: Mode) -> Result<(), Errno> {
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .filter(|path| !path.as_os_str().is_empty())
+        .take_while(|path| matches!(rustix::fs::stat(*path), Err(Errno::NOENT)))
+        .collect();
+    for path in missing.into_iter().rev() {
+        match rustix::fs::mkdir(path, bits) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(handle: &OwnedFd) -> bool {
+    let Ok(mut names) = rustix::fs::Dir::read_from(handle) else { return false };
+    names.all(|name| name.is_ok_and(|name| matches!(name.file_name().to_bytes(), b"." | b"..")))
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_nine_digits() {
+        assert_eq!(parse_time("-5.000000001"), Some(Timestamp { seconds: -5, nanoseconds: 1 }));
+        for bad in ["1", "1.5", "1.+00000005", "x.000000000", ""] {
+            assert_eq!(parse_time(bad), None, "{bad:?}");
+        }
+    }
+}

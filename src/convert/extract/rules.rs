@@ -1,0 +1,264 @@
+//! Which metadata is restored: modes, owners, times, extended attributes.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
+
+use super::options::ExtractOptions;
+use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use crate::format::progress::{Monitor, Warning};
+
+/// Set-user-id and set-group-id bits.
+const SET_ID: u32 = 0o6000;
+/// Attribute that gives a program the powers of root.
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// What of an entry's metadata is restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// Mode bits.
+    pub mode: u32,
+    /// Owner, if it is to be set.
+    pub owner: Option<(u32, u32)>,
+    /// Extended attributes are to be set.
+    pub xattrs: bool,
+}
+
+/// Decides for each entry.
+#[derive(Debug)]
+pub(super) struct Rules {
+    root: bool,
+    /// Bits taken from modes that the archive knows.
+    mask: u32,
+    /// Bits taken from modes that it doesn't know.
+    umask: u32,
+    /// Bits that the system takes from modes at creation.
+    process_umask: u32,
+    special: bool,
+    owner: bool,
+    numeric_owner: bool,
+    xattrs: bool,
+    times: bool,
+    user: u32,
+    group: u32,
+    accounts: OnceLock<Accounts>,
+    /// Entries that lost set-id bits or capabilities.
+    stripped: AtomicU64,
+}
+
+impl Rules {
+    /// Sets up the rules for this process.
+    pub(super) fn new(options: &ExtractOptions<'_>) -> Self {
+        let root = rustix::process::geteuid().is_root();
+        let process_umask = process_umask();
+        let umask = options.umask.unwrap_or(process_umask) & 0o777;
+        Self {
+            root,
+            mask: if options.exact_modes.unwrap_or(root) { 0 } else { umask },
+            umask,
+            process_umask,
+            special: options.special,
+            owner: options.owner && root,
+            numeric_owner: options.numeric_owner,
+            xattrs: options.xattrs,
+            times: options.times,
+            user: rustix::process::geteuid().as_raw(),
+            group: rustix::process::getegid().as_raw(),
+            accounts: OnceLock::new(),
+            stripped: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns what of `metadata` is restored on something of `kind` that is made in a directory with the inherited `group`.
+    pub(super) fn plan(&self, kind: Kind, metadata: &Metadata, group: Option<u32>) -> Plan {
+        let mut mode = u32::from(metadata.mode) & 0o7777 & !self.mask;
+        if !self.special {
+            mode &= !SET_ID;
+            // Without meaning on files, but other systems differ.
+            if kind != Kind::Directory {
+                mode &= 0o777;
+            }
+        }
+        let owner = metadata.owner.as_ref().filter(|_| self.owner).and_then(|owner| self.ids(owner));
+        Plan {
+            mode,
+            owner: owner.filter(|ids| *ids != (self.user, group.unwrap_or(self.group))),
+            xattrs: self.attributes(metadata).next().is_some(),
+        }
+    }
+
+    /// Counts an entry whose set-id bits or capabilities are not restored.
+    pub(super) fn note_stripped(&self, kind: Kind, metadata: &Metadata) {
+        let bits = kind != Kind::Symlink && u32::from(metadata.mode) & SET_ID != 0;
+        let capability = self.root && self.xattrs && metadata.attributes.iter().any(|a| &*a.name == CAPABILITY);
+        if !self.special && (bits || capability) {
+            self.stripped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Warns once of what [`Rules::note_stripped`] counted.
+    pub(super) fn warn_stripped(&self, monitor: &dyn Monitor) {
+        let message = match self.stripped.load(Ordering::Relaxed) {
+            0 => return,
+            1 => "set-id bits or capabilities of 1 entry not restored: they are only on request".into(),
+            n => format!("set-id bits or capabilities of {n} entries not restored: they are only on request"),
+        };
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
+
+    /// Returns the mode of a directory of which the archive knows nothing.
+    pub(super) fn default_directory_mode(&self) -> u32 {
+        0o777 & !self.umask
+    }
+
+    /// Returns what is restored of a directory's mode.
+    pub(super) fn directory_mode(&self, mode: u16) -> u32 {
+        self.plan(Kind::Directory, &Metadata { mode, ..Metadata::default() }, None).mode
+    }
+
+    /// Says whether times are restored.
+    pub(super) fn restores_times(&self) -> bool {
+        self.times
+    }
+
+    /// Says whether a mode given at creation comes out as it is.
+    pub(super) fn survives_creation(&self, mode: u32) -> bool {
+        mode & (self.process_umask | SET_ID) == 0
+    }
+
+    /// Says whether devices are made.
+    pub(super) fn devices(&self) -> bool {
+        self.special
+    }
+
+    /// Returns the times to set, if any.
+    pub(super) fn times(&self, entry: &Entry) -> Option<Timestamps> {
+        entry.modified.filter(|_| self.times).map(timestamps)
+    }
+
+    /// Iterates over the extended attributes that are restored.
+    pub(super) fn attributes<'a>(&'a self, metadata: &'a Metadata) -> impl Iterator<Item = &'a Attribute> {
+        metadata.attributes.iter().filter(|attribute| {
+            let name = &*attribute.name;
+            let privileged = name.starts_with(b"trusted.") || name.starts_with(b"security.");
+            self.xattrs
+                && attribute.namespace == Namespace::Xattr
+                && (self.root || !privileged)
+                && (self.special || name != CAPABILITY)
+        })
+    }
+
+    /// Returns the ids of an owner on this system: by name if it is known here, as it was otherwise.
+    fn ids(&self, owner: &Owner) -> Option<(u32, u32)> {
+        let mut user = u32::try_from(owner.user_id).ok();
+        let mut group = u32::try_from(owner.group_id).ok();
+        let named = !owner.user.is_empty() || !owner.group.is_empty();
+        if named && !self.numeric_owner {
+            let accounts = self.accounts.get_or_init(Accounts::load);
+            user = accounts.users.get(&owner.user).copied().or(user);
+            group = accounts.groups.get(&owner.group).copied().or(group);
+        }
+        // The highest id means "leave it" to the system.
+        user.zip(group).filter(|(user, group)| *user != u32::MAX && *group != u32::MAX)
+    }
+}
+
+impl Plan {
+    /// Returns user and group for the system, if they are to be set.
+    pub(super) fn ids(&self) -> Option<(Option<Uid>, Option<Gid>)> {
+        self.owner.map(|(user, group)| (Some(Uid::from_raw(user)), Some(Gid::from_raw(group))))
+    }
+}
+
+/// Users and groups of this system by name.
+#[derive(Debug, Default)]
+struct Accounts {
+    users: HashMap<Box<[u8]>, u32>,
+    groups: HashMap<Box<[u8]>, u32>,
+}
+
+impl Accounts {
+    fn load() -> Self {
+        let read = |path| std::fs::read(path).map(|text| parse_accounts(&text)).unwrap_or_default();
+        Self { users: read("/etc/passwd"), groups: read("/etc/group") }
+    }
+}
+
+/// Parses lines of `name:password:id:…`.
+fn parse_accounts(text: &[u8]) -> HashMap<Box<[u8]>, u32> {
+    text.split(|byte| *byte == b'\n')
+        .filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b':');
+            let name = fields.next().filter(|name| !name.is_empty())?;
+            let id = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+            Some((name.into(), id))
+        })
+        .collect()
+}
+
+/// Returns times for the system; the time of last access is left alone.
+pub(super) fn timestamps(modified: Timestamp) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        // Larger values have a meaning of their own.
+        last_modification: Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.min(999_999_999).into() },
+    }
+}
+
+/// Returns mode bits for the system.
+pub(super) fn mode(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits)
+}
+
+/// Returns the umask of the process. It can't be asked for without setting it, so the system's own report is read.
+fn process_umask() -> u32 {
+    let status = std::fs::read("/proc/self/status").unwrap_or_default();
+    let value = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:"));
+    let value = value.and_then(|value| std::str::from_utf8(value).ok()).map(str::trim);
+    value.and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0o077)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::extract::Target;
+
+    fn rules(change: impl FnOnce(&mut ExtractOptions<'_>)) -> Rules {
+        let mut options = ExtractOptions::new(Target::Exactly(".".into()));
+        options.umask = Some(0o027);
+        change(&mut options);
+        Rules::new(&options)
+    }
+
+    #[test]
+    fn modes_follow_mask_and_kind() {
+        let metadata = Metadata { mode: 0o7666, ..Metadata::default() };
+        let exact = rules(|options| options.exact_modes = Some(true));
+        assert_eq!(exact.plan(Kind::File, &metadata, None).mode, 0o666);
+        assert_eq!(exact.plan(Kind::Directory, &metadata, None).mode, 0o1666);
+        let masked = rules(|options| options.exact_modes = Some(false));
+        assert_eq!(masked.plan(Kind::File, &metadata, None).mode, 0o640);
+        let special = rules(|options| (options.exact_modes, options.special) = (Some(true), true));
+        assert_eq!(special.plan(Kind::File, &metadata, None).mode, 0o7666);
+        assert_eq!(special.default_directory_mode(), 0o750);
+    }
+
+    #[test]
+    fn capabilities_need_special() {
+        let attribute = |name: &[u8]| Attribute { namespace: Namespace::Xattr, name: name.into(), value: [1].into() };
+        let attributes = [attribute(CAPABILITY), attribute(b"user.x")].into();
+        let metadata = Metadata { attributes, ..Metadata::default() };
+        let names = |rules: &Rules| rules.attributes(&metadata).map(|a| a.name.to_vec()).collect::<Vec<_>>();
+        assert_eq!(names(&rules(|_| {})), [b"user.x".to_vec()]);
+        assert!(names(&rules(|options| options.xattrs = false)).is_empty());
+    }
+
+    #[test]
+    fn accounts_are_read_by_line() {
+        let accounts = parse_accounts(b"root:x:0:0:root:/root:/bin/sh\nbroken\n:x:5\nme:x:1000:1000::/:\nodd:x:many:\n");
+        assert_eq!(accounts.len(), 2);
+        assert_eq!(accounts.get(&b"me"[..]), Some(&1000));
+    }
+}

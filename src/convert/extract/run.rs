@@ -1,0 +1,233 @@
+//! What all steps of one extraction share.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::fault::Fault;
+use super::options::{Action, Event, ExtractOptions, ExtractStats, Overwrite};
+use super::rules::Rules;
+use super::spot::Refusal;
+use super::survey::Decisions;
+use super::tree::ROOT;
+use rustix::io::Errno;
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::format::nra::content::Content;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// A selected entry and where it goes.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    /// The entry.
+    pub entry: Entry,
+    /// Bytes of its path that are left out in front.
+    pub start: usize,
+}
+
+impl Item {
+    /// Returns the path below the target.
+    pub(super) fn path(&self) -> &[u8] {
+        &self.entry.path.as_bytes()[self.start..]
+    }
+}
+
+/// Splits a path into what comes before the last component and that component.
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&[], path),
+    }
+}
+
+/// What is counted; see [`ExtractStats`].
+#[derive(Debug, Default)]
+struct Counts {
+    files: AtomicU64,
+    links: AtomicU64,
+    directories: AtomicU64,
+    symlinks: AtomicU64,
+    specials: AtomicU64,
+    bytes: AtomicU64,
+    kept: AtomicU64,
+    omitted: AtomicU64,
+    damaged: AtomicU64,
+}
+
+/// Identity of a file on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Inode {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub number: u64,
+}
+
+/// A file made in this run that others of its hard link group become links of.
+#[derive(Debug, Clone)]
+pub(super) struct Leader {
+    /// Path below the target.
+    pub path: Box<[u8]>,
+    /// Which file it is.
+    pub inode: Inode,
+    size: u64,
+    content: Content,
+}
+
+/// One extraction.
+pub(super) struct Run<'a> {
+    /// Where content comes from.
+    pub archive: &'a dyn Archive,
+    /// What was asked for.
+    pub options: &'a ExtractOptions<'a>,
+    /// What metadata is restored.
+    pub rules: Rules,
+    /// Who is told.
+    pub monitor: &'a dyn Monitor,
+    /// What is done about each conflict.
+    pub decisions: Decisions,
+    /// Path of the target, for messages.
+    pub target: Vec<u8>,
+    leaders: Mutex<HashMap<u64, Leader>>,
+    counts: Counts,
+}
+
+impl<'a> Run<'a> {
+    /// Starts.
+    pub(super) fn new(
+        archive: &'a dyn Archive,
+        options: &'a ExtractOptions<'a>,
+        monitor: &'a dyn Monitor,
+        decisions: Decisions,
+        target: &Path,
+    ) -> Self {
+        Self {
+            archive,
+            options,
+            rules: Rules::new(options),
+            monitor,
+            decisions,
+            target: target.as_os_str().as_encoded_bytes().to_vec(),
+            leaders: Mutex::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Returns the path of something below the target for messages.
+    pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
+        match &*self.target {
+            b"" | b"." | b"./" => path.to_vec(),
+            target if target.ends_with(b"/") => [target, path].concat(),
+            target => [target, b"/", path].concat(),
+        }
+    }
+
+    /// Returns what is done when something stands at `path`.
+    pub(super) fn overwrite(&self, path: &[u8]) -> Overwrite {
+        self.decisions.of(path)
+    }
+
+    /// Takes down that an entry is done.
+    pub(super) fn done(&self, item: &Item, path: &[u8], action: Action) {
+        let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
+        match (action, item.entry.kind) {
+            (Action::Keep, _) => add(&self.counts.kept, 1),
+            (_, Kind::File) => add(&self.counts.files, 1),
+            (_, Kind::Directory) => add(&self.counts.directories, 1),
+            (_, Kind::Symlink) => add(&self.counts.symlinks, 1),
+            _ => add(&self.counts.specials, 1),
+        };
+        if action == Action::Link {
+            add(&self.counts.links, 1);
+        }
+        self.monitor.add(Counter::Entries, 1);
+        if let Some(observe) = self.options.observe {
+            observe(&Event { entry: &item.entry, path, action });
+        }
+    }
+
+    /// Takes down content bytes.
+    pub(super) fn wrote(&self, bytes: u64) {
+        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.monitor.add(Counter::Bytes, bytes);
+    }
+
+    /// Takes down why an entry was not made. Fails when nothing further can be made.
+    pub(super) fn failed(&self, item: &Item, fault: Fault) -> Result<()> {
+        match fault {
+            Fault::Stop(error) => return Err(self.placed(error, item.path())),
+            Fault::Keep => {
+                self.monitor.add(Counter::Bytes, item.entry.size);
+                self.done(item, item.path(), Action::Keep);
+            }
+            Fault::Omit { message, damage } => {
+                self.counts.omitted.fetch_add(1, Ordering::Relaxed);
+                self.counts.damaged.fetch_add(u64::from(damage), Ordering::Relaxed);
+                self.monitor.warn(Warning { path: item.entry.path.as_bytes().to_vec(), message, degraded: true, damage });
+                self.monitor.add(Counter::Entries, 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes down damage of the index, which hides entries of unknown names.
+    pub(super) fn lost(&self, parts: u64) {
+        self.counts.damaged.fetch_add(parts, Ordering::Relaxed);
+    }
+
+    /// Warns that something about an entry was not restored.
+    pub(super) fn degraded(&self, item: &Item, message: String) {
+        let path = item.entry.path.as_bytes().to_vec();
+        self.monitor.warn(Warning { path, message, degraded: true, damage: false });
+    }
+
+    /// Judges a refusal to make `name` in directory number `parent`: when it is the target that can't be written, nothing can be made.
+    pub(super) fn refused(&self, parent: u32, action: &'static str, name: &[u8], errno: Errno) -> Refusal {
+        match errno {
+            Errno::EXIST => Refusal::Exists,
+            Errno::ACCESS if parent == ROOT => Refusal::Fault(Fault::Stop(Error::io("write to", &self.target, errno.into()))),
+            errno => Refusal::Fault(Fault::system(action, name, errno)),
+        }
+    }
+
+    /// Gives an error of the system the whole path.
+    fn placed(&self, error: Error, path: &[u8]) -> Error {
+        match error {
+            Error::Io { action, path: name, source } if split(path).1 == name => Error::io(action, self.shown(path), source),
+            other => other,
+        }
+    }
+
+    /// Remembers a file that others of its hard link group may be linked to.
+    pub(super) fn lead(&self, item: &Item, path: &[u8], inode: Inode) {
+        let leader = Leader { path: path.into(), inode, size: item.entry.size, content: item.entry.content.clone() };
+        self.leaders.lock().unwrap_or_else(PoisonError::into_inner).entry(item.entry.link_group).or_insert(leader);
+    }
+
+    /// Returns the file that `item` can be a link of: of the same group and, lest the archive lies, of the same content.
+    pub(super) fn leader(&self, item: &Item) -> Option<Leader> {
+        let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |leader: &&Leader| leader.size == item.entry.size && leader.content == item.entry.content;
+        leaders.get(&item.entry.link_group).filter(same).cloned()
+    }
+
+    /// Sums up.
+    pub(super) fn stats(&self, target: &Path) -> ExtractStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ExtractStats {
+            target: target.into(),
+            files: get(&self.counts.files),
+            links: get(&self.counts.links),
+            directories: get(&self.counts.directories),
+            symlinks: get(&self.counts.symlinks),
+            specials: get(&self.counts.specials),
+            bytes: get(&self.counts.bytes),
+            kept: get(&self.counts.kept),
+            omitted: get(&self.counts.omitted),
+            damaged: get(&self.counts.damaged),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The place of one entry in its directory: taken exclusively, or beside what is there until the new one is whole.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::io::Errno;
+
+use super::fault::Fault;
+use super::options::{Action, Overwrite};
+use crate::format::entry::Timestamp;
+
+/// Names tried for a backup, another name or a temporary file before giving up.
+const MAX_TRIES: u32 = 10_000;
+
+/// Where something was made.
+#[derive(Debug)]
+pub(super) struct Spot {
+    /// Name it has now.
+    current: Vec<u8>,
+    /// Name it shall have; differs from `current` while something else has it.
+    name: Vec<u8>,
+    /// What that amounts to.
+    pub action: Action,
+}
+
+impl Spot {
+    /// Returns the name for now.
+    pub(super) fn current(&self) -> &[u8] {
+        &self.current
+    }
+
+    /// Returns the final name.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Makes something in `directory` under `name` by `make`, which must fail with `EEXIST` rather than touch what is there. What happens then is up to `overwrite`.
+    pub(super) fn claim<T>(
+        directory: &OwnedFd,
+        name: &[u8],
+        overwrite: Overwrite,
+        modified: Option<Timestamp>,
+        mut make: impl FnMut(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<(T, Self), Fault> {
+        match make(name) {
+            Ok(made) => return Ok((made, Self { current: name.into(), name: name.into(), action: Action::Create })),
+            Err(Refusal::Exists) => {}
+            Err(Refusal::Fault(fault)) => return Err(fault),
+        }
+        let action = match overwrite {
+            Overwrite::Refuse => return Err(Fault::omit("something of this name exists")),
+            Overwrite::Skip => return Err(Fault::Keep),
+            Overwrite::Rename => return Self::rename(name, make),
+            Overwrite::Replace => Action::Replace,
+            Overwrite::Backup => Action::Backup,
+            Overwrite::KeepNewer => Action::Replace,
+        };
+        let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+        if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
+            return Err(Fault::omit("a directory is in the way"));
+        }
+        if overwrite == Overwrite::KeepNewer && !is_older(&there, modified) {
+            return Err(Fault::Keep);
+        }
+        for _ in 0..MAX_TRIES {
+            let current = temporary_name();
+            match make(&current) {
+                Ok(made) => return Ok((made, Self { current, name: name.into(), action })),
+                Err(Refusal::Exists) => {}
+                Err(Refusal::Fault(fault)) => return Err(fault),
+            }
+        }
+        Err(Fault::omit("no temporary name is free"))
+    }
+
+    fn rename<T>(name: &[u8], mut make: impl FnMut(&[u8]) -> Result<T, Refusal>) -> Result<(T, Self), Fault> {
+        for number in 2..MAX_TRIES {
+            let other = numbered(name, number);
+            match make(&other) {
+                Ok(made) => return Ok((made, Self { current: other.clone(), name: other, action: Action::Rename })),
+                Err(Refusal::Exists) => {}
+                Err(Refusal::Fault(fault)) => return Err(fault),
+            }
+        }
+        Err(Fault::omit("no other name is free"))
+    }
+
+    /// Gives what was made its final name.
+    pub(super) fn commit(&self, directory: &OwnedFd) -> Result<(), Fault> {
+        if self.current == self.name {
+            return Ok(());
+        }
+        let fail = |errno| Fault::system("rename", &self.name, errno);
+        if self.action == Action::Backup {
+            set_aside(directory, &self.name).map_err(fail)?;
+            return rename_exclusive(directory, &self.current, &self.name).map_err(fail);
+        }
+        rustix::fs::renameat(directory, &*self.current, directory, &*self.name).map_err(fail)?;
+        // Renaming one link of a file over another one of it does nothing at all.
+        match rustix::fs::unlinkat(directory, &*self.current, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(fail(errno)),
+        }
+    }
+
+    /// Removes what was made.
+    pub(super) fn abandon(&self, directory: &OwnedFd) {
+        // When even this fails there is nothing left to try, and the reason for giving up is the better message.
+        let _ = rustix::fs::unlinkat(directory, &*self.current, AtFlags::empty());
+    }
+}
+
+/// Why making something failed.
+pub(super) enum Refusal {
+    /// The name is taken.
+    Exists,
+    /// Something else.
+    Fault(Fault),
+}
+
+/// Says whether what is there is older than an entry; not when nothing is known of the entry's time.
+#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+pub(super) fn is_older(there: &rustix::fs::Stat, modified: Option<Timestamp>) -> bool {
+    let seconds = i64::from(there.st_mtime);
+    let nanoseconds = u32::try_from(there.st_mtime_nsec).unwrap_or(0);
+    modified.is_some_and(|modified| Timestamp { seconds, nanoseconds } < modified)
+}
+
+/// Renames `name` to the first free backup name.
+fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    for number in 1..MAX_TRIES {
+        let suffix = if number == 1 { "~".into() } else { format!("~{number}") };
+        match rename_exclusive(directory, name, &[name, suffix.as_bytes()].concat()) {
+            Err(Errno::EXIST) => {}
+            // What stood there is gone: nothing to save.
+            Err(Errno::NOENT) => return Ok(()),
+            other => return other,
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Renames without replacing anything.
+fn rename_exclusive(directory: &OwnedFd, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+        // Some file systems can't; a link fails if the name is taken, too.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            rustix::fs::linkat(directory, from, directory, to, AtFlags::empty())?;
+            rustix::fs::unlinkat(directory, from, AtFlags::empty())
+        }
+        other => other,
+    }
+}
+
+/// Returns a name that nothing else should have.
+fn temporary_name() -> Vec<u8> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".nra-{}-{number}.part", std::process::id()).into_bytes()
+}
+
+/// Returns `name` with a number before its extension.
+fn numbered(name: &[u8], number: u32) -> Vec<u8> {
+    let dot = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0).unwrap_or(name.len());
+    let (stem, extension) = name.split_at(dot);
+    [stem, format!(" ({number})").as_bytes(), extension].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_before_the_extension() {
+        for (name, expected) in [("a.txt", "a (2).txt"), ("a", "a (2)"), (".bashrc", ".bashrc (2)"), ("a.tar.gz", "a.tar (2).gz")]
+        {
+            assert_eq!(numbered(name.as_bytes(), 2), expected.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What is known before anything is written: how much there is, where it goes, and what stands in the way.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
+use super::options::{Action, Conflict, ExtractOptions, Overwrite};
+use super::plan::is_below;
+use super::run::{Item, split};
+use super::spot::is_older;
+use super::tree::Tree;
+use crate::format::entry::{Entry, Kind, Timestamp};
+use crate::format::error::{Error, Obstacle, Result};
+
+/// Paths named in an error.
+const MAX_NAMED: usize = 10;
+
+/// What is done about conflicts: the same for all, but for those that were asked about.
+#[derive(Debug, Default)]
+pub(super) struct Decisions {
+    rest: Overwrite,
+    single: HashMap<Box<[u8]>, Overwrite>,
+}
+
+impl Decisions {
+    /// Returns what is done when something stands at `path`.
+    pub(super) fn of(&self, path: &[u8]) -> Overwrite {
+        if self.single.is_empty() { self.rest } else { self.single.get(path).copied().unwrap_or(self.rest) }
+    }
+}
+
+/// Sums over the selected entries.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// Entries to make.
+    pub entries: u64,
+    /// Sum of the sizes of the files, hard links counted once where they are neighbours.
+    pub bytes: u64,
+    /// First name at the top, and whether there is another.
+    top: Option<Box<[u8]>>,
+    /// More than one name at the top.
+    pub several: bool,
+}
+
+impl Sums {
+    /// Adds an entry.
+    pub(super) fn add(&mut self, item: &Item) {
+        self.entries += 1;
+        self.bytes = self.bytes.saturating_add(item.entry.size);
+        let path = item.path();
+        let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+        match &self.top {
+            None => self.top = Some(top.into()),
+            Some(known) => self.several |= **known != *top,
+        }
+    }
+}
+
+/// Returns the item for an entry; `None` if it is left out by the options.
+pub(super) fn item(options: &ExtractOptions<'_>, entry: Entry) -> Option<Item> {
+    let path = entry.path.as_bytes();
+    if options.flat {
+        let start = path.len() - split(path).1.len();
+        return (entry.kind != Kind::Directory).then_some(Item { entry, start });
+    }
+    let mut start = 0;
+    for _ in 0..options.strip_components {
+        start += path[start..].iter().position(|byte| *byte == b'/')? + 1;
+    }
+    Some(Item { entry, start })
+}
+
+/// Looks for what stands in the way of entries.
+pub(super) struct Survey<'a> {
+    options: &'a ExtractOptions<'a>,
+    /// Existing directories on the path of the last entry, one below the other.
+    tree: Tree,
+    /// Path of the last of them.
+    path: Vec<u8>,
+    /// A path below which nothing exists.
+    absent: Vec<u8>,
+    decisions: Decisions,
+    asking: bool,
+    conflicts: Obstructions,
+    directories: Obstructions,
+    others: Obstructions,
+}
+
+#[derive(Default)]
+struct Obstructions {
+    first: Vec<Vec<u8>>,
+    count: u64,
+}
+
+impl Obstructions {
+    fn add(&mut self, path: &[u8]) {
+        self.count += 1;
+        if self.first.len() < MAX_NAMED && self.first.last().is_none_or(|last| last != path) {
+            self.first.push(path.to_vec());
+        }
+    }
+
+    fn check(self, obstacle: Obstacle) -> Result<()> {
+        if self.count == 0 { Ok(()) } else { Err(Error::InTheWay { obstacle, paths: self.first, count: self.count }) }
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// Starts with an existing target.
+    pub(super) fn new(options: &'a ExtractOptions<'a>, root: Arc<OwnedFd>) -> Self {
+        Self {
+            options,
+            tree: Tree::new(root),
+            path: Vec::new(),
+            absent: Vec::new(),
+            decisions: Decisions { rest: options.overwrite, single: HashMap::new() },
+            asking: options.ask.is_some(),
+            conflicts: Obstructions::default(),
+            directories: Obstructions::default(),
+            others: Obstructions::default(),
+        }
+    }
+
+    /// Returns the decisions for a target in which nothing exists.
+    pub(super) fn nothing_there(options: &ExtractOptions<'_>) -> Decisions {
+        Decisions { rest: options.overwrite, single: HashMap::new() }
+    }
+
+    /// Looks at the place of one entry and returns what will be done.
+    pub(super) fn look(&mut self, item: &Item) -> Result<Action> {
+        let path = item.path();
+        let (parent, name) = split(path);
+        if !self.enter(parent)? {
+            return Ok(Action::Create);
+        }
+        let Some(there) = self.stat(self.tree.len() - 1, name)? else {
+            if item.entry.kind == Kind::Directory {
+                self.absent = path.to_vec();
+            }
+            return Ok(Action::Create);
+        };
+        let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
+        match (item.entry.kind == Kind::Directory, is_directory) {
+            (true, true) => return Ok(Action::Merge),
+            (true, false) => {
+                self.others.add(path);
+                self.absent = path.to_vec();
+            }
+            (false, true) => self.directories.add(path),
+            (false, false) => return self.decide(item, &there),
+        }
+        Ok(Action::Keep)
+    }
+
+    /// Ends the survey.
+    ///
+    /// # Errors
+    ///
+    /// `InTheWay` when there is a conflict that the options don't settle.
+    pub(super) fn finish(self) -> Result<Decisions> {
+        self.directories.check(Obstacle::Directory)?;
+        self.others.check(Obstacle::NotDirectory)?;
+        self.conflicts.check(Obstacle::Exists)?;
+        Ok(self.decisions)
+    }
+
+    fn decide(&mut self, item: &Item, there: &rustix::fs::Stat) -> Result<Action> {
+        let path = item.path();
+        let mut overwrite = self.decisions.rest;
+        if self.asking
+            && let Some(ask) = self.options.ask
+        {
+            let modified = Timestamp { seconds: there.st_mtime, nanoseconds: u32::try_from(there.st_mtime_nsec).unwrap_or(0) };
+            let size = u64::try_from(there.st_size).unwrap_or(0);
+            let answer = ask(&Conflict { entry: &item.entry, path, size, modified })?;
+            overwrite = answer.overwrite;
+            if answer.all {
+                (self.asking, self.decisions.rest) = (false, overwrite);
+            } else {
+                self.decisions.single.insert(path.into(), overwrite);
+            }
+        }
+        Ok(match overwrite {
+            Overwrite::Refuse => {
+                self.conflicts.add(path);
+                Action::Keep
+            }
+            Overwrite::Skip => Action::Keep,
+            Overwrite::KeepNewer if !is_older(there, item.entry.modified) => Action::Keep,
+            Overwrite::Replace | Overwrite::KeepNewer => Action::Replace,
+            Overwrite::Backup => Action::Backup,
+            Overwrite::Rename => Action::Rename,
+        })
+    }
+
+    /// Makes `path` the last directory of the tree. `false` when it does not exist or something else is there.
+    fn enter(&mut self, path: &[u8]) -> Result<bool> {
+        if !self.absent.is_empty() && (path == self.absent || is_below(path, &self.absent)) {
+            return Ok(false);
+        }
+        if path == self.path {
+            return Ok(true);
+        }
+        let same = path.iter().zip(&self.path).take_while(|(a, b)| a == b).count();
+        while !self.path.is_empty() {
+            let len = self.path.len();
+            if len <= same && path.get(len).is_none_or(|byte| *byte == b'/') {
+                break;
+            }
+            self.tree.truncate(self.tree.len() - 1);
+            self.path.truncate(split(&self.path).0.len());
+        }
+        let mut at = self.path.len();
+        while at < path.len() {
+            let start = if at == 0 { 0 } else { at + 1 };
+            let end = path[start..].iter().position(|byte| *byte == b'/').map_or(path.len(), |len| start + len);
+            let name = &path[start..end];
+            let last = self.tree.len() - 1;
+            let there = self.stat(last, name)?;
+            let is_directory = there.map(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory);
+            if is_directory != Some(true) {
+                if is_directory == Some(false) {
+                    self.others.add(&path[..end]);
+                }
+                self.absent = path[..end].to_vec();
+                return Ok(false);
+            }
+            self.tree.push(last, name, None).ok_or(Error::Limit {
+                what: "depth of directories",
+                found: u64::MAX,
+                limit: u32::MAX.into(),
+            })?;
+            self.path.extend_from_slice(&path[at..end]);
+            at = end;
+        }
+        Ok(true)
+    }
+
+    fn stat(&self, directory: u32, name: &[u8]) -> Result<Option<rustix::fs::Stat>> {
+        let failed = |errno: Errno| {
+            let directory = self.tree.path(directory);
+            Error::io("look at", super::files::joined(&directory, name), errno.into())
+        };
+        let handle = match self.tree.handle(directory) {
+            // What can't be seen can't be asked about; it is not touched later unless a policy says so.
+            Err(Errno::ACCESS) => return Ok(None),
+            other => other.map_err(failed)?,
+        };
+        match rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            // A name that is too long for the file system can't be there; making it will say so.
+            Err(Errno::NOENT | Errno::ACCESS | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Files that are there already.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
+
+use nra::convert::extract::{Action, Answer, Overwrite};
+use nra::format::Error;
+use nra::format::entry::Kind;
+use nra::format::error::Obstacle;
+
+use crate::fake::{Fake, Run, group, mode, time};
+use crate::{Place, expect};
+
+fn archive() -> Fake {
+    Fake::new()
+        .file_with("a.txt", b"new", time(1_000_000_000, 0))
+        .dir("d")
+        .file("d/b", b"new")
+        .symlink("d/l", "x")
+        .file("z", b"fine")
+}
+
+fn occupied() -> Place {
+    let place = Place::new();
+    std::fs::create_dir(place.at("d")).unwrap();
+    std::fs::write(place.at("a.txt"), "old").unwrap();
+    std::fs::write(place.at("d/b"), "old").unwrap();
+    std::fs::write(place.at("d/l"), "old").unwrap();
+    std::fs::write(place.at("d/mine"), "mine").unwrap();
+    place
+}
+
+#[test]
+fn without_a_policy_nothing_is_written() {
+    let place = occupied();
+    let before = place.tree();
+    let archive = archive();
+    let (result, _) = place.extract(&archive);
+    let error = result.unwrap_err();
+    assert_eq!(error.to_string(), "exists already: a.txt, d/b, d/l");
+    assert!(matches!(error, Error::InTheWay { obstacle: Obstacle::Exists, count: 3, .. }));
+    assert_eq!(place.tree(), before);
+    assert_eq!(archive.reads.into_inner(), 0);
+}
+
+#[test]
+fn each_policy_does_what_it_says() {
+    for (overwrite, a, b, extra) in [
+        (Overwrite::Replace, "new", "new", vec![]),
+        (Overwrite::Skip, "old", "old", vec![]),
+        (Overwrite::Backup, "new", "new", vec!["a.txt~", "d/b~", "d/l~"]),
+        (Overwrite::Rename, "old", "old", vec!["a (2).txt", "d/b (2)", "d/l (2)"]),
+    ] {
+        let place = occupied();
+        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        result.unwrap();
+        assert!(warnings.is_empty());
+        let tree = place.tree();
+        assert_eq!(tree["a.txt"], format!("file 644 {a}"), "{overwrite:?}");
+        assert_eq!(tree["d/b"], format!("file 644 {b}"), "{overwrite:?}");
+        assert_eq!((&*tree["z"], &*tree["d/mine"]), ("file 644 fine", "file 644 mine"));
+        for path in &extra {
+            assert!(tree.contains_key(*path), "{overwrite:?} {path}: {tree:?}");
+        }
+        assert_eq!(tree.len(), 6 + extra.len(), "{tree:?}");
+    }
+}
+
+#[test]
+fn backups_are_numbered() {
+    let place = occupied();
+    for _ in 0..3 {
+        place.extract_with(&Fake::new().file("z", b"x"), |options| options.overwrite = Overwrite::Backup).0.unwrap();
+    }
+    let names: Vec<_> = place.tree().into_keys().filter(|name| name.starts_with('z')).collect();
+    assert_eq!(names, ["z", "z~", "z~2"]);
+}
+
+#[test]
+fn newer_files_are_kept() {
+    let place = occupied();
+    let archive = Fake::new()
+        .file_with("a.txt", b"new", time(1_000_000_000, 0))
+        .dir("d")
+        .file_with("d/b", b"new", time(99_000_000_000, 0))
+        .file("d/l", b"of unknown age");
+    let (result, _) = place.extract_with(&archive, |options| options.overwrite = Overwrite::KeepNewer);
+    let stats = result.unwrap();
+    assert_eq!((stats.files, stats.kept), (1, 2));
+    let tree = place.tree();
+    assert_eq!((&*tree["a.txt"], &*tree["d/b"], &*tree["d/l"]), ("file 644 old", "file 644 new", "file 644 old"));
+}
+
+#[test]
+fn a_directory_in_the_way_is_never_replaced() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("z")).unwrap();
+    std::fs::write(place.at("z/precious"), "x").unwrap();
+    for overwrite in [Overwrite::Refuse, Overwrite::Replace, Overwrite::Backup, Overwrite::Skip, Overwrite::Rename] {
+        let (result, _) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::Directory, .. }));
+        assert_eq!(place.tree().len(), 2);
+    }
+}
+
+#[test]
+fn a_file_in_the_way_of_a_directory_is_named_once() {
+    let place = Place::new();
+    std::fs::write(place.at("d"), "x").unwrap();
+    let (result, _) = place.extract_with(&archive(), |options| options.overwrite = Overwrite::Replace);
+    assert_eq!(result.unwrap_err().to_string(), "is not a directory, but the archive has one there: d");
+    assert_eq!(place.tree(), expect([("d", "file 644 x")]));
+}
+
+#[test]
+fn existing_directories_keep_what_they_are_unless_replaced() {
+    let archive = Fake::new().entry("d", Kind::Directory, |entry| {
+        mode(0o700)(entry);
+        time(1_000_000_000, 5)(entry);
+    });
+    let place = occupied();
+    place.extract(&archive).0.unwrap();
+    assert_eq!(place.tree()["d"], "dir 755");
+    place.extract_with(&archive, |options| options.overwrite = Overwrite::Replace).0.unwrap();
+    assert_eq!(place.tree()["d"], "dir 700");
+    assert_eq!(place.at("d").metadata().unwrap().mtime_nsec(), 5);
+}
+
+#[test]
+fn the_user_is_asked_once_per_conflict() {
+    let place = occupied();
+    let asked = Mutex::new(Vec::new());
+    let ask = |conflict: &nra::convert::extract::Conflict<'_>| {
+        let path = String::from_utf8(conflict.path.to_vec()).unwrap();
+        let overwrite = if path == "a.txt" { Overwrite::Rename } else { Overwrite::Replace };
+        let all = path == "d/b";
+        asked.lock().unwrap().push(format!("{path} {}", conflict.size));
+        Ok(Answer { overwrite, all })
+    };
+    let (result, _) = place.extract_with(&archive(), |options| options.ask = Some(&ask));
+    result.unwrap();
+    assert_eq!(asked.into_inner().unwrap(), ["a.txt 3", "d/b 3"]);
+    let tree = place.tree();
+    assert_eq!((&*tree["a.txt"], &*tree["a (2).txt"]), ("file 644 old", "file 644 new"));
+    assert_eq!((&*tree["d/b"], &*tree["d/l"]), ("file 644 new", "symlink x"));
+}
+
+#[test]
+fn an_answer_can_stop_everything() {
+    let place = occupied();
+    let before = place.tree();
+    let ask = |_: &nra::convert::extract::Conflict<'_>| Err(Error::Cancelled);
+    let (result, _) = place.extract_with(&archive(), |options| options.ask = Some(&ask));
+    assert!(matches!(result.unwrap_err(), Error::Cancelled));
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn the_old_file_stands_until_the_new_one_is_whole() {
+    for overwrite in [Overwrite::Replace, Overwrite::Backup] {
+        let place = occupied();
+        let archive = Fake::new().runs("a.txt", vec![Run::Data(b"half".to_vec()), Run::Damage], |_| {});
+        let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        assert_eq!(result.unwrap().damaged, 1);
+        assert!(warnings[0].damage);
+        let tree = place.tree();
+        assert_eq!((&*tree["a.txt"], tree.len()), ("file 644 old", 5), "{tree:?}");
+    }
+}
+
+#[test]
+fn a_second_run_gives_the_same_tree() {
+    let archive = Fake::new().file_with("a", b"x", group(1)).file_with("h", b"x", group(1)).symlink("l", "a").dir("z");
+    let place = Place::new();
+    place.extract(&archive).0.unwrap();
+    let before = place.tree();
+    for overwrite in [Overwrite::Replace, Overwrite::Skip] {
+        let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        result.unwrap();
+        assert!(warnings.is_empty());
+        assert_eq!(place.tree(), before);
+        assert_eq!(place.at("a").metadata().unwrap().ino(), place.at("h").metadata().unwrap().ino());
+    }
+}
+
+#[test]
+fn a_dry_run_tells_and_touches_nothing() {
+    let place = occupied();
+    let before = place.tree();
+    let told = Mutex::new(Vec::new());
+    let observe = |event: &nra::convert::extract::Event<'_>| {
+        told.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
+    };
+    let (result, _) = place.extract_with(&archive(), |options| {
+        (options.overwrite, options.dry_run) = (Overwrite::Backup, true);
+        options.observe = Some(&observe);
+    });
+    result.unwrap();
+    assert_eq!(place.tree(), before);
+    let expected = [
+        ("a.txt", Action::Backup),
+        ("d", Action::Merge),
+        ("d/b", Action::Backup),
+        ("d/l", Action::Backup),
+        ("z", Action::Create),
+    ];
+    assert_eq!(told.into_inner().unwrap(), expected.map(|(path, action)| (path.to_owned(), action)));
+}

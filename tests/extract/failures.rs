@@ -1,0 +1,120 @@
+//! Damage, full disks, interruptions.
+
+use std::sync::atomic::Ordering;
+
+use nra::convert::extract::{ExtractOptions, Target, extract};
+use nra::convert::select::Selection;
+use nra::format::Error;
+use nra::format::progress::{Counter, Monitor, Recorder, Warning};
+
+use crate::fake::{Fake, Run};
+use crate::{Place, child, expect, messages, tree};
+
+#[test]
+fn damage_costs_the_entries_it_touches() {
+    let place = Place::new();
+    let mut archive = Fake::new()
+        .file("a", b"fine")
+        .runs("b", vec![Run::Data(vec![1; 5000]), Run::Damage], |_| {})
+        .runs("c", vec![Run::Damage], |entry| entry.size = 9)
+        .file("d", b"fine");
+    archive.damaged_pages = vec![2];
+    let (result, warnings) = place.extract(&archive);
+    let stats = result.unwrap();
+    assert_eq!((stats.files, stats.omitted, stats.damaged), (2, 2, 3));
+    assert!(warnings.iter().all(|warning| warning.damage));
+    let mut texts = messages(&warnings);
+    texts.sort();
+    assert_eq!(
+        texts,
+        [
+            "b: block payload at offset 264 is damaged: made up",
+            "c: block payload at offset 264 is damaged: made up",
+            "entries are lost: entry page at offset 2 is damaged: made up",
+        ]
+    );
+    assert_eq!(place.tree(), expect([("a", "file 644 fine"), ("d", "file 644 fine")]));
+}
+
+#[test]
+fn a_full_disk_ends_the_work_and_leaves_no_half_file() {
+    child::run("failures::a_full_disk_ends_the_work_and_leaves_no_half_file", true, |directory| {
+        // Without this the system would end the process.
+        let flag = std::sync::Arc::default();
+        signal_hook::flag::register(signal_hook::consts::SIGXFSZ, flag).unwrap();
+        let limit = rustix::process::Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
+        rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
+        let archive = Fake::new().file("d/a", b"fine").file("d/big", &vec![1; 3 << 20]).file("d/z", b"fine");
+        let mut options = ExtractOptions::new(Target::Exactly("out".into()));
+        options.threads = 1;
+        let error = extract(&archive, &Selection::all(), &options, &Recorder::default()).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write out/d/big");
+        let found = tree(&directory.join("out"));
+        assert!(!found.contains_key("d/big"), "{found:?}");
+        assert_eq!(found["d/a"], "file 644 fine");
+    });
+}
+
+/// Stops after some bytes.
+struct StopAfter(Recorder, u64);
+
+impl Monitor for StopAfter {
+    fn add(&self, counter: Counter, amount: u64) {
+        self.0.add(counter, amount);
+    }
+    fn warn(&self, warning: Warning) {
+        self.0.warn(warning);
+    }
+    fn cancelled(&self) -> bool {
+        self.0.count(Counter::Bytes) >= self.1
+    }
+}
+
+#[test]
+fn an_interruption_leaves_whole_files_only() {
+    let place = Place::new();
+    let mut archive = Fake::new();
+    for number in 0..20 {
+        archive = archive.file(&format!("f{number:02}"), &vec![1; 3 << 20]);
+    }
+    let monitor = StopAfter(Recorder::default(), 20 << 20);
+    let result = extract(&archive, &Selection::all(), &place.options(), &monitor);
+    assert!(matches!(result.unwrap_err(), Error::Cancelled));
+    let made: Vec<_> = std::fs::read_dir(place.out()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
+    assert!(!made.is_empty() && made.len() < 20 && made.iter().all(|len| *len == 3 << 20), "{made:?}");
+}
+
+#[test]
+fn a_limit_is_checked_before_anything_is_written() {
+    let place = Place::new();
+    let archive = Fake::new().file("a", b"12345").file("b", b"67890");
+    let (result, _) = place.extract_with(&archive, |options| options.max_size = Some(9));
+    assert_eq!(result.unwrap_err().to_string(), "size of the content is 10, more than the limit of 9");
+    assert!(place.tree().is_empty());
+    assert!(place.extract_with(&archive, |options| options.max_size = Some(10)).0.is_ok());
+    assert_eq!(archive.reads.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_target_that_cannot_be_written_is_one_error() {
+    child::run("failures::a_target_that_cannot_be_written_is_one_error", true, |directory| {
+        std::fs::create_dir(directory.join("out")).unwrap();
+        std::fs::set_permissions(directory.join("out"), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+        let archive = Fake::new().file("a", b"x").dir("b").file("b/c", b"x");
+        let recorder = Recorder::default();
+        let options = ExtractOptions::new(Target::Exactly("out".into()));
+        let error = extract(&archive, &Selection::all(), &options, &recorder).unwrap_err();
+        assert_eq!(error.to_string(), "cannot write to out");
+        assert!(recorder.take_warnings().is_empty());
+    });
+}
+
+#[test]
+fn room_that_does_not_suffice_is_said_beforehand() {
+    let place = Place::new();
+    let archive = Fake::new().runs("huge", vec![Run::Hole(1 << 50)], |_| {});
+    let (_, warnings) = place.extract(&archive);
+    let texts = messages(&warnings);
+    assert!(texts[0].contains("the content takes up to 1125899906842624 bytes, but only "), "{texts:?}");
+    assert!(!warnings[0].degraded);
+}

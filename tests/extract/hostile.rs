@@ -1,0 +1,206 @@
+//! Archives that try to get out, and targets that lead out.
+
+use std::os::unix::fs::symlink;
+
+use nra::format::Error;
+use nra::format::entry::Kind;
+use nra::format::error::Obstacle;
+
+use crate::fake::{Fake, group, mode};
+use crate::{Place, expect, messages};
+
+#[test]
+fn nothing_is_written_through_a_symlink_of_the_archive() {
+    for target in ["../outside", "/tmp", ".", ".."] {
+        let place = Place::new();
+        let archive = Fake::new().symlink("a", target).file("a/evil", b"x").dir("a/b").file("a/b/evil", b"x").file("ok", b"fine");
+        let (result, warnings) = place.extract(&archive);
+        let stats = result.unwrap();
+        assert_eq!((stats.files, stats.symlinks, stats.omitted), (1, 1, 3));
+        assert_eq!(warnings.len(), 3);
+        assert!(warnings.iter().all(|warning| warning.degraded && !warning.damage));
+        assert_eq!(place.tree(), expect([("a", &format!("symlink {target}")), ("ok", "file 644 fine")]));
+        place.check_outside();
+    }
+}
+
+#[test]
+fn order_does_not_help_either() {
+    let place = Place::new();
+    let archive =
+        Fake::new().file("a/evil", b"x").symlink("a", "../outside").file("a/evil2", b"x").file("b", b"1").file("b", b"2");
+    let (result, _) = place.extract(&archive);
+    assert_eq!(result.unwrap().omitted, 3);
+    let tree = place.tree();
+    assert_eq!(tree["a"], "dir 755");
+    assert!(tree["b"] == "file 644 1" || tree["b"] == "file 644 2");
+    place.check_outside();
+}
+
+#[test]
+fn links_that_only_together_lead_out() {
+    let place = Place::new();
+    let archive = Fake::new().symlink("a", "b").file("a/x", b"x").symlink("b", "..").file("b/x", b"x").symlink("c", "a/outside");
+    let (result, _) = place.extract(&archive);
+    let stats = result.unwrap();
+    assert_eq!((stats.symlinks, stats.omitted), (3, 2));
+    place.check_outside();
+}
+
+#[test]
+fn a_symlink_that_is_there_is_not_followed() {
+    for target in ["../outside", "real"] {
+        let place = Place::new();
+        std::fs::create_dir(place.at("real")).unwrap();
+        symlink(target, place.at("sub")).unwrap();
+        let archive = Fake::new().file("ok", b"fine").dir("sub").file("sub/evil", b"x").dir("sub/d");
+        for overwrite in [nra::convert::extract::Overwrite::Refuse, nra::convert::extract::Overwrite::Replace] {
+            let (result, _) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+            let error = result.unwrap_err();
+            assert!(matches!(&error, Error::InTheWay { obstacle: Obstacle::NotDirectory, count: 1, .. }), "{error}");
+            assert_eq!(place.tree(), expect([("real", "dir 755"), ("sub", &format!("symlink {target}"))]));
+        }
+        place.check_outside();
+    }
+}
+
+#[test]
+fn an_implied_directory_is_not_taken_through_a_symlink() {
+    let place = Place::new();
+    symlink("../outside", place.at("sub")).unwrap();
+    let (result, _) = place.extract(&Fake::new().file("sub/deep/evil", b"x"));
+    assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::NotDirectory, .. }));
+    place.check_outside();
+}
+
+#[test]
+fn a_file_does_not_go_through_a_symlink_that_is_there() {
+    use nra::convert::extract::Overwrite;
+    let archive = Fake::new().file("conf", b"new");
+    for (overwrite, expected) in [
+        (Overwrite::Refuse, expect([("conf", "symlink ../outside/keep.txt")])),
+        (Overwrite::Skip, expect([("conf", "symlink ../outside/keep.txt")])),
+        (Overwrite::Replace, expect([("conf", "file 644 new")])),
+        (Overwrite::Backup, expect([("conf", "file 644 new"), ("conf~", "symlink ../outside/keep.txt")])),
+        (Overwrite::Rename, expect([("conf", "symlink ../outside/keep.txt"), ("conf (2)", "file 644 new")])),
+    ] {
+        let place = Place::new();
+        symlink("../outside/keep.txt", place.at("conf")).unwrap();
+        let (result, _) = place.extract_with(&archive, |options| options.overwrite = overwrite);
+        assert_eq!(result.is_err(), overwrite == Overwrite::Refuse);
+        assert_eq!(place.tree(), expected, "{overwrite:?}");
+        place.check_outside();
+    }
+}
+
+#[test]
+fn a_hard_link_group_that_lies_does_not_mix_content() {
+    let place = Place::new();
+    let archive =
+        Fake::new().file_with("a", b"one", group(1)).file_with("b", b"other", group(1)).file_with("c", b"two", group(1));
+    let (result, _) = place.extract(&archive);
+    assert_eq!(result.unwrap().files, 3);
+    assert_eq!(place.tree()["b"], "file 644 other");
+    place.check_outside();
+}
+
+#[test]
+fn a_hard_link_goes_to_a_file_of_this_run_only() {
+    // "a" exists and is kept: the second of the group must not become a link of it.
+    let place = Place::new();
+    symlink("../outside/keep.txt", place.at("a")).unwrap();
+    let archive = Fake::new().file_with("a", b"new", group(1)).file_with("b", b"new", group(1)).file_with("c", b"new", group(1));
+    let (result, _) = place.extract_with(&archive, |options| options.overwrite = nra::convert::extract::Overwrite::Skip);
+    let stats = result.unwrap();
+    assert_eq!((stats.files, stats.links, stats.kept), (2, 1, 1));
+    assert_eq!(place.tree()["b"], "file 644 new");
+    place.check_outside();
+}
+
+#[test]
+fn set_id_bits_and_devices_come_on_request_only() {
+    let place = Place::new();
+    let archive = Fake::new()
+        .device("console", 5, 1)
+        .entry("dir", Kind::Directory, mode(0o3775))
+        .file_with("dir/su", b"x", mode(0o6755))
+        .file_with("su", b"x", mode(0o4755));
+    let (result, warnings) = place.extract(&archive);
+    let stats = result.unwrap();
+    assert_eq!((stats.files, stats.omitted), (2, 1));
+    let tree = place.tree();
+    assert_eq!((&*tree["su"], &*tree["dir/su"], tree.contains_key("console")), ("file 755 x", "file 755 x", false));
+    assert_eq!(
+        messages(&warnings),
+        [
+            "console: devices are made only on request",
+            "set-id bits or capabilities of 3 entries not restored: they are only on request",
+        ]
+    );
+    assert_eq!(warnings.iter().filter(|warning| warning.degraded).count(), 1);
+}
+
+#[test]
+fn names_that_no_file_system_takes_cost_their_entry_only() {
+    let place = Place::new();
+    let long = "n".repeat(300);
+    let archive = Fake::new().dir(&long).file(&format!("{long}/x"), b"x").file(&"m".repeat(300), b"x").file("ok", b"fine");
+    let (result, warnings) = place.extract(&archive);
+    assert_eq!(result.unwrap().omitted, 3);
+    assert_eq!(warnings.len(), 3);
+    assert_eq!(place.tree(), expect([("ok", "file 644 fine")]));
+}
+
+#[test]
+fn paths_longer_than_the_system_takes_work() {
+    let place = Place::new();
+    let name = "d".repeat(100);
+    let mut archive = Fake::new();
+    let mut path = name.clone();
+    for _ in 0..600 {
+        archive = archive.dir(&path);
+        path = format!("{path}/{name}");
+    }
+    archive = archive.file(&path, b"deep");
+    let (result, warnings) = place.extract(&archive);
+    assert_eq!(messages(&warnings), Vec::<String>::new());
+    let stats = result.unwrap();
+    assert_eq!((stats.directories, stats.files), (600, 1));
+    // Down again, by handles, since no path leads there.
+    let mut handle = std::fs::File::open(place.out()).unwrap();
+    for _ in 0..600 {
+        handle = rustix::fs::openat(&handle, &*name, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap().into();
+    }
+    let mut file: std::fs::File =
+        rustix::fs::openat(&handle, &*name, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap().into();
+    let mut content = String::new();
+    std::io::Read::read_to_string(&mut file, &mut content).unwrap();
+    assert_eq!(content, "deep");
+}
+
+#[test]
+fn very_deep_archives_end_in_time() {
+    let place = Place::new();
+    let mut archive = Fake::new();
+    let mut path = String::from("d");
+    for _ in 0..5_000 {
+        archive = archive.dir(&path);
+        path.push_str("/d");
+    }
+    let (result, _) = place.extract(&archive);
+    assert_eq!(result.unwrap().directories, 5_000);
+}
+
+#[test]
+fn content_that_lies_about_its_length_is_refused() {
+    let place = Place::new();
+    let archive = Fake::new()
+        .file_with("long", b"too much", |entry| entry.size = 3)
+        .file_with("short", b"little", |entry| entry.size = 60)
+        .file("ok", b"fine");
+    let (result, warnings) = place.extract(&archive);
+    let stats = result.unwrap();
+    assert_eq!((stats.files, stats.damaged), (1, 2));
+    assert!(warnings.iter().all(|warning| warning.damage));
+    assert_eq!(place.tree(), expect([("ok", "file 644 fine")]));
+}

@@ -1,0 +1,95 @@
+//! Where entries go.
+
+use std::os::unix::fs::symlink;
+
+use nra::convert::extract::{ExtractOptions, ExtractStats, Target, extract};
+use nra::convert::select::Selection;
+use nra::format::Result;
+use nra::format::error::{Error, Obstacle};
+use nra::format::progress::Recorder;
+
+use crate::fake::Fake;
+use crate::{Place, expect, messages};
+
+fn auto(place: &Place, archive: &Fake, patterns: &[&str]) -> Result<ExtractStats> {
+    let mut options = ExtractOptions::new(Target::Auto { base: place.out(), name: b"named".to_vec() });
+    options.umask = Some(0o022);
+    extract(archive, &Selection::new(patterns).unwrap(), &options, &Recorder::default())
+}
+
+#[test]
+fn one_name_goes_here_and_several_into_a_folder() {
+    let several = Fake::new().dir("a").file("a/x", b"x").file("b", b"x");
+    let place = Place::new();
+    assert_eq!(auto(&place, &several, &[]).unwrap().target, place.at("named"));
+    assert_eq!(place.tree().into_keys().collect::<Vec<_>>(), ["named", "named/a", "named/a/x", "named/b"]);
+    // What is selected counts.
+    let place = Place::new();
+    assert_eq!(auto(&place, &several, &["a"]).unwrap().target, place.out());
+    assert_eq!(place.tree().into_keys().collect::<Vec<_>>(), ["a", "a/x"]);
+}
+
+#[test]
+fn the_folder_merges_but_does_not_clobber() {
+    let archive = Fake::new().file("a", b"x").file("b", b"x");
+    let place = Place::new();
+    std::fs::create_dir(place.at("named")).unwrap();
+    std::fs::write(place.at("named/mine"), "mine").unwrap();
+    auto(&place, &archive, &[]).unwrap();
+    assert_eq!(place.tree().len(), 4);
+    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::InTheWay { obstacle: Obstacle::Exists, count: 2, .. }));
+}
+
+#[test]
+fn the_folder_is_not_reached_through_a_symlink_but_a_named_target_is() {
+    let archive = Fake::new().file("a", b"x").file("b", b"x");
+    let place = Place::new();
+    symlink("../outside", place.at("named")).unwrap();
+    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::InTheWay { obstacle: Obstacle::NotDirectory, .. }));
+    place.check_outside();
+    std::fs::create_dir(place.at("real")).unwrap();
+    symlink("real", place.at("link")).unwrap();
+    place.extract_with(&archive, |options| options.target = Target::Exactly(place.at("link"))).0.unwrap();
+    assert_eq!(place.tree()["real/a"], "file 644 x");
+}
+
+#[test]
+fn components_are_stripped() {
+    let archive =
+        Fake::new().dir("a").file("a/x", b"1").dir("a/d").file("a/d/y", b"2").dir("b").file("b/x", b"3").file("top", b"4");
+    let place = Place::new();
+    let (result, warnings) = place.extract_with(&archive, |options| options.strip_components = 1);
+    assert_eq!(result.unwrap().files, 2);
+    assert_eq!(messages(&warnings), ["b/x: another entry has the same path in the target"]);
+    assert_eq!(place.tree(), expect([("d", "dir 755"), ("d/y", "file 644 2"), ("x", "file 644 1")]));
+    // The same directory twice.
+    let archive = Fake::new().dir("a").dir("a/d").file("a/d/x", b"1").dir("b").dir("b/d").file("b/d/y", b"2");
+    let place = Place::new();
+    place.extract_with(&archive, |options| options.strip_components = 1).0.unwrap();
+    assert_eq!(place.tree(), expect([("d", "dir 755"), ("d/x", "file 644 1"), ("d/y", "file 644 2")]));
+}
+
+#[test]
+fn flat_leaves_directories_out() {
+    let archive = Fake::new().dir("a").file("a/x", b"1").symlink("a/l", "x").file("b/c/x", b"2").file("b/y", b"3");
+    let place = Place::new();
+    let (result, warnings) = place.extract_with(&archive, |options| options.flat = true);
+    assert_eq!(result.unwrap().omitted, 1);
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(place.tree(), expect([("l", "symlink x"), ("x", "file 644 1"), ("y", "file 644 3")]));
+}
+
+#[test]
+fn a_missing_target_is_made() {
+    let place = Place::new();
+    let archive = Fake::new().file("a", b"x");
+    place.extract_with(&archive, |options| options.target = Target::Exactly(place.at("p/q"))).0.unwrap();
+    assert_eq!(place.tree(), expect([("p", "dir 755"), ("p/q", "dir 755"), ("p/q/a", "file 644 x")]));
+    // Nothing is made when nothing is to be written.
+    let (result, _) = place.extract_with(&archive, |options| {
+        options.target = Target::Exactly(place.at("r"));
+        options.dry_run = true;
+    });
+    result.unwrap();
+    assert!(!place.at("r").exists());
+}

@@ -118,7 +118,9 @@ pub struct ArchiveArg {
 /// Which entries a command is about.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PatternArgs {
-    /// Path, directory (all below it) or glob with ** and *; all entries if there is none
+    /// Path, directory or glob (*, **, ?); all if left out
+    ///
+    /// A path from the top of the archive; a directory brings all below it. In globs * and ? stop at /, ** does not; a glob without / matches at any depth.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<OsString>,
 }

@@ -120,7 +120,8 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
 fn unknown_verb(word: &str, suggested: Option<&ContextValue>) -> Failure {
     let shown = crate::format::path::Quoted::new(word);
     let nearest = match suggested {
-        Some(ContextValue::Strings(words)) => words.first().cloned(),
+        // Old and short names are understood, but not advertised.
+        Some(ContextValue::Strings(words)) => words.iter().rfind(|word| is_command(word)).cloned(),
         Some(ContextValue::String(word)) => Some(word.clone()),
         _ => None,
     };
@@ -132,6 +133,10 @@ fn unknown_verb(word: &str, suggested: Option<&ContextValue>) -> Failure {
     };
     let failure = nearest.into_iter().fold(failure, |failure, verb| failure.hint(format!("did you mean nra {verb}?")));
     if is_file { failure.hint(format!("nra list {shown} shows what is in it")) } else { failure }
+}
+
+fn is_command(word: &str) -> bool {
+    definition().get_subcommands().any(|command| command.get_name() == word)
 }
 
 /// Tells a failure that came before there was a [`Ui`].

@@ -22,28 +22,30 @@ use crate::format::path::EntryPath;
 Examples:
   nra find photos.nra --name '*.json' --size +1M
   nra find photos.nra train --newer 2026-01-31 --type f
-  nra find photos.nra --size -1 --type f -0 | xargs -0 ...")]
+  nra find photos.nra --size 0 --type f -0 | xargs -0 -n 1 echo")]
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// The name (last part of the path) matches GLOB; one of several is enough
+    /// The last part of the path matches GLOB (one of several)
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
-    /// The whole path matches GLOB; one of several is enough
+    /// The whole path matches GLOB (one of several)
     #[arg(long, value_name = "GLOB")]
     path: Vec<OsString>,
-    /// Size: +1M at least, -1M at most, 1M exactly; two give a range
+    /// +1M at least, -1M at most, 1M exactly; two give a range
     #[arg(long, value_name = "SIZE", value_parser = parse_size_test, allow_hyphen_values = true)]
     size: Vec<SizeTest>,
-    /// Modified at T or later: 2026-01-31, 2026-01-31T12:00:00Z, @SECONDS, or 90m, 12h, 7d ago
+    /// Modified at T or later: 2026-01-31, 7d (ago) …
+    ///
+    /// T is a date, a time as in 2026-01-31T12:00:00Z (without a zone: UTC), @SECONDS since 1970, or an age such as 90s, 90m, 12h, 7d, 2w.
     #[arg(long, value_name = "T", value_parser = parse_time)]
     newer: Option<Timestamp>,
     /// Modified before T
     #[arg(long, value_name = "T", value_parser = parse_time)]
     older: Option<Timestamp>,
-    /// Kind: f file, d directory, l symlink, p fifo, c or b device; several with commas
+    /// f file, d directory, l symlink, p fifo, c, b device (f,l)
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
     /// Print kind, mode, size and time too

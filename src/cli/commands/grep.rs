@@ -29,8 +29,8 @@ const WINDOW_BYTES: u64 = 256 << 20;
 #[command(after_help = "\
 Examples:
   nra grep logs.nra 'error|panic' '**/*.log'
-  nra grep -il todo source.nra
-  nra grep -c 'lr=0\\.1' runs.nra")]
+  nra grep source.nra todo -il
+  nra grep runs.nra 'lr=0\\.1' -c")]
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
@@ -42,7 +42,7 @@ pub struct Args {
     /// Print only the paths of files with a match
     #[arg(short = 'l', long)]
     files_with_matches: bool,
-    /// Print only how many lines match, for files with a match
+    /// Print only how many lines match, if any do
     #[arg(short, long, conflicts_with = "files_with_matches")]
     count: bool,
     /// Take upper and lower case as the same
@@ -101,7 +101,7 @@ struct Summary {
 /// When the expression makes no sense, the archive can't be read or no pattern matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let regex = compile(args)?;
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
     let selection = reading::selection(&args.patterns)?;
     let pool = reading::threads(&args.resources)?;
     ui.list("grep", "matches");
@@ -152,6 +152,16 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         reading::conclude(&opened, &selection, seen, ui)?;
     }
     ui.finish(if summary.matches > 0 { Outcome::Done } else { Outcome::Nothing }, "summary", &summary)
+}
+
+/// Hints at the order of the arguments, which is not that of grep.
+fn swapped(failure: Failure, args: &Args) -> Failure {
+    let looks_swapped = !args.archive.archive.exists() && std::path::Path::new(&args.regex).is_file();
+    if looks_swapped {
+        failure.hint(format!("the archive comes first: nra grep {} REGEX", crate::format::path::Quoted::new(&args.regex)))
+    } else {
+        failure
+    }
 }
 
 fn compile(args: &Args) -> CommandResult<Regex> {

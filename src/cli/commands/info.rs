@@ -96,10 +96,7 @@ fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
     row("content", ui.size(info.content_bytes));
     if let Some(bytes) = info.piece_bytes {
         let saved = info.content_bytes.saturating_sub(bytes);
-        row(
-            "deduplicated",
-            format!("{} ({} of the content is stored once already)", ui.size(bytes), text::percent(saved, info.content_bytes)),
-        );
+        row("deduplicated", format!("{} ({} less)", ui.size(bytes), text::percent(saved, info.content_bytes)));
     }
     if let Some(bytes) = info.stored_bytes {
         row("compressed", ui.size(bytes));

@@ -42,7 +42,7 @@ pub struct Args {
     /// Reverse the order
     #[arg(short, long)]
     reverse: bool,
-    /// Print the digest of the content too (the first 24 bytes of BLAKE3)
+    /// Print the digest of the content too (24 bytes of BLAKE3)
     #[arg(long)]
     digest: bool,
     /// Print paths as they are, each ended by NUL

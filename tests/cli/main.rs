@@ -1,0 +1,367 @@
+//! The program as its users meet it: output, messages, exit codes, JSON.
+
+mod sample;
+mod schema;
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// What the program said.
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn nra() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
+    for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "NRA_ACCESSIBLE"] {
+        command.env_remove(variable);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn said(output: Output) -> Said {
+    let text =
+        |bytes: Vec<u8>| String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs the program in a directory with the archives of [`sample`].
+struct Room {
+    directory: tempfile::TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        sample::save(directory.path(), "rich.nra", &sample::rich());
+        Self { directory }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Said {
+        said(nra().args(arguments).current_dir(self.directory.path()).output().unwrap())
+    }
+
+    /// Runs and returns standard output of a run that went well.
+    fn out(&self, arguments: &[&str]) -> String {
+        let said = self.run(arguments);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");
+        said.out
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32, message: &str) {
+        let said = self.run(arguments);
+        assert_eq!((said.code, said.err.as_str()), (Some(code), message), "{arguments:?}");
+    }
+}
+
+fn commands() -> Vec<String> {
+    let definition = nra::cli::definition();
+    definition.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}
+
+#[test]
+fn short_help_fits_a_screen() {
+    for command in commands() {
+        let said = said(nra().args([&command, "-h"]).env("COLUMNS", "80").output().unwrap());
+        assert_eq!(said.code, Some(0), "{command}");
+        let lines = said.out.lines().count();
+        assert!(lines <= 24, "nra {command} -h has {lines} lines");
+        assert!(said.out.lines().all(|line| line.chars().count() <= 80), "{command}: {}", said.out);
+        assert!(said.out.contains("Examples:"), "{command}");
+        let examples = said.out.split("Examples:").nth(1).unwrap();
+        assert!(examples.lines().skip(1).all(|line| line.starts_with("  nra ")), "{command}: {examples}");
+    }
+    let said = said(nra().arg("-h").output().unwrap());
+    assert!(said.out.lines().count() <= 30, "{}", said.out);
+}
+
+#[test]
+fn entries_are_listed_in_path_order() {
+    let room = Room::new();
+    assert_eq!(
+        room.out(&["list", "rich.nra"]),
+        "docs\ndocs/a b.txt\ndocs/empty\n$'docs/esc\\x1b[31m.txt'\n$'docs/latin\\xff.txt'\ndocs/sub\ndocs/sub/deep\n\
+         docs/sub/deep/lines.log\nimage.bin\nlink\nnull\nowned\npipe\n"
+    );
+    assert_eq!(
+        room.out(&["ls", "rich.nra", "docs/sub", "*.bin"]),
+        "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\nimage.bin\n"
+    );
+    assert_eq!(
+        room.out(&["list", "rich.nra", "--sort", "size", "-r", "docs/sub", "owned"]).lines().next(),
+        Some("docs/sub/deep/lines.log")
+    );
+    assert_eq!(
+        room.out(&["list", "rich.nra", "-l", "link", "owned", "null"]),
+        "lrw-r--r--           -  2026-01-02 03:04:05  link -> docs/a b.txt\n\
+         crw-r--r--        1, 3  2026-01-02 03:04:05  null\n\
+         -rw-------         5 B  2026-01-02 03:04:05  owned\n"
+    );
+    assert_eq!(
+        room.out(&["list", "rich.nra", "--tree", "docs/sub"]),
+        "└── docs/\n    └── sub/\n        └── deep/\n            └── lines.log\n"
+    );
+}
+
+#[test]
+fn digests_are_those_of_the_content() {
+    let room = Room::new();
+    let digest = nra::format::digest::Digest::of(b"mine\n").to_string();
+    assert_eq!(room.out(&["list", "--digest", "rich.nra", "owned"]), format!("{digest}  owned\n"));
+}
+
+#[test]
+fn raw_names_come_only_with_null() {
+    let room = Room::new();
+    let output = nra().args(["list", "-0", "rich.nra", "docs/*.txt"]).current_dir(room.directory.path()).output().unwrap();
+    assert_eq!(output.stdout, b"docs/a b.txt\0docs/esc\x1b[31m.txt\0docs/latin\xff.txt\0");
+}
+
+#[test]
+fn no_escape_characters_reach_a_pipe() {
+    let room = Room::new();
+    for arguments in [
+        &["list", "rich.nra"][..],
+        &["list", "-l", "rich.nra"],
+        &["list", "--tree", "rich.nra"],
+        &["list", "--json", "rich.nra"],
+        &["find", "rich.nra", "--name", "*esc*"],
+        &["grep", "rich.nra", "two"],
+        &["grep", "rich.nra", "two", "--jsonl"],
+        &["list", "rich.nra", "\u{1b}[31m"],
+        &["list", "\u{1b}[31m"],
+        &["\u{1b}[31m"],
+        &["list", "rich.nra", "--\u{1b}[31m"],
+        &["--help"],
+    ] {
+        let said = room.run(arguments);
+        assert!(!said.out.contains('\u{1b}') && !said.err.contains('\u{1b}'), "{arguments:?}: {}{}", said.out, said.err);
+    }
+}
+
+#[test]
+fn colours_obey_option_and_environment() {
+    let room = Room::new();
+    let colored = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = nra();
+        command.args(arguments).current_dir(room.directory.path()).envs(variables.iter().copied());
+        said(command.output().unwrap()).out.contains("\u{1b}[")
+    };
+    let list = ["list", "rich.nra", "docs"];
+    assert!(!colored(&list, &[]));
+    assert!(colored(&["list", "rich.nra", "docs", "--color", "always"], &[("NO_COLOR", "1")]));
+    assert!(colored(&list, &[("CLICOLOR_FORCE", "1")]));
+    assert!(!colored(&list, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!colored(&["list", "rich.nra", "docs", "--color=never"], &[("CLICOLOR_FORCE", "1")]));
+    assert!(!colored(&["list", "rich.nra", "docs", "--json", "--color=always"], &[]));
+}
+
+#[test]
+fn content_is_printed_whole_or_in_part() {
+    let room = Room::new();
+    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "./owned"]), "one\ntwo\nthree two\nmine\n");
+    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "4-6"]), "two");
+    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range", "-4"]), "two\n");
+    assert_eq!(room.out(&["cat", "rich.nra", "docs/a b.txt", "--range=100-"]), "");
+    assert_eq!(room.out(&["cat", "rich.nra", "docs/empty"]), "");
+}
+
+#[test]
+fn standard_input_is_an_archive() {
+    let mut child = nra().args(["cat", "-", "owned"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&sample::rich()).unwrap();
+    assert_eq!(said(child.wait_with_output().unwrap()).out, "mine\n");
+}
+
+#[test]
+fn messages_say_what_failed_and_why() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("text"), "hello\n").unwrap();
+    for (arguments, code, message) in [
+        (&["list", "gone.nra"][..], 1, "nra: cannot open gone.nra: no such file or directory\n"),
+        (&["list", "."], 1, "nra: cannot open .: is a directory\n"),
+        (
+            &["list", "text"],
+            4,
+            "nra: text: file type (text) is not supported (known: NRA 5)\nhint: nra formats lists what is read\n",
+        ),
+        (&["cat", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: nra list rich.nra shows what is in it\n"),
+        (&["cat", "rich.nra", "docs"], 1, "nra: rich.nra: docs is a directory, not a file\n"),
+        (&["cat", "rich.nra", "link"], 1, "nra: rich.nra: link is a symlink to 'docs/a b.txt', not a file\n"),
+        (
+            &["list", "rich.nra", "nope"],
+            1,
+            "nra: rich.nra: no entry matches nope\nhint: nra list rich.nra shows what is in it; quote globs\n",
+        ),
+        (&["list", "rich.nra", "nope", "owned"], 3, "nra: warning: nope: no entry matches\n"),
+        (&["list", "rich.nra", "nope", "owned", "-q"], 3, ""),
+        (&["list", "rich.nra", "a["], 2, "nra: pattern 'a[': unclosed character class; missing ']'\n"),
+        (&["du", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: nra list rich.nra shows what is in it\n"),
+        (&["grep", "rich.nra", "zebra"], 1, ""),
+        (&["grep", "rich.nra", "("], 2, "nra: regular expression '(': unclosed group\nhint: -F takes it as plain text\n"),
+        (
+            &["grep", "zebra", "rich.nra"],
+            1,
+            "nra: cannot open zebra: no such file or directory\nhint: the archive comes first: nra grep rich.nra REGEX\n",
+        ),
+        (
+            &["list", "rich.nra", "--lnog"],
+            2,
+            "nra: unexpected argument '--lnog' found\nhint: a similar argument exists: '--long'\nhint: nra list --help lists what there is\n",
+        ),
+        (
+            &["lits", "rich.nra"],
+            2,
+            "nra: no command lits, and no file of that name\nhint: did you mean nra list?\nhint: nra --help lists what there is\n",
+        ),
+        (
+            &["rich.nra"],
+            2,
+            "nra: rich.nra is a file, not a command\nhint: nra list rich.nra shows what is in it\nhint: nra --help lists what there is\n",
+        ),
+        (
+            &["cat", "rich.nra"],
+            2,
+            "nra: the following required arguments were not provided: <PATH>...\nhint: nra cat --help lists what there is\n",
+        ),
+        (
+            &["list", "rich.nra", "--memory", "1X"],
+            2,
+            "nra: invalid value '1X' for '--memory <SIZE>': unknown unit 'X' (known: K, M, G, T, P, E, with iB or B behind)\nhint: nra list --help lists what there is\n",
+        ),
+    ] {
+        room.fails(arguments, code, message);
+    }
+}
+
+#[test]
+fn nothing_to_do_is_a_wrong_command_line() {
+    let said = said(nra().output().unwrap());
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert!(said.err.contains("Usage: nra"), "{}", said.err);
+}
+
+#[test]
+fn search_finds_lines_names_sizes() {
+    let room = Room::new();
+    assert_eq!(room.out(&["grep", "rich.nra", "-n", "two", "docs/a b.txt"]), "docs/a b.txt:2:two\ndocs/a b.txt:3:three two\n");
+    assert_eq!(room.out(&["grep", "rich.nra", "-c", "error"]), "docs/sub/deep/lines.log:40\n");
+    assert_eq!(room.out(&["grep", "rich.nra", "-il", "TWO", "image.bin", "owned"]), "image.bin\n");
+    assert_eq!(room.out(&["grep", "rich.nra", "two", "image.bin"]), "image.bin: binary file matches\n");
+    assert_eq!(room.out(&["grep", "-q", "rich.nra", "two"]), "");
+    assert_eq!(room.out(&["find", "rich.nra", "--name", "*.log", "--size", "+100", "--type", "f"]), "docs/sub/deep/lines.log\n");
+    assert_eq!(room.out(&["find", "rich.nra", "--type", "l,p"]), "link\npipe\n");
+    assert_eq!(room.out(&["find", "rich.nra", "--newer", "2026-01-03"]), "");
+    assert_eq!(
+        room.out(&["find", "rich.nra", "docs/sub", "--older", "2026-01-03", "--size", "-1K"]),
+        "docs/sub/deep/lines.log\n"
+    );
+    assert_eq!(
+        room.out(&["du", "rich.nra", "--bytes"]),
+        "       560  docs/sub/deep\n       560  docs/sub\n       603  docs\n       615  .\n"
+    );
+    assert_eq!(room.out(&["du", "rich.nra", "docs/sub", "--depth", "0"]), "     560 B  docs/sub\n");
+}
+
+/// Checks the lines of `--jsonl` and the document of `--json` against the schemas and each other.
+fn check_json(room: &Room, arguments: &[&str], code: i32) {
+    let lines = room.run(&[arguments, &["--jsonl"]].concat());
+    assert_eq!(lines.code, Some(code), "{arguments:?}: {}", lines.err);
+    let lines: Vec<Value> = lines.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for line in &lines {
+        schema::check(line);
+    }
+    let last = lines.last().unwrap();
+    assert_eq!(last["code"], code, "{arguments:?}");
+    let document = room.run(&[arguments, &["--json"]].concat());
+    assert_eq!(document.code, Some(code), "{arguments:?}");
+    let document: Value =
+        serde_json::from_str(&document.out).unwrap_or_else(|error| panic!("{arguments:?}: {error}\n{}", document.out));
+    let records = document.as_object().unwrap().values().find_map(Value::as_array).filter(|_| document.get("summary").is_some());
+    match records {
+        Some(records) => {
+            let without_warnings: Vec<&Value> =
+                lines[..lines.len() - 1].iter().filter(|line| line["type"] != "warning").collect();
+            assert_eq!(records.iter().collect::<Vec<_>>(), without_warnings, "{arguments:?}");
+            assert_eq!(document["summary"]["code"], code);
+        }
+        None => schema::check(&document),
+    }
+}
+
+#[test]
+fn json_keeps_to_its_schemas() {
+    let room = Room::new();
+    for (arguments, code) in [
+        (&["list", "rich.nra"][..], 0),
+        (&["list", "rich.nra", "--digest", "docs"], 0),
+        (&["list", "rich.nra", "owned", "nope"], 3),
+        (&["list", "rich.nra", "nope"], 1),
+        (&["list", "gone.nra"], 1),
+        (&["list", "rich.nra", "--no-such-option"], 2),
+        (&["no-such-command"], 2),
+        (&["cat", "rich.nra", "owned", "image.bin"], 0),
+        (&["cat", "rich.nra", "nope"], 1),
+        (&["info", "rich.nra"], 0),
+        (&["find", "rich.nra", "--type", "f"], 0),
+        (&["grep", "rich.nra", "two"], 0),
+        (&["grep", "rich.nra", "two", "-l"], 0),
+        (&["grep", "rich.nra", "two", "-c"], 0),
+        (&["grep", "rich.nra", "zebra"], 1),
+        (&["du", "rich.nra"], 0),
+        (&["formats"], 0),
+        (&["version"], 0),
+        (&["completions", "bash"], 0),
+        (&["man"], 0),
+    ] {
+        check_json(&room, arguments, code);
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = sample::save(directory.path(), "many.nra", &sample::many(20_000));
+    let mut child = nra().args(["list", &path]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_is_no_success() {
+    let room = Room::new();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [&["list", "rich.nra"][..], &["cat", "rich.nra", "owned"], &["info", "rich.nra", "--json"], &["version"]] {
+        let said = said(nra().args(arguments).current_dir(room.directory.path()).stdout(full()).output().unwrap());
+        assert_eq!(said.code, Some(1), "{arguments:?}");
+        assert!(said.err.starts_with("nra: cannot write standard output: no space left on device\n"), "{}", said.err);
+    }
+}
+
+#[test]
+fn messages_are_kept_in_the_log_file() {
+    let room = Room::new();
+    room.run(&["list", "rich.nra", "nope", "owned", "-q", "--log-file", "log"]);
+    let log = std::fs::read_to_string(room.directory.path().join("log")).unwrap();
+    assert_eq!(log, "nra: warning: nope: no entry matches\n");
+}
+
+#[test]
+fn manual_pages_and_completions_are_made() {
+    let room = Room::new();
+    let said = room.run(&["man", "pages"]);
+    assert_eq!(said.code, Some(0));
+    for command in commands().iter().filter(|command| *command != "help") {
+        let page = std::fs::read_to_string(room.directory.path().join(format!("pages/nra-{command}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH nra-{command} 1")), "{command}: {}", &page[..200]);
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(room.out(&["completions", shell]).contains("verify"), "{shell}");
+    }
+}

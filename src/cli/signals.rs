@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::cli::report::Code;
@@ -16,6 +16,8 @@ static AT_ONCE: AtomicBool = AtomicBool::new(true);
 static STOP: AtomicUsize = AtomicUsize::new(0);
 /// A status line was asked for.
 static STATUS: AtomicBool = AtomicBool::new(false);
+/// A file went beyond what the system allows; the write that did so fails, too.
+static TOO_LONG: AtomicBool = AtomicBool::new(false);
 /// How many pieces of work that stop cleanly are under way.
 static CLEAN: Mutex<usize> = Mutex::new(0);
 
@@ -28,6 +30,8 @@ pub fn install() {
         let _ = flag::register_usize(signal, &STOP, usize::from(code.number()));
     }
     let _ = flag::register(SIGUSR1, &STATUS);
+    // A limit on the length of files shall be an error like a full disk, not the end of the process.
+    let _ = flag::register(SIGXFSZ, &TOO_LONG);
 }
 
 /// While it lives, the first interrupt only asks to stop.

@@ -3,6 +3,7 @@
 pub mod cat;
 pub mod completions;
 pub mod du;
+pub mod extract;
 pub mod find;
 pub mod formats;
 pub mod grep;
@@ -20,6 +21,9 @@ use crate::cli::ui::Ui;
 /// What nra can be told to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Extract entries of an archive into a directory
+    #[command(aliases = ["x", "unpack"])]
+    Extract(extract::Args),
     /// List what is in an archive
     #[command(aliases = ["ls", "l"])]
     List(list::Args),
@@ -55,6 +59,7 @@ impl Command {
     /// Why it failed.
     pub fn run(&self, ui: &mut Ui) -> CommandResult {
         match self {
+            Self::Extract(args) => extract::run(args, ui),
             Self::List(args) => list::run(args, ui),
             Self::Cat(args) => cat::run(args, ui),
             Self::Info(args) => info::run(args, ui),

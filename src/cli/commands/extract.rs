@@ -1,0 +1,420 @@
+//! `nra extract`
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::console::Console;
+use crate::cli::reading::{self, Opened};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField, parse_size};
+use crate::cli::ui::{self, Ui};
+use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use crate::convert::select::Selection;
+use crate::format::archive::{Access, Part};
+use crate::format::entry::Kind;
+use crate::format::path::Quoted;
+use crate::format::{Error, Result};
+
+/// Default for `--memory`.
+const MEMORY: u64 = 256 << 20;
+/// Endings that are no part of what an archive is called.
+const ENDINGS: [&[u8]; 20] = [
+    b".nra", b".zip", b".7z", b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tlz4", b".gz", b".zst", b".xz", b".bz2", b".lz4",
+    b".shard", b".cpio", b".rar", b".jar", b".whl", b".br",
+];
+/// Zero bytes written at once for a hole.
+const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Arguments of `nra extract`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra extract photos.nra                  one top name goes here, several into photos/
+  nra extract photos.nra -C /data         exactly there
+  nra extract photos.nra 'train/**.json'
+  nra extract photos.nra -o - a.txt | less")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    #[command(flatten)]
+    patterns: PatternArgs,
+    /// Extract into DIR, which is made when it is missing
+    #[arg(short = 'C', long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Write the content of files to standard output (-) instead
+    #[arg(short, long, value_name = "-", conflicts_with_all = ["directory", "dry_run"])]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    policy: PolicyArgs,
+    /// Leave out N components at the start of each path
+    #[arg(long, alias = "strip", value_name = "N", default_value_t = 0, hide_default_value = true)]
+    strip_components: usize,
+    /// Put all files directly into the target, without directories
+    #[arg(long, conflicts_with = "strip_components")]
+    flat: bool,
+    /// Print what would be done, touch nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Refuse when there is more content than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    max_size: Option<u64>,
+    #[command(flatten)]
+    fidelity: FidelityArgs,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What to do about existing files.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Where a file exists already")]
+#[group(multiple = false)]
+struct PolicyArgs {
+    /// Replace it
+    #[arg(short = 'f', long, alias = "force")]
+    overwrite: bool,
+    /// Keep it
+    #[arg(short = 'k', long, alias = "keep-existing")]
+    skip_existing: bool,
+    /// Replace it if it is older
+    #[arg(short = 'u', long, alias = "update")]
+    keep_newer: bool,
+    /// Rename it to NAME~ (NAME~2 …)
+    #[arg(long)]
+    backup: bool,
+}
+
+/// What of the metadata is restored.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Metadata")]
+struct FidelityArgs {
+    /// Restore set-id bits, file capabilities and device nodes, too: for archives you trust
+    #[arg(long, hide_short_help = true)]
+    special: bool,
+    /// Don't restore owners (only root does)
+    #[arg(long, hide_short_help = true)]
+    no_owner: bool,
+    /// Take owners by number, not by name
+    #[arg(long, hide_short_help = true)]
+    numeric_owner: bool,
+    /// Don't restore extended attributes and ACLs
+    #[arg(long, hide_short_help = true)]
+    no_xattrs: bool,
+    /// Don't restore times
+    #[arg(long, hide_short_help = true)]
+    no_times: bool,
+    /// Restore modes without regard to the umask, as root does
+    #[arg(long, hide_short_help = true)]
+    preserve_permissions: bool,
+}
+
+impl PolicyArgs {
+    /// Returns what was asked for.
+    fn overwrite(&self) -> Option<Overwrite> {
+        let policies = [
+            (self.overwrite, Overwrite::Replace),
+            (self.skip_existing, Overwrite::Skip),
+            (self.keep_newer, Overwrite::KeepNewer),
+            (self.backup, Overwrite::Backup),
+        ];
+        policies.into_iter().find_map(|(given, overwrite)| given.then_some(overwrite))
+    }
+}
+
+/// An entry that is done, as JSON.
+#[derive(Debug, Serialize)]
+struct EntryRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    action: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    kind: &'static str,
+    size: u64,
+}
+
+/// The result as JSON.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    target: PathField<'a>,
+    dry_run: bool,
+    files: u64,
+    links: u64,
+    directories: u64,
+    symlinks: u64,
+    specials: u64,
+    content_bytes: u64,
+    kept: u64,
+    omitted: u64,
+    damaged: u64,
+    seconds: f64,
+}
+
+/// Extracts an archive.
+///
+/// # Errors
+///
+/// When nothing can be extracted, or not everything for a reason that concerns all that follows.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let memory = args.resources.memory.unwrap_or(MEMORY);
+    // Half for decoded blocks and pages, half for plans.
+    let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() })?;
+    let selection = reading::selection(&args.patterns)?;
+    if let Some(output) = &args.output {
+        if output.as_os_str() != "-" {
+            return Err(Failure::usage("-o takes only - (standard output) here").hint("-C DIR says where to extract to"));
+        }
+        return to_stdout(&opened, &selection, ui);
+    }
+    let mut options = options(args, memory / 2, &opened, ui);
+    let talk = Talk { console: ui.console().clone(), failure: Mutex::new(None) };
+    let ask = |conflict: &Conflict<'_>| talk.ask(conflict);
+    if args.policy.overwrite().is_none() && !args.dry_run && talk.console.options().interactive {
+        options.ask = Some(&ask);
+    }
+    ui.list("extract", "entries");
+    let progress = ui.progress("extracting");
+    let records = args.dry_run || ui.console().verbose() > 0;
+    let shared = Mutex::new(&mut *ui);
+    let observe = |event: &Event<'_>| {
+        let mut ui = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(failure) = tell(event, args.dry_run, &mut ui) {
+            talk.keep(failure);
+        }
+    };
+    if records {
+        options.observe = Some(&observe);
+    }
+    let result = extract(&*opened.archive, &selection, &options, &progress);
+    let seconds = progress.elapsed();
+    drop(progress);
+    ui.flush()?;
+    let stats = match (result, talk.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+        (_, Some(failure)) => return Err(failure),
+        (Ok(stats), None) => stats,
+        (Err(error), None) => return Err(refused(error, &opened.name)),
+    };
+    let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted > 0 || args.dry_run, ui)?;
+    sum_up(&stats, args.dry_run, seconds, ui);
+    let summary = Summary {
+        target: PathField::new(stats.target.as_os_str().as_bytes()),
+        dry_run: args.dry_run,
+        files: stats.files,
+        links: stats.links,
+        directories: stats.directories,
+        symlinks: stats.symlinks,
+        specials: stats.specials,
+        content_bytes: stats.bytes,
+        kept: stats.kept,
+        omitted: stats.omitted,
+        damaged: stats.damaged,
+        seconds: ui::seconds(seconds),
+    };
+    ui.finish(outcome, "summary", &summary)
+}
+
+fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOptions<'a> {
+    let target = match &args.directory {
+        Some(directory) => Target::Exactly(directory.clone()),
+        None => Target::Auto { base: PathBuf::from("."), name: folder_name(&args.archive.archive, &opened.name) },
+    };
+    let mut options = ExtractOptions::new(target);
+    let exact = args.fidelity.preserve_permissions || rustix::process::geteuid().is_root();
+    // With a umask of zero modes are right at creation, which saves a call for each file.
+    let umask = rustix::process::umask(rustix::fs::Mode::empty());
+    if !exact {
+        rustix::process::umask(umask);
+    }
+    let answer = ui.console().options().answer;
+    let answered = answer.map(|yes| if yes { Overwrite::Replace } else { Overwrite::Skip });
+    options.umask = Some(umask.bits());
+    options.exact_modes = Some(exact);
+    options.overwrite = args.policy.overwrite().or(answered).unwrap_or(Overwrite::Refuse);
+    options.strip_components = args.strip_components;
+    options.flat = args.flat;
+    options.special = args.fidelity.special;
+    options.owner = !args.fidelity.no_owner;
+    options.numeric_owner = args.fidelity.numeric_owner;
+    options.xattrs = !args.fidelity.no_xattrs;
+    options.times = !args.fidelity.no_times;
+    options.max_size = args.max_size;
+    options.dry_run = args.dry_run;
+    options.threads = args.resources.threads;
+    options.memory = memory.saturating_mul(2);
+    options
+}
+
+/// Returns the name of the folder for an archive: its own without endings.
+fn folder_name(archive: &Path, shown: &str) -> Vec<u8> {
+    let Some(name) = archive.file_name().filter(|name| *name != "-").map(OsStrExt::as_bytes) else {
+        return shown.replace(' ', "-").into_bytes();
+    };
+    let mut stem = name;
+    for _ in 0..2 {
+        let ending = ENDINGS.iter().find(|ending| stem.len() > ending.len() && ends_with_ignoring_case(stem, ending));
+        stem = ending.map_or(stem, |ending| &stem[..stem.len() - ending.len()]);
+    }
+    // The folder can't have the name of the archive itself.
+    if stem == name { [name, b".d"].concat() } else { stem.to_vec() }
+}
+
+fn ends_with_ignoring_case(name: &[u8], ending: &[u8]) -> bool {
+    name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
+}
+
+fn refused(error: Error, name: &str) -> Failure {
+    match error {
+        // What stands in the way is not the archive's fault.
+        Error::InTheWay { .. } | Error::Usage { .. } => error.into(),
+        Error::Limit { what: "size of the content", found, limit } => {
+            Failure::failed(format!("{name}: the content has {found} bytes, --max-size allows {limit}"))
+        }
+        error => reading::explain(error, name),
+    }
+}
+
+/// Questions, and failures that came up where the library was at work.
+struct Talk {
+    console: std::sync::Arc<Console>,
+    failure: Mutex<Option<Failure>>,
+}
+
+impl Talk {
+    fn keep(&self, failure: Failure) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+    }
+
+    fn ask(&self, conflict: &Conflict<'_>) -> Result<Answer> {
+        let path = Quoted::new(conflict.path);
+        let entry = conflict.entry;
+        let there = format!("{} bytes, {}", text::count(conflict.size), text::table_time(conflict.modified));
+        let new = entry.modified.map_or_else(String::new, |time| format!(", {}", text::table_time(time)));
+        let question = format!("{path} exists ({there}; in the archive: {} bytes{new}).", text::count(entry.size));
+        let choices = [
+            ('r', "rename"),
+            ('o', "overwrite"),
+            ('s', "skip"),
+            ('R', "rename all"),
+            ('O', "overwrite all"),
+            ('S', "skip all"),
+            ('q', "quit"),
+        ];
+        let key = self.console.choose(&question, &choices, 'r', "-f, -k, -u or --backup").map_err(|failure| {
+            self.keep(failure);
+            Error::Cancelled
+        })?;
+        let overwrite = match key.to_ascii_lowercase() {
+            'o' => Overwrite::Replace,
+            's' => Overwrite::Skip,
+            'q' => {
+                self.keep(Failure::failed("nothing was written"));
+                return Err(Error::Cancelled);
+            }
+            _ => Overwrite::Rename,
+        };
+        Ok(Answer { overwrite, all: key.is_ascii_uppercase() })
+    }
+}
+
+/// Tells of one entry: in JSON, in a dry run on standard output, otherwise on standard error.
+fn tell(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
+    let action = action(event.action);
+    if ui.is_json() {
+        return ui.record(&EntryRecord {
+            record: "entry",
+            action,
+            path: PathField::new(event.path),
+            kind: text::kind(event.entry.kind),
+            size: event.entry.size,
+        });
+    }
+    let name = ui.name(event.path).into_owned();
+    let slash = if event.entry.kind == Kind::Directory { "/" } else { "" };
+    if dry_run {
+        return ui.line(format_args!("{action} {name}{slash}"));
+    }
+    ui.console().line(&text::harmless(&format!("{action} {name}{slash}")));
+    Ok(())
+}
+
+fn action(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create",
+        Action::Replace => "replace",
+        Action::Backup => "backup",
+        Action::Rename => "rename",
+        Action::Link => "link",
+        Action::Keep => "keep",
+        Action::Merge => "merge",
+    }
+}
+
+fn sum_up(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
+    if ui.is_json() || dry_run {
+        return;
+    }
+    let mut parts = vec![format!("{}, {}", text::counted(stats.files, "file", "files"), ui.size(stats.bytes))];
+    let rest = [(stats.kept, "kept what was there"), (stats.omitted, "left out")];
+    parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))));
+    let target = Quoted::new(stats.target.as_os_str().as_bytes());
+    ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), text::duration(seconds)));
+}
+
+/// Writes the content of the selected files, in path order.
+fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResult {
+    if ui.is_json() {
+        return Err(Failure::usage("-o - and --json both want standard output").hint("nra cat --json wraps content in JSON"));
+    }
+    let failed = |error| Error::io("write", "standard output", error);
+    let mut any = false;
+    let console = ui.console().clone();
+    for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
+        let Some(entry) = reading::intact(entry, &console)? else { continue };
+        any = true;
+        if entry.kind != Kind::File {
+            continue;
+        }
+        let out = ui.out();
+        let result = opened.archive.with_content(&entry, Access::Sequential, &mut |part| match part {
+            Part::Data(bytes) => out.write_all(bytes).map_err(failed),
+            Part::Hole(length) => write_zeros(out, length).map_err(failed),
+        });
+        reading::intact_content(result, entry.path.as_bytes(), &console)?;
+    }
+    ui.flush()?;
+    reading::conclude(opened, selection, any, ui)
+}
+
+fn write_zeros(out: &mut dyn Write, mut length: u64) -> std::io::Result<()> {
+    while length > 0 {
+        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
+        out.write_all(&ZEROS[..step])?;
+        length -= step as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_named_after_the_archive() {
+        for (archive, expected) in [
+            ("photos.nra", "photos"),
+            ("/a/b/photos.NRA", "photos"),
+            ("a.tar.gz", "a"),
+            ("v1.2.nra", "v1.2"),
+            ("data", "data.d"),
+            (".nra", ".nra.d"),
+            ("-", "standard-input"),
+        ] {
+            assert_eq!(folder_name(Path::new(archive), "standard input"), expected.as_bytes(), "{archive}");
+        }
+    }
+}

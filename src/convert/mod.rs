@@ -4,3 +4,4 @@
 
 pub mod extract;
 pub mod select;
+mod walk;

@@ -1,0 +1,166 @@
+//! What the system knows of one file: status and extended attributes.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, Stat, fgetxattr, flistxattr, lgetxattr, llistxattr, major, minor};
+use rustix::io::Errno;
+
+use crate::format::entry::{Attribute, Device, Namespace, Timestamp};
+use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
+
+/// Status of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Type, as the system says it.
+    pub(crate) file_type: FileType,
+    /// Permission, set-id and sticky bits.
+    pub(crate) mode: u16,
+    /// User id.
+    pub(crate) user_id: u32,
+    /// Group id.
+    pub(crate) group_id: u32,
+    /// Time of last modification.
+    pub(crate) modified: Timestamp,
+    /// Length of the content, bytes.
+    pub(crate) size: u64,
+    /// Bytes that the content takes in the file system.
+    pub(crate) allocated_bytes: u64,
+    /// Number of names.
+    pub(crate) links: u64,
+    /// Device and inode.
+    pub(crate) identity: (u64, u64),
+    /// Numbers of a device file.
+    pub(crate) device: Device,
+}
+
+impl Facts {
+    /// Reads a status. The widths of its fields depend on the machine; none of the conversions loses anything but a nonsensical
+    /// sign.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    pub(crate) fn new(stat: &Stat) -> Self {
+        Self {
+            file_type: FileType::from_raw_mode(stat.st_mode),
+            mode: u16::try_from(stat.st_mode & 0o7777).expect("twelve bits fit"),
+            user_id: stat.st_uid,
+            group_id: stat.st_gid,
+            modified: Timestamp {
+                seconds: i64::from(stat.st_mtime),
+                nanoseconds: u32::try_from(stat.st_mtime_nsec).ok().filter(|&n| n < 1_000_000_000).unwrap_or(0),
+            },
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            allocated_bytes: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
+            links: u64::from(stat.st_nlink),
+            identity: (u64::from(stat.st_dev), u64::from(stat.st_ino)),
+            device: Device { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
+        }
+    }
+}
+
+/// Why some extended attributes are missing from the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AttributesLost(pub(crate) String);
+
+/// Reads extended attributes of open files; keeps its buffer.
+#[derive(Debug)]
+pub(crate) struct AttributeReader {
+    buffer: Vec<u8>,
+}
+
+impl Default for AttributeReader {
+    fn default() -> Self {
+        Self { buffer: vec![0; 512] }
+    }
+}
+
+impl AttributeReader {
+    /// Reads all attributes of an open file, sorted by name.
+    pub(crate) fn read(&mut self, file: impl AsFd) -> (Vec<Attribute>, Option<AttributesLost>) {
+        let file = file.as_fd();
+        self.collect(|list| flistxattr(file, list), |name, value| fgetxattr(file, name, value))
+    }
+
+    /// Reads all attributes of the file with this path, sorted by name; a symlink is not followed.
+    pub(crate) fn read_path(&mut self, path: &[u8]) -> (Vec<Attribute>, Option<AttributesLost>) {
+        self.collect(|list| llistxattr(path, list), |name, value| lgetxattr(path, name, value))
+    }
+
+    fn collect(
+        &mut self,
+        list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+        get: impl Fn(&[u8], &mut [u8]) -> Result<usize, Errno>,
+    ) -> (Vec<Attribute>, Option<AttributesLost>) {
+        let names = match self.fill(&list, MAX_ATTRIBUTE_VALUE) {
+            Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return (Vec::new(), None),
+            Ok(len) => self.buffer[..len].to_vec(),
+            Err(error) => return (Vec::new(), Some(lost("extended attributes", error))),
+        };
+        let mut attributes = Vec::new();
+        let mut missing = None;
+        for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
+            let shown = || format!("extended attribute {}", crate::format::path::Quoted::new(name));
+            if name.len() > MAX_ATTRIBUTE_NAME {
+                missing = Some(AttributesLost(format!("{} left out: its name is too long", shown())));
+                continue;
+            }
+            match self.fill(&|value| get(name, value), MAX_ATTRIBUTE_VALUE) {
+                Ok(len) => attributes.push(Attribute {
+                    namespace: Namespace::Xattr,
+                    name: name.into(),
+                    value: self.buffer[..len].into(),
+                }),
+                // Removed since they were listed.
+                Err(Errno::NODATA) => {}
+                Err(error) => missing = Some(lost(&shown(), error)),
+            }
+        }
+        attributes.sort_unstable();
+        attributes.dedup_by(|a, b| a.name == b.name);
+        (attributes, missing)
+    }
+
+    /// Calls `call` with a buffer that grows until the result fits.
+    fn fill(&mut self, call: &impl Fn(&mut [u8]) -> Result<usize, Errno>, most: usize) -> Result<usize, Errno> {
+        loop {
+            match call(&mut self.buffer) {
+                Err(Errno::RANGE) if self.buffer.len() < most => {
+                    let len = (self.buffer.len() * 4).min(most);
+                    self.buffer.resize(len, 0);
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+fn lost(what: &str, error: Errno) -> AttributesLost {
+    AttributesLost(format!("{what} left out: {}", reason(error)))
+}
+
+/// Says in words what the system refused, without its number.
+pub(crate) fn reason(error: Errno) -> String {
+    let error = io::Error::from(error);
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let words = text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+            let mut letters = words.chars();
+            match letters.next() {
+                Some(first) => first.to_lowercase().chain(letters).collect(),
+                None => "unknown error".to_owned(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_words() {
+        assert_eq!(reason(Errno::ACCESS), "permission denied");
+        assert_eq!(reason(Errno::IO), "input/output error");
+    }
+}

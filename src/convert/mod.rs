@@ -4,4 +4,5 @@
 
 pub mod extract;
 pub mod select;
+pub mod pack;
 mod walk;

@@ -1,5 +1,6 @@
 //! What the system knows of one file: status and extended attributes.
 
+use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -59,7 +60,23 @@ impl Facts {
 
 /// Why some extended attributes are missing from the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AttributesLost(pub(crate) String);
+pub(crate) struct AttributesLost {
+    what: String,
+    error: Errno,
+}
+
+impl AttributesLost {
+    /// Says whether the path led nowhere.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self.error, Errno::NOENT | Errno::NOTDIR)
+    }
+}
+
+impl fmt::Display for AttributesLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} left out: {}", self.what, reason(self.error))
+    }
+}
 
 /// Reads extended attributes of open files; keeps its buffer.
 #[derive(Debug)]
@@ -93,14 +110,14 @@ impl AttributeReader {
         let names = match self.fill(&list, MAX_ATTRIBUTE_VALUE) {
             Ok(0) | Err(Errno::NOTSUP | Errno::NOSYS) => return (Vec::new(), None),
             Ok(len) => self.buffer[..len].to_vec(),
-            Err(error) => return (Vec::new(), Some(lost("extended attributes", error))),
+            Err(error) => return (Vec::new(), Some(AttributesLost { what: "extended attributes".to_owned(), error })),
         };
         let mut attributes = Vec::new();
         let mut missing = None;
         for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
             let shown = || format!("extended attribute {}", crate::format::path::Quoted::new(name));
             if name.len() > MAX_ATTRIBUTE_NAME {
-                missing = Some(AttributesLost(format!("{} left out: its name is too long", shown())));
+                missing = Some(AttributesLost { what: shown(), error: Errno::NAMETOOLONG });
                 continue;
             }
             match self.fill(&|value| get(name, value), MAX_ATTRIBUTE_VALUE) {
@@ -111,7 +128,7 @@ impl AttributeReader {
                 }),
                 // Removed since they were listed.
                 Err(Errno::NODATA) => {}
-                Err(error) => missing = Some(lost(&shown(), error)),
+                Err(error) => missing = Some(AttributesLost { what: shown(), error }),
             }
         }
         attributes.sort_unstable();
@@ -131,10 +148,6 @@ impl AttributeReader {
             }
         }
     }
-}
-
-fn lost(what: &str, error: Errno) -> AttributesLost {
-    AttributesLost(format!("{what} left out: {}", reason(error)))
 }
 
 /// Says in words what the system refused, without its number.

@@ -189,7 +189,7 @@ impl Ignores {
 mod tests {
     use super::*;
 
-    fn filter(patterns: &[&str]) -> Sieve {
+    fn sieve(patterns: &[&str]) -> Sieve {
         let mut filter = Filter::default();
         for pattern in patterns {
             filter.exclude(pattern).unwrap();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_last_match_wins() {
-        let filter = filter(&["*.txt", "!keep.txt", "/top", "deep/er", "cache/"]);
+        let filter = sieve(&["*.txt", "!keep.txt", "/top", "deep/er", "cache/"]);
         for (path, directory, out) in [
             ("a.txt", false, true),
             ("x/a.txt", false, true),
@@ -214,12 +214,12 @@ mod tests {
         }
         assert!(Filter::default().exclude("a[").is_err());
         assert!(Filter::default().exclude("").is_err());
-        assert!(!filter(&[]).leaves_out_path(b"a", false));
+        assert!(!sieve(&[]).leaves_out_path(b"a", false));
     }
 
     #[test]
     fn a_star_stays_within_a_component() {
-        let filter = filter(&["/a/*/c", "/b/**/c", "\\!x", "[!y]z"]);
+        let filter = sieve(&["/a/*/c", "/b/**/c", "\\!x", "[!y]z"]);
         assert!(filter.leaves_out_path(b"a/b/c", false));
         assert!(!filter.leaves_out_path(b"a/b/b/c", false));
         assert!(filter.leaves_out_path(b"b/1/2/3/c", false));
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf8_match() {
-        assert!(filter(&["*.log"]).leaves_out_path(b"d\xff/\xfe.log", false));
+        assert!(sieve(&["*.log"]).leaves_out_path(b"d\xff/\xfe.log", false));
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl<'a> Lister<'a> {
         }
         let (attributes, lost) = self.attributes.read(handle);
         if let Some(lost) = lost {
-            listing.warn(self.shown(id), lost.0, true);
+            listing.warn(self.shown(id), lost.to_string(), true);
         }
         attributes
     }

@@ -83,6 +83,11 @@ impl Tree {
         id
     }
 
+    /// Says whether paths can come from more than one root, and so more than once.
+    pub(crate) fn has_several_roots(&self) -> bool {
+        self.roots.len() > 1
+    }
+
     /// Number of directories.
     pub(crate) fn len(&self) -> usize {
         self.dirs.len()

@@ -1,0 +1,295 @@
+//! Runs the reading threads and hands what they read to the writer, in order.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::Write;
+use std::ops::Range;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::batch::{Batch, Item, Outlet, Placed};
+use super::plan::Plan;
+use super::read::{Context, MIN_BUFFER, Reader};
+use super::PackStats;
+use crate::convert::walk::{Window, join};
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{EntryId, NewContent, Writer};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// Names in one job, at most. Enough that handing over costs nothing, few enough that threads share the work evenly.
+const JOB_NAMES: usize = 256;
+/// Jobs in work or waiting for each thread.
+const JOBS_AHEAD: usize = 2;
+/// Batches that a job may have waiting.
+const BATCHES_AHEAD: usize = 4;
+/// Largest buffer of a batch, bytes.
+const MAX_BUFFER: usize = 2 << 20;
+
+/// A run of places to read, and where the batches go.
+struct Job {
+    places: Range<u32>,
+    out: Sender<Batch>,
+}
+
+/// The writing end.
+pub(super) struct Feed<W: Write + Send> {
+    writer: Writer<W>,
+    left_out: u64,
+    /// The file that was begun could not be: its pieces go nowhere.
+    skipping: bool,
+    /// The file that was begun, while its pieces come, if it has several names.
+    begun: Option<Entry>,
+    /// Files with several names, by the place of the first: identity, entry, number.
+    linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
+    deferred: Window,
+}
+
+impl<W: Write + Send> Feed<W> {
+    /// Feeds `writer`.
+    pub(super) fn new(writer: Writer<W>) -> Self {
+        Self { writer, left_out: 0, skipping: false, begun: None, linked: HashMap::new(), deferred: Window::default() }
+    }
+
+    /// Takes the names that were put off.
+    pub(super) fn take_deferred(&mut self) -> Window {
+        std::mem::take(&mut self.deferred)
+    }
+
+    /// Finishes the archive.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::finish`].
+    pub(super) fn finish(self, monitor: &dyn Monitor) -> Result<(W, PackStats)> {
+        let (out, written) = self.writer.finish(monitor)?;
+        Ok((out, PackStats { written, left_out: self.left_out }))
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    ///
+    /// What writing gives; an entry that the format can't hold is left out with a warning.
+    pub(super) fn add(&mut self, entry: Entry, content: NewContent<'_>, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
+        let bytes = match content {
+            NewContent::Whole { bytes, .. } => bytes.len() as u64,
+            NewContent::None => 0,
+        };
+        let path = entry.path.clone();
+        let added = self.writer.add(entry, content);
+        self.settle(&path, added, bytes, monitor)
+    }
+
+    /// Counts an entry that was added, or warns of one that can't be held.
+    fn settle(
+        &mut self,
+        path: &EntryPath,
+        added: Result<EntryId>,
+        bytes: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<EntryId>> {
+        match added {
+            Ok(id) => {
+                monitor.add(Counter::Entries, 1);
+                monitor.add(Counter::Bytes, bytes);
+                Ok(Some(id))
+            }
+            Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
+                self.left_out += 1;
+                let message = format!("left out: {error}");
+                monitor.warn(Warning { path: path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads and adds all names of a window. Reading ahead takes up to `read_bytes`.
+    ///
+    /// # Errors
+    ///
+    /// What writing gives, and `Cancelled`.
+    pub(super) fn store(&mut self, context: Context<'_>, threads: usize, read_bytes: u64) -> Result<()> {
+        self.linked.clear();
+        let places = context.plan.len();
+        if places == 0 {
+            return Ok(());
+        }
+        let threads = threads.min(places);
+        let jobs_ahead = threads * JOBS_AHEAD;
+        let job_names = (places / (threads * 8)).clamp(1, JOB_NAMES);
+        let buffers = jobs_ahead * (BATCHES_AHEAD + 1) + 1;
+        let share = usize::try_from(read_bytes).unwrap_or(usize::MAX) / buffers;
+        let buffer_bytes = share.clamp(MIN_BUFFER, MAX_BUFFER);
+        let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
+        thread::scope(|scope| {
+            let (job_in, jobs) = bounded::<Job>(jobs_ahead);
+            for _ in 0..threads {
+                let (jobs, spare) = (jobs.clone(), spare.clone());
+                scope.spawn(move || work(context, &jobs, Outlet::new(spare, buffer_bytes)));
+            }
+            drop(jobs);
+            let mut starts = (0..places).step_by(job_names);
+            let mut waiting: VecDeque<Receiver<Batch>> = VecDeque::with_capacity(jobs_ahead);
+            loop {
+                while waiting.len() < jobs_ahead
+                    && let Some(start) = starts.next()
+                {
+                    let places = place(start)..place((start + job_names).min(places));
+                    let (out, batches) = bounded(BATCHES_AHEAD);
+                    if job_in.send(Job { places, out }).is_err() {
+                        // The threads are gone; what they had to say shows when they are joined.
+                        return Ok(());
+                    }
+                    waiting.push_back(batches);
+                }
+                let Some(batches) = waiting.pop_front() else { return Ok(()) };
+                for mut batch in batches {
+                    context.monitor.check()?;
+                    for item in std::mem::take(&mut batch.items) {
+                        self.take(item, &batch, context, buffer_bytes)?;
+                    }
+                    // A full store of buffers drops this one.
+                    let _ = spare_in.try_send(batch.bytes);
+                }
+                context.monitor.check()?;
+            }
+        })
+    }
+
+    fn take(&mut self, placed: Placed, batch: &Batch, context: Context<'_>, buffer_bytes: usize) -> Result<()> {
+        let Placed { place, identity, item } = placed;
+        let monitor = context.monitor;
+        match item {
+            Item::Nothing => self.left_out += 1,
+            Item::Plain(entry) => {
+                let copy = identity.map(|_| entry.clone());
+                let id = self.add(entry, NewContent::None, monitor)?;
+                self.remember(place, identity, copy, id, context.plan);
+            }
+            Item::Whole(entry, piece) => {
+                let copy = identity.map(|_| entry.clone());
+                let bytes = batch.run(piece.run);
+                let content = NewContent::Whole { bytes, digest: piece.digest, incompressible: piece.incompressible };
+                let id = self.add(entry, content, monitor)?;
+                self.remember(place, identity, copy, id, context.plan);
+            }
+            Item::Begin(entry) => {
+                self.begun = Some(entry.clone());
+                match self.writer.begin(entry) {
+                    Ok(()) => self.skipping = false,
+                    Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => self.give_up(&error, monitor),
+                    Err(error) => return Err(error),
+                }
+            }
+            Item::Piece(piece) if !self.skipping => {
+                let bytes = batch.run(piece.run);
+                monitor.add(Counter::Bytes, piece.run.len as u64);
+                let added = self.writer.piece(bytes, piece.digest, piece.incompressible);
+                self.or_give_up(added, monitor)?;
+            }
+            Item::Hole(len) if !self.skipping => {
+                monitor.add(Counter::Bytes, len);
+                let added = self.writer.hole(len);
+                self.or_give_up(added, monitor)?;
+            }
+            Item::End(digest) if !self.skipping => {
+                let entry = self.begun.take().expect("a file that ends was begun");
+                let ended = self.writer.end(digest);
+                let id = self.settle(&entry.path, ended, 0, monitor)?;
+                self.remember(place, identity, Some(entry), id, context.plan);
+            }
+            Item::Abandon if !self.skipping => self.writer.abandon(),
+            Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
+            Item::Link(identity) => self.link(place, identity, context, buffer_bytes)?,
+            Item::Defer => {
+                let name = &context.window.names[context.plan.name_at(place)];
+                self.deferred.push(name.directory, name.kind, name.inode, context.window.name(name));
+            }
+        }
+        Ok(())
+    }
+
+    fn or_give_up(&mut self, added: Result<()>, monitor: &dyn Monitor) -> Result<()> {
+        match added {
+            Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
+                self.writer.abandon();
+                self.give_up(&error, monitor);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Drops the file that was begun.
+    fn give_up(&mut self, error: &Error, monitor: &dyn Monitor) {
+        self.skipping = true;
+        self.left_out += 1;
+        if let Some(entry) = self.begun.take() {
+            let message = format!("left out: {error}");
+            monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+        }
+    }
+
+    fn remember(&mut self, place: u32, identity: Option<(u64, u64)>, entry: Option<Entry>, id: Option<EntryId>, plan: &Plan) {
+        if let (Some(identity), Some(entry), Some(id)) = (identity, entry, id)
+            && plan.names_of_inode(place) > 1
+        {
+            self.linked.insert(place, (identity, entry, id));
+        }
+    }
+
+    /// Adds a further name of a file, or reads the file after all when the first name came to nothing or is another file.
+    fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>, buffer_bytes: usize) -> Result<()> {
+        let first = context.plan.first_of(place).and_then(|first| self.linked.get(&first));
+        if let Some((known, entry, id)) = first
+            && *known == identity
+        {
+            let (mut entry, id) = (entry.clone(), *id);
+            let name = &context.window.names[context.plan.name_at(place)];
+            let mut path = Vec::new();
+            context.tree.stored_path(name.directory, &mut path);
+            join(&mut path, context.window.name(name));
+            let Ok(path) = EntryPath::new(path) else { return Ok(()) };
+            entry.path = path.clone();
+            let added = self.writer.add_link(entry, id);
+            self.settle(&path, added, 0, context.monitor)?;
+            return Ok(());
+        }
+        thread::scope(|scope| {
+            let (out, batches) = bounded(BATCHES_AHEAD);
+            let (_, spare) = bounded(0);
+            let mut outlet = Outlet::new(spare, buffer_bytes);
+            outlet.turn_to(out);
+            scope.spawn(move || Reader::new(context).read(place, false, &mut outlet).and_then(|()| outlet.close()));
+            for mut batch in batches {
+                for item in std::mem::take(&mut batch.items) {
+                    self.take(item, &batch, context, buffer_bytes)?;
+                }
+            }
+            context.monitor.check()
+        })
+    }
+}
+
+/// Reads jobs until there are no more, or nobody wants them.
+fn work(context: Context<'_>, jobs: &Receiver<Job>, mut outlet: Outlet) {
+    let mut reader = Reader::new(context);
+    for Job { places, out } in jobs {
+        outlet.turn_to(out);
+        for place in places {
+            if context.monitor.cancelled() || reader.read(place, true, &mut outlet).is_err() {
+                return;
+            }
+        }
+        if outlet.close().is_err() {
+            return;
+        }
+    }
+}
+
+fn place(number: usize) -> u32 {
+    u32::try_from(number).expect("a window has fewer than 2^32 names")
+}

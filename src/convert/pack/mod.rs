@@ -1,0 +1,267 @@
+//! Directory to archive.
+//!
+//! A walk gives names in windows; each window is put into the order of storage; threads read its files in batches that come back
+//! in that order; this thread hands them to the [`Writer`]. The same tree and options give the same order, and so with
+//! [`PackOptions::reproducible`] the same bytes, whatever the threads do. Content in memory is bounded by the budget; names in
+//! memory by the window.
+
+mod batch;
+mod describe;
+mod feed;
+mod input;
+mod order;
+mod output;
+mod plan;
+mod read;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+pub use self::describe::OwnerPolicy;
+use self::describe::{Describer, LastMetadata};
+use self::feed::Feed;
+pub use self::input::{Input, default_output};
+use self::output::Output;
+pub use self::output::Destination;
+use self::plan::Plan;
+use self::read::Context;
+pub use crate::convert::walk::Filter;
+use crate::convert::walk::{NameKind, Walk, WalkOptions, Window, join};
+use crate::format::entry::{Attribute, Kind, Namespace, Timestamp};
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{NewContent, Writer, WriterOptions, WriterStats};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor};
+
+/// Names that are put into order together: more would hardly compress better.
+const WINDOW_NAMES: usize = 1_000_000;
+/// The part of the memory budget that reading ahead gets; the rest is the writer's.
+const READ_SHARE: u64 = 4;
+
+/// How to pack. The default keeps everything that an archive can hold.
+#[derive(Debug, Clone)]
+pub struct PackOptions {
+    /// How the archive is written; also threads and memory budget of the whole.
+    pub writer: WriterOptions,
+    /// What is left out.
+    pub filter: Filter,
+    /// Everything is stored below this path.
+    pub prefix: Vec<u8>,
+    /// Store what symlinks lead to instead of the symlinks.
+    pub follow_symlinks: bool,
+    /// Do not enter other file systems.
+    pub one_file_system: bool,
+    /// What is recorded of owners.
+    pub owner: OwnerPolicy,
+    /// Record extended attributes, POSIX ACLs among them.
+    pub xattrs: bool,
+    /// Record times of modification.
+    pub times: bool,
+    /// Same tree and options, same bytes: no owner, no time of the commit unless `latest` is given.
+    pub reproducible: bool,
+    /// Later times are replaced by this one, which is also the time of the commit in a reproducible archive.
+    pub latest: Option<Timestamp>,
+    /// Make sure that the archive is on disk before it gets its name.
+    pub sync: bool,
+    /// Names that are put into order together; each takes about 60 bytes of memory.
+    pub window_names: usize,
+}
+
+impl Default for PackOptions {
+    fn default() -> Self {
+        Self {
+            writer: WriterOptions::default(),
+            filter: Filter::default(),
+            prefix: Vec::new(),
+            follow_symlinks: false,
+            one_file_system: false,
+            owner: OwnerPolicy::Names,
+            xattrs: true,
+            times: true,
+            reproducible: false,
+            latest: None,
+            sync: true,
+            window_names: WINDOW_NAMES,
+        }
+    }
+}
+
+/// What was packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PackStats {
+    /// What the archive holds.
+    pub written: WriterStats,
+    /// Names that gave no entry; a warning said why for each.
+    pub left_out: u64,
+}
+
+/// Packs `inputs` into a new archive.
+///
+/// One directory as the only input gives its content, with paths relative to it; anything else is stored under its own name.
+/// What can't be read is left out with a warning.
+///
+/// # Errors
+///
+/// `Io` when an input is missing or the archive can't be written, `Usage` for options that make no sense, `Cancelled`. Then
+/// nothing is left under the name of the destination, and what was there before is untouched.
+pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, monitor: &dyn Monitor) -> Result<PackStats> {
+    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks)?;
+    let mut walk = Walk::new(walk_options(options), resolved.starts)?;
+    let output = Output::create(destination)?;
+    let name = output.name().to_vec();
+    let own = output.identities();
+    let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
+    let describer = Describer::new(owner, options.times, options.latest);
+
+    let mut writer_options = options.writer.clone();
+    let read_bytes = writer_options.memory_bytes / READ_SHARE;
+    writer_options.memory_bytes -= read_bytes;
+    writer_options.reproducible |= options.reproducible;
+    if options.reproducible {
+        writer_options.time = options.latest;
+    }
+    writer_options.attributes.extend(resolved.top.iter().flat_map(|top| top_attributes(top, options)));
+    let threads = writer_options.threads.max(1);
+    let mut feed = Feed::new(Writer::create(output, writer_options).map_err(|error| named(error, &name))?);
+
+    let mut first = true;
+    while !walk.is_done() {
+        let mut window = walk.next_window(options.window_names, monitor)?;
+        // Names of one inode can lie in different windows only if there are several.
+        let defer = !(first && walk.is_done());
+        first = false;
+        store(&mut feed, &walk, &mut window, &describer, options, &own, defer, threads, read_bytes, monitor)
+            .map_err(|error| named(error, &name))?;
+    }
+    let mut window = feed.take_deferred();
+    if !window.names.is_empty() {
+        store(&mut feed, &walk, &mut window, &describer, options, &own, false, threads, read_bytes, monitor)
+            .map_err(|error| named(error, &name))?;
+    }
+    let (output, stats) = feed.finish(monitor).map_err(|error| named(error, &name))?;
+    monitor.check()?;
+    output.publish(options.sync)?;
+    Ok(stats)
+}
+
+/// Tells what [`pack`] would store, in the order of paths: path and kind of each entry. Nothing is read but directories.
+///
+/// # Errors
+///
+/// As [`pack`], as far as that concerns inputs.
+pub fn survey(
+    inputs: &[Input],
+    options: &PackOptions,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
+) -> Result<()> {
+    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks)?;
+    let mut walk = Walk::new(walk_options(options), resolved.starts)?;
+    let mut found: Vec<(EntryPath, Kind)> = Vec::new();
+    while !walk.is_done() {
+        let window = walk.next_window(options.window_names, monitor)?;
+        let tree = walk.tree();
+        let mut path = Vec::new();
+        for (id, ..) in &window.directories {
+            tree.stored_path(*id, &mut path);
+            found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, Kind::Directory)));
+        }
+        for name in &window.names {
+            tree.stored_path(name.directory, &mut path);
+            join(&mut path, window.name(name));
+            let kind = match name.kind {
+                NameKind::File => Kind::File,
+                NameKind::Symlink => Kind::Symlink,
+                NameKind::Directory => Kind::Directory,
+                NameKind::Special => Kind::Fifo,
+                NameKind::Other => continue,
+            };
+            found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, kind)));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.dedup_by(|later, earlier| later.0 == earlier.0);
+    found.iter().try_for_each(|(path, kind)| visit(path, *kind))
+}
+
+fn walk_options(options: &PackOptions) -> WalkOptions {
+    WalkOptions {
+        filter: options.filter.clone(),
+        follow: options.follow_symlinks,
+        one_file_system: options.one_file_system,
+        xattrs: options.xattrs,
+        threads: options.writer.threads.max(1),
+    }
+}
+
+/// Puts the name of the archive into an error of the writer, which does not know it.
+fn named(error: Error, name: &[u8]) -> Error {
+    match error {
+        Error::Io { action, path, source } if path == WRITER_NAME => Error::io(action, name, source),
+        error => error,
+    }
+}
+
+/// How errors of the writer call the archive.
+const WRITER_NAME: &[u8] = b"the archive";
+
+/// Stores a window: directories, then names in the order of storage.
+#[allow(clippy::too_many_arguments)]
+fn store(
+    feed: &mut Feed<Output>,
+    walk: &Walk,
+    window: &mut Window,
+    describer: &Describer,
+    options: &PackOptions,
+    own: &[(u64, u64)],
+    defer: bool,
+    threads: usize,
+    read_bytes: u64,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let tree = walk.tree();
+    let plan = Plan::new(tree, window, monitor);
+    let count = window.directories.len() + plan.len();
+    monitor.expect(Counter::Entries, u64::try_from(count).unwrap_or(u64::MAX));
+    let directories = std::mem::take(&mut window.directories);
+    let mut last = LastMetadata::default();
+    let mut path = Vec::new();
+    for (id, facts, attributes) in directories {
+        tree.stored_path(id, &mut path);
+        if !path.is_empty()
+            && let Ok(path) = EntryPath::new(path.as_slice())
+        {
+            feed.add(describer.entry(path, Kind::Directory, &facts, attributes, &mut last), NewContent::None, monitor)?;
+        }
+    }
+    let context = Context {
+        tree,
+        handles: walk.handles(),
+        window,
+        plan: &plan,
+        describer,
+        monitor,
+        follow: options.follow_symlinks,
+        xattrs: options.xattrs,
+        holes: true,
+        own,
+        defer,
+    };
+    feed.store(context, threads, read_bytes)
+}
+
+/// Mode and time of the directory whose content is packed (nra.md, section 12).
+fn top_attributes(top: &std::fs::Metadata, options: &PackOptions) -> Vec<Attribute> {
+    let attribute = |name: &str, value: String| Attribute {
+        namespace: Namespace::Nra,
+        name: name.as_bytes().into(),
+        value: value.into_bytes().into(),
+    };
+    let mut attributes = vec![attribute("root-mode", format!("{:o}", top.permissions().mode() & 0o7777))];
+    if options.times {
+        let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
+        let time = options.latest.map_or(own, |latest| own.min(latest));
+        attributes.push(attribute("root-time", format!("{}.{:09}", time.seconds, time.nanoseconds)));
+    }
+    attributes
+}

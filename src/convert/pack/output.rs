@@ -1,0 +1,229 @@
+//! The file that is written: it appears under its name only when it is whole.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use tempfile::{Builder, NamedTempFile, TempPath};
+
+use crate::format::error::{Error, Result};
+
+/// Where an archive goes.
+pub enum Destination {
+    /// A file. It is written beside its final name and renamed when it is whole. Something of that name that is not a regular
+    /// file, such as a pipe or a device, is written to as it is.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// Replace an existing file; otherwise that is an error.
+        overwrite: bool,
+    },
+    /// Anything that takes bytes in order.
+    Stream(Box<dyn Write + Send>),
+}
+
+impl std::fmt::Debug for Destination {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, overwrite } => f.debug_struct("File").field("path", path).field("overwrite", overwrite).finish(),
+            Self::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+/// An archive in the making. Dropping it leaves nothing behind.
+pub(super) struct Output {
+    sink: Sink,
+    place: Place,
+    /// Name for messages.
+    name: Vec<u8>,
+}
+
+/// Where the bytes go.
+enum Sink {
+    File(File),
+    Stream(Box<dyn Write + Send>),
+}
+
+/// How the file gets its name.
+enum Place {
+    /// It has it.
+    Final,
+    /// It has none yet.
+    Unnamed(Target),
+    /// It has another one.
+    Beside(TempPath, Target),
+}
+
+struct Target {
+    directory: PathBuf,
+    path: PathBuf,
+    overwrite: bool,
+}
+
+impl Output {
+    /// Prepares the destination; nothing is there yet under its name.
+    pub(super) fn create(destination: Destination) -> Result<Self> {
+        let (path, overwrite) = match destination {
+            Destination::Stream(out) => {
+                return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: b"the archive".to_vec() });
+            }
+            Destination::File { path, overwrite } => (path, overwrite),
+        };
+        let name = path.as_os_str().as_bytes().to_vec();
+        let existing = match fs::metadata(&path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Error::io("create", &name, error)),
+        };
+        if let Some(metadata) = &existing
+            && !metadata.is_file()
+        {
+            if metadata.is_dir() {
+                return Err(Error::io("create", &name, io::ErrorKind::IsADirectory.into()));
+            }
+            let file = OpenOptions::new().write(true).open(&path).map_err(|error| Error::io("open", &name, error))?;
+            return Ok(Self { sink: Sink::File(file), place: Place::Final, name });
+        }
+        if existing.is_some() && !overwrite {
+            return Err(Error::io("create", &name, io::ErrorKind::AlreadyExists.into()));
+        }
+        // What a symlink leads to is replaced, not the symlink.
+        let path = if existing.is_some() { path.canonicalize().map_err(|e| Error::io("create", &name, e))? } else { path };
+        let Some(file_name) = path.file_name() else {
+            return Err(Error::io("create", &name, io::ErrorKind::InvalidInput.into()));
+        };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let path = directory.join(file_name);
+        let target = Target { directory, path, overwrite };
+        let (file, place) = begin(target).map_err(|error| Error::io("create", &name, error))?;
+        if let Some(metadata) = existing {
+            // A replaced file keeps its mode; if that is refused, it has the usual one.
+            let _ = file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o777));
+        }
+        Ok(Self { sink: Sink::File(file), place, name })
+    }
+
+    /// Returns device and inode of every file that is the output, or will be replaced by it.
+    pub(super) fn identities(&self) -> Vec<(u64, u64)> {
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let own = match &self.sink {
+            Sink::File(file) => file.metadata().ok(),
+            Sink::Stream(_) => None,
+        };
+        let replaced = match &self.place {
+            Place::Final => None,
+            Place::Unnamed(target) | Place::Beside(_, target) => fs::metadata(&target.path).ok(),
+        };
+        own.into_iter().chain(replaced).map(identity).collect()
+    }
+
+    /// Name for messages.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
+    pub(super) fn publish(self, sync: bool) -> Result<()> {
+        let Self { sink, place, name } = self;
+        let file = match sink {
+            Sink::File(file) => file,
+            Sink::Stream(mut out) => return out.flush().map_err(|error| Error::io("write", &name, error)),
+        };
+        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        if sync && regular {
+            file.sync_all().map_err(|error| Error::io("sync", &name, error))?;
+        }
+        let directory = match place {
+            Place::Final => return Ok(()),
+            Place::Unnamed(target) => {
+                name_unnamed(&file, &target).map_err(|error| Error::io("create", &name, error))?;
+                target.directory
+            }
+            Place::Beside(temporary, target) => {
+                let named =
+                    if target.overwrite { temporary.persist(&target.path) } else { temporary.persist_noclobber(&target.path) };
+                named.map_err(|error| Error::io("create", &name, error.error))?;
+                target.directory
+            }
+        };
+        if sync {
+            // Some file systems can't sync a directory; the file itself is safe.
+            if let Ok(directory) = File::open(&directory) {
+                let _ = directory.sync_all();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::File(file) => file.write(bytes),
+            Sink::Stream(out) => out.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::File(file) => file.write_vectored(parts),
+            Sink::Stream(out) => out.write_vectored(parts),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::File(file) => file.flush(),
+            Sink::Stream(out) => out.flush(),
+        }
+    }
+}
+
+/// Opens a file in the directory of `target`: without a name where the file system can do that, since such a file vanishes even
+/// when the process is killed; else under a name of its own.
+fn begin(target: Target) -> io::Result<(File, Place)> {
+    let flags = i32::try_from(OFlags::TMPFILE.bits()).expect("the flags of open are an int");
+    let unnamed = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o666).open(&target.directory);
+    if let Ok(file) = unnamed
+        && fs::metadata(own_path(&file)).is_ok()
+    {
+        return Ok((file, Place::Unnamed(target)));
+    }
+    let temporary = temporary_name().tempfile_in(&target.directory)?;
+    let (file, path) = NamedTempFile::into_parts(temporary);
+    Ok((file, Place::Beside(path, target)))
+}
+
+/// How temporary names look: hidden, and recognisable.
+fn temporary_name() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    // The mode is subject to the umask, as that of any new file.
+    builder.prefix(".nra-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+    builder
+}
+
+/// A path that leads to an open file.
+fn own_path(file: &File) -> OsString {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+fn name_unnamed(file: &File, target: &Target) -> io::Result<()> {
+    let own = own_path(file);
+    let link = |path: &Path| linkat(CWD, OsStr::new(&own), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
+    match link(&target.path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && target.overwrite => {}
+        result => return result,
+    }
+    // A link does not replace, a renaming does: the file needs a name in between.
+    let temporary = temporary_name().make_in(&target.directory, |path| link(path))?;
+    temporary.into_temp_path().persist(&target.path).map_err(|error| error.error)
+}

@@ -1,0 +1,482 @@
+//! Reads files for packing, in few system calls: open, status, one read and close for a small one.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
+use rustix::io::{Errno, pread, read, retry_on_intr};
+
+use super::batch::{Item, Outlet, Piece, Run, Stopped};
+use super::describe::{Describer, LastMetadata};
+use super::plan::Plan;
+use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join, reason};
+use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
+use crate::format::codec::looks_incompressible;
+use crate::format::digest::Digest;
+use crate::format::entry::{Attribute, Entry, Kind};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
+pub(super) const MIN_BUFFER: usize = 2 * MAX_PIECE;
+/// Files with fewer bytes are not asked for holes: a hole is at least one page.
+const HOLE_MIN: u64 = 4_096;
+/// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
+/// storing the rest.
+const HASHED_HOLES_MAX: u64 = 1 << 30;
+/// Zero bytes, to hash holes.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// What all readers of a window share.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) handles: &'a Handles,
+    pub(super) window: &'a Window,
+    pub(super) plan: &'a Plan,
+    pub(super) describer: &'a Describer,
+    pub(super) monitor: &'a dyn Monitor,
+    /// Take what symlinks lead to.
+    pub(super) follow: bool,
+    /// Read extended attributes.
+    pub(super) xattrs: bool,
+    /// Look for holes.
+    pub(super) holes: bool,
+    /// Device and inode of files that must not be packed: the output.
+    pub(super) own: &'a [(u64, u64)],
+    /// Put off files with names outside of this window.
+    pub(super) defer: bool,
+}
+
+/// Reads names on one thread.
+pub(super) struct Reader<'a> {
+    context: Context<'a>,
+    /// Directory of the last name: its handle, and its path in the archive.
+    at: Option<(DirId, Arc<OwnedFd>)>,
+    directory_path: Vec<u8>,
+    metadata: LastMetadata,
+    attributes: AttributeReader,
+    /// Opening without a change of the access time is allowed.
+    no_atime: bool,
+    path: Vec<u8>,
+}
+
+/// Why a name gives no entry.
+enum Failed {
+    /// Tell this and go on.
+    Told(String),
+    /// The work was stopped.
+    Stopped,
+}
+
+impl From<Stopped> for Failed {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Errno> for Failed {
+    fn from(error: Errno) -> Self {
+        Self::Told(match error {
+            Errno::NOENT => "vanished before it was read".to_owned(),
+            Errno::LOOP | Errno::NOTDIR | Errno::NXIO => CHANGED_TYPE.to_owned(),
+            error => reason(error),
+        })
+    }
+}
+
+const CHANGED_TYPE: &str = "left out: it changed its type while it was read";
+
+impl<'a> Reader<'a> {
+    /// Prepares reading.
+    pub(super) fn new(context: Context<'a>) -> Self {
+        Self {
+            context,
+            at: None,
+            directory_path: Vec::new(),
+            metadata: LastMetadata::default(),
+            attributes: AttributeReader::default(),
+            no_atime: true,
+            path: Vec::new(),
+        }
+    }
+
+    /// Reads the name at `place` of the order into `outlet`. `as_link`: it may be answered with [`Item::Link`].
+    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet) -> Result<(), Stopped> {
+        let Context { window, plan, .. } = self.context;
+        let name = &window.names[plan.name_at(place)];
+        match self.read_name(place, name, as_link, outlet) {
+            Ok(()) => Ok(()),
+            Err(Failed::Stopped) => Err(Stopped),
+            Err(Failed::Told(message)) => {
+                self.warn(name, message, true);
+                outlet.push(place, None, Item::Nothing);
+                Ok(())
+            }
+        }
+    }
+
+    fn warn(&self, name: &Name, message: String, degraded: bool) {
+        let path = self.context.tree.shown_path(name.directory, self.context.window.name(name));
+        self.context.monitor.warn(Warning { path, message, degraded, damage: false });
+    }
+
+    /// Returns the handle of a directory and remembers its path in the archive.
+    fn enter(&mut self, directory: DirId) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some((id, handle)) = &self.at
+            && *id == directory
+        {
+            return Ok(handle.clone());
+        }
+        let Context { tree, handles, .. } = self.context;
+        let handle = handles.get(tree, directory)?;
+        tree.stored_path(directory, &mut self.directory_path);
+        self.at = Some((directory, handle.clone()));
+        Ok(handle)
+    }
+
+    fn entry_path(&mut self, name: &[u8]) -> Result<EntryPath, Failed> {
+        self.path.clear();
+        self.path.extend_from_slice(&self.directory_path);
+        join(&mut self.path, name);
+        EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("left out: {error}")))
+    }
+
+    fn describe(&mut self, name: &[u8], kind: Kind, facts: &Facts, attributes: Vec<Attribute>) -> Result<Entry, Failed> {
+        let path = self.entry_path(name)?;
+        Ok(self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata))
+    }
+
+    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet) -> Result<(), Failed> {
+        let directory = self.enter(name.directory)?;
+        let window = self.context.window;
+        let bytes = window.name(name);
+        match name.kind {
+            NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, bytes, &directory, outlet),
+            NameKind::File => self.read_file(place, name, bytes, &directory, outlet),
+            NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
+            NameKind::Special => self.read_special(place, name, bytes, &directory, outlet),
+            NameKind::Other => Err(Failed::Told("left out: a socket".to_owned())),
+            NameKind::Directory => Err(Failed::Told(CHANGED_TYPE.to_owned())),
+        }
+    }
+
+    /// A further name of a file that is read elsewhere: its status tells whether that is so.
+    fn read_link(&mut self, place: u32, bytes: &[u8], directory: &OwnedFd, outlet: &mut Outlet) -> Result<(), Failed> {
+        let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+        let item = if self.is_put_off(place, &facts) { Item::Defer } else { Item::Link(facts.identity) };
+        outlet.push(place, Some(facts.identity), item);
+        Ok(())
+    }
+
+    fn at_flags(&self) -> AtFlags {
+        if self.context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW }
+    }
+
+    fn is_put_off(&self, place: u32, facts: &Facts) -> bool {
+        self.context.defer && facts.links > self.context.plan.names_of_inode(place)
+    }
+
+    fn read_symlink(
+        &mut self,
+        place: u32,
+        name: &Name,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        outlet: &mut Outlet,
+    ) -> Result<(), Failed> {
+        let facts = Facts::new(&statat(directory, bytes, AtFlags::SYMLINK_NOFOLLOW)?);
+        if facts.file_type != FileType::Symlink {
+            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+        }
+        let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
+        let attributes = self.attributes_by_name(name, bytes, directory);
+        let mut entry = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
+        entry.target = target.into_bytes().into();
+        outlet.push(place, None, Item::Plain(entry));
+        Ok(())
+    }
+
+    fn read_special(
+        &mut self,
+        place: u32,
+        name: &Name,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        outlet: &mut Outlet,
+    ) -> Result<(), Failed> {
+        let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+        if self.context.own.contains(&facts.identity) {
+            outlet.push(place, None, Item::Nothing);
+            return Ok(());
+        }
+        let kind = match facts.file_type {
+            FileType::Fifo => Kind::Fifo,
+            FileType::CharacterDevice => Kind::CharacterDevice,
+            FileType::BlockDevice => Kind::BlockDevice,
+            _ => return Err(Failed::Told(CHANGED_TYPE.to_owned())),
+        };
+        let attributes = self.attributes_by_name(name, bytes, directory);
+        let entry = self.describe(bytes, kind, &facts, attributes)?;
+        outlet.push(place, None, Item::Plain(entry));
+        Ok(())
+    }
+
+    /// Reads the attributes of a file that must not be opened, through the handle of its directory.
+    fn attributes_by_name(&mut self, name: &Name, bytes: &[u8], directory: &OwnedFd) -> Vec<Attribute> {
+        if !self.context.xattrs {
+            return Vec::new();
+        }
+        let mut path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(directory)).into_bytes();
+        join(&mut path, bytes);
+        let (attributes, lost) = self.attributes.read_path(&path);
+        // The only file that reports is one that is there; without /proc there is nothing to ask.
+        if let Some(lost) = lost.filter(|lost| !lost.is_absent()) {
+            self.warn(name, lost.to_string(), true);
+        }
+        attributes
+    }
+
+    fn open(&mut self, bytes: &[u8], directory: &OwnedFd) -> Result<OwnedFd, Errno> {
+        let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        if !self.context.follow {
+            flags |= OFlags::NOFOLLOW;
+        }
+        if self.no_atime {
+            match retry_on_intr(|| openat(directory, bytes, flags | OFlags::NOATIME, Mode::empty())) {
+                // Allowed for the owner only: don't try again on this thread.
+                Err(Errno::PERM) => self.no_atime = false,
+                result => return result,
+            }
+        }
+        retry_on_intr(|| openat(directory, bytes, flags, Mode::empty()))
+    }
+
+    fn read_file(
+        &mut self,
+        place: u32,
+        name: &Name,
+        bytes: &[u8],
+        directory: &OwnedFd,
+        outlet: &mut Outlet,
+    ) -> Result<(), Failed> {
+        let file = self.open(bytes, directory)?;
+        let facts = Facts::new(&fstat(&file)?);
+        if facts.file_type != FileType::RegularFile {
+            return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+        }
+        if self.context.own.contains(&facts.identity) {
+            outlet.push(place, None, Item::Nothing);
+            return Ok(());
+        }
+        let identity = (facts.links > 1).then_some(facts.identity);
+        if self.is_put_off(place, &facts) {
+            outlet.push(place, identity, Item::Defer);
+            return Ok(());
+        }
+        let mut attributes = Vec::new();
+        if self.context.xattrs {
+            let lost;
+            (attributes, lost) = self.attributes.read(&file);
+            if let Some(lost) = lost {
+                self.warn(name, lost.to_string(), true);
+            }
+        }
+        let mut entry = self.describe(bytes, Kind::File, &facts, attributes)?;
+        if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
+            entry.link_group = 1 + u64::from(place);
+        }
+        self.context.monitor.expect(Counter::Bytes, facts.size);
+        if facts.size == 0 {
+            outlet.push(place, identity, Item::Plain(entry));
+            return Ok(());
+        }
+        let sparse = self.context.holes
+            && facts.size >= HOLE_MIN
+            && facts.allocated_bytes < facts.size
+            && first_hole(&file, facts.size).is_some();
+        if sparse || facts.size > WHOLE_MAX as u64 {
+            self.context.monitor.current(entry.path.as_bytes());
+            let mut stream = Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
+            outlet.push(place, identity, Item::Begin(entry));
+            let end = match stream.read(self.context.monitor, outlet) {
+                Ok(read) => {
+                    self.check_unchanged(name, &file, &facts, read);
+                    Item::End(stream.hasher.map(|hasher| hasher.finalize().into()))
+                }
+                Err(failed) => {
+                    outlet.push(place, identity, Item::Abandon);
+                    return Err(failed);
+                }
+            };
+            outlet.push(place, identity, end);
+            return Ok(());
+        }
+        self.read_whole(place, identity, name, &file, entry, facts.size, outlet)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn read_whole(
+        &mut self,
+        place: u32,
+        identity: Option<(u64, u64)>,
+        name: &Name,
+        file: &OwnedFd,
+        entry: Entry,
+        size: u64,
+        outlet: &mut Outlet,
+    ) -> Result<(), Failed> {
+        let size = usize::try_from(size).expect("small files fit in memory");
+        // One byte more tells whether the file has grown, and spares the read that finds its end.
+        outlet.make_room(size + 1)?;
+        let start = outlet.batch.filled;
+        let space = &mut outlet.batch.bytes[start..=start + size];
+        let mut len = 0;
+        while len < size {
+            match retry_on_intr(|| read(file, &mut space[len..]))? {
+                0 => break,
+                more => len += more,
+            }
+        }
+        if len > size {
+            self.warn(name, "grew while it was read: stored as it was at first".to_owned(), false);
+            len = size;
+        } else if len < size {
+            self.warn(name, "shrank while it was read".to_owned(), true);
+        }
+        if len == 0 {
+            outlet.push(place, identity, Item::Plain(entry));
+            return Ok(());
+        }
+        let run = Run { start, len };
+        outlet.batch.filled += len;
+        let piece = measure(outlet.batch.run(run), run);
+        outlet.push(place, identity, Item::Whole(entry, piece));
+        Ok(())
+    }
+
+    /// Warns when a file that was read in many calls changed meanwhile.
+    fn check_unchanged(&self, name: &Name, file: &OwnedFd, before: &Facts, read: u64) {
+        if read < before.size {
+            self.warn(name, "shrank while it was read".to_owned(), true);
+            return;
+        }
+        let Ok(stat) = fstat(file) else { return };
+        let after = Facts::new(&stat);
+        if after.size > before.size {
+            self.warn(name, "grew while it was read: stored as long as it was at first".to_owned(), false);
+        } else if after.size < before.size || after.modified != before.modified {
+            self.warn(name, "changed while it was read".to_owned(), true);
+        }
+    }
+}
+
+/// Digests and classifies a piece.
+fn measure(bytes: &[u8], run: Run) -> Piece {
+    Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
+}
+
+/// Returns where the first hole starts, if that is in front of the end.
+fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
+    seek(file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < size)
+}
+
+/// A large or sparse file in work.
+struct Stream<'a> {
+    place: u32,
+    identity: Option<(u64, u64)>,
+    file: &'a OwnedFd,
+    size: u64,
+    sparse: bool,
+    /// Digest of the whole in the making; dropped when holes make it too dear.
+    hasher: Option<blake3::Hasher>,
+    holes: u64,
+}
+
+impl Stream<'_> {
+    /// Reads up to the size found at first; returns how many bytes there were.
+    fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet) -> Result<u64, Failed> {
+        let mut at = 0;
+        while at < self.size {
+            let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.size) };
+            if start > at {
+                self.hole(start - at, outlet);
+            }
+            if start == self.size {
+                return Ok(self.size);
+            }
+            at = self.data(start, end, monitor, outlet)?;
+            if at < end {
+                return Ok(at);
+            }
+        }
+        Ok(self.size)
+    }
+
+    /// Returns where the next data behind `at` starts and ends; the end of the file twice when only a hole follows.
+    fn next_data(&self, at: u64) -> (u64, u64) {
+        let start = match seek(self.file, SeekFrom::Data(at)) {
+            Ok(start) => start.clamp(at, self.size),
+            Err(Errno::NXIO) => return (self.size, self.size),
+            Err(_) => return (at, self.size),
+        };
+        let end = seek(self.file, SeekFrom::Hole(start)).map_or(self.size, |end| end.min(self.size));
+        // A file that changes under our hands may answer nonsense.
+        (start, if end > start { end } else { self.size })
+    }
+
+    fn hole(&mut self, len: u64, outlet: &mut Outlet) {
+        outlet.push(self.place, self.identity, Item::Hole(len));
+        self.holes = self.holes.saturating_add(len);
+        if self.holes > HASHED_HOLES_MAX {
+            self.hasher = None;
+        }
+        if let Some(hasher) = &mut self.hasher {
+            let mut left = len;
+            while left > 0 {
+                let part = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
+                hasher.update(&ZEROS[..part]);
+                left -= part as u64;
+            }
+        }
+    }
+
+    /// Reads and cuts bytes `start` to `end`; returns where it got to, less than `end` when the file ends before.
+    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet) -> Result<u64, Failed> {
+        let mut at = start;
+        let mut ended = false;
+        outlet.make_room(MIN_BUFFER)?;
+        let mut cut = outlet.batch.filled;
+        loop {
+            if monitor.cancelled() {
+                return Err(Failed::Stopped);
+            }
+            while !ended && outlet.batch.filled < outlet.batch.bytes.len() {
+                let batch = &mut outlet.batch;
+                let room = u64::try_from(batch.bytes.len() - batch.filled).unwrap_or(u64::MAX);
+                let len = usize::try_from(room.min(end - at)).expect("not more than the room in memory");
+                let space = &mut batch.bytes[batch.filled..batch.filled + len];
+                let got = retry_on_intr(|| pread(self.file.as_fd(), &mut *space, at))?;
+                if let Some(hasher) = &mut self.hasher {
+                    hasher.update(&space[..got]);
+                }
+                at += got as u64;
+                batch.filled += got;
+                ended = got == 0 || at == end;
+            }
+            while cut < outlet.batch.filled
+                && let Some(len) = next_piece(&outlet.batch.bytes[cut..outlet.batch.filled], ended)
+            {
+                let run = Run { start: cut, len };
+                let piece = measure(outlet.batch.run(run), run);
+                outlet.push(self.place, self.identity, Item::Piece(piece));
+                cut += len;
+            }
+            if ended {
+                return Ok(at);
+            }
+            outlet.flush(outlet.batch.filled - cut)?;
+            cut = 0;
+        }
+    }
+}

@@ -3,6 +3,6 @@
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
 pub mod extract;
-pub mod select;
 pub mod pack;
+pub mod select;
 mod walk;

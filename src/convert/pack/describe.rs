@@ -110,9 +110,7 @@ impl Describer {
             OwnerPolicy::Omit => return None,
             OwnerPolicy::Ids => (Box::default(), Box::default()),
             OwnerPolicy::Names => (
-                look_up(&self.users, facts.user_id, |id| {
-                    uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into())
-                }),
+                look_up(&self.users, facts.user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into())),
                 look_up(&self.groups, facts.group_id, |id| {
                     uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into())
                 }),

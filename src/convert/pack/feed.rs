@@ -7,10 +7,10 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use super::PackStats;
 use super::batch::{Batch, Item, Outlet, Placed};
 use super::plan::Plan;
 use super::read::{Context, MIN_BUFFER, Reader};
-use super::PackStats;
 use crate::convert::walk::{Window, join};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
@@ -83,13 +83,7 @@ impl<W: Write + Send> Feed<W> {
     }
 
     /// Counts an entry that was added, or warns of one that can't be held.
-    fn settle(
-        &mut self,
-        path: &EntryPath,
-        added: Result<EntryId>,
-        bytes: u64,
-        monitor: &dyn Monitor,
-    ) -> Result<Option<EntryId>> {
+    fn settle(&mut self, path: &EntryPath, added: Result<EntryId>, bytes: u64, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         match added {
             Ok(id) => {
                 monitor.add(Counter::Entries, 1);

@@ -141,10 +141,13 @@ impl Ranks {
     }
 }
 
+/// A node and the name of a child.
+type Edge = (u32, Box<[u8]>);
+
 /// Names below names; node 0 is the top.
 #[derive(Default)]
 struct Trie {
-    numbers: HashMap<(u32, Box<[u8]>), u32>,
+    numbers: HashMap<Edge, u32>,
 }
 
 impl Trie {
@@ -156,7 +159,7 @@ impl Trie {
     /// Returns the place of each node when parents come first and children in the order of their names.
     fn places(self) -> Vec<u32> {
         let count = self.numbers.len() + 1;
-        let mut children: Vec<((u32, Box<[u8]>), u32)> = self.numbers.into_iter().collect();
+        let mut children: Vec<(Edge, u32)> = self.numbers.into_iter().collect();
         children.sort_unstable();
         let mut first = vec![children.len(); count + 1];
         for (i, ((parent, _), _)) in children.iter().enumerate().rev() {
@@ -201,7 +204,8 @@ mod tests {
 
     #[test]
     fn versions_stand_side_by_side() {
-        let expected = ["README", "v1/README", "v2/README", "v1/a.c", "v2/a.c", "v1/b.c", "v10/b.c", "v2/b.c", "x/0001.PNG", "x/0002.png"];
+        let expected =
+            ["README", "v1/README", "v2/README", "v1/a.c", "v2/a.c", "v1/b.c", "v10/b.c", "v2/b.c", "x/0001.PNG", "x/0002.png"];
         assert_eq!(paths(&expected), expected);
         let mut turned = expected;
         turned.reverse();

@@ -297,7 +297,8 @@ impl<'a> Reader<'a> {
             && first_hole(&file, facts.size).is_some();
         if sparse || facts.size > WHOLE_MAX as u64 {
             self.context.monitor.current(entry.path.as_bytes());
-            let mut stream = Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
+            let mut stream =
+                Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
             outlet.push(place, identity, Item::Begin(entry));
             let end = match stream.read(self.context.monitor, outlet) {
                 Ok(read) => {

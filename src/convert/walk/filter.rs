@@ -120,7 +120,8 @@ impl Sieve {
         for glob in &filter.patterns.globs {
             builder.add(glob.clone());
         }
-        let set = builder.build().map_err(|e| Error::Usage { detail: format!("the patterns do not work together: {}", e.kind()) })?;
+        let set =
+            builder.build().map_err(|e| Error::Usage { detail: format!("the patterns do not work together: {}", e.kind()) })?;
         let Filter { gitignore, skip_caches, skip_vcs, .. } = *filter;
         Ok(Self { rules: filter.patterns.rules.clone(), set, gitignore, skip_caches, skip_vcs })
     }

@@ -49,14 +49,7 @@ struct Listed {
 impl Listing {
     /// Returns a listing without names of a directory that makes no entry.
     pub(super) fn of_names(directory: DirId) -> Self {
-        Self {
-            directory,
-            outcome: Outcome::Nothing,
-            warnings: Vec::new(),
-            ignores: None,
-            names: Vec::new(),
-            bytes: Vec::new(),
-        }
+        Self { directory, outcome: Outcome::Nothing, warnings: Vec::new(), ignores: None, names: Vec::new(), bytes: Vec::new() }
     }
 
     /// Adds a name.
@@ -202,7 +195,8 @@ impl<'a> Lister<'a> {
             let link = kind == Some(NameKind::Symlink);
             if kind.is_none() || (link && self.options.follow) {
                 let follow = self.options.follow;
-                let status = stat_of(handle, name, follow).or_else(|error| if follow { stat_of(handle, name, false) } else { Err(error) });
+                let status =
+                    stat_of(handle, name, follow).or_else(|error| if follow { stat_of(handle, name, false) } else { Err(error) });
                 match status {
                     Ok(facts) => (kind, inode) = (kind_of(facts.file_type), facts.identity.1),
                     // The name goes on, so that opening it reports what is wrong.

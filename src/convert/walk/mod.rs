@@ -258,13 +258,7 @@ impl Walk {
     }
 
     /// Moves names from a listing to `window`; returns the listing when the window is full before its end.
-    fn hand_out(
-        &mut self,
-        mut listing: Listing,
-        limit: usize,
-        window: &mut Window,
-        monitor: &dyn Monitor,
-    ) -> Option<Listing> {
+    fn hand_out(&mut self, mut listing: Listing, limit: usize, window: &mut Window, monitor: &dyn Monitor) -> Option<Listing> {
         if window.len() >= limit {
             return Some(listing);
         }

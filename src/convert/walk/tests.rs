@@ -19,7 +19,9 @@ fn names_in(walk: &Walk, window: &Window) -> Vec<String> {
     let mut path = Vec::new();
     let mut show = |directory, name: &[u8]| {
         walk.tree().stored_path(directory, &mut path);
-        join(&mut path, name);
+        if !name.is_empty() {
+            join(&mut path, name);
+        }
         String::from_utf8_lossy(&path).into_owned()
     };
     let directories = window.directories.iter().map(|(id, ..)| (*id, &b""[..]));
@@ -58,8 +60,24 @@ fn everything_is_found_once() {
     let monitor = Recorder::default();
     let found = walk_all(options(), top.path(), &monitor);
     let expected = [
-        "", ".git", ".git/config", ".git/objects", "a", "a/.gitignore", "a/b", "a/b/x.txt", "a/c", "a/c/y.log", "a/up", "cache",
-        "cache/CACHEDIR.TAG", "cache/data", "dangling", "empty", "link", "z.txt",
+        "",
+        ".git",
+        ".git/config",
+        ".git/objects",
+        "a",
+        "a/.gitignore",
+        "a/b",
+        "a/b/x.txt",
+        "a/c",
+        "a/c/y.log",
+        "a/up",
+        "cache",
+        "cache/CACHEDIR.TAG",
+        "cache/data",
+        "dangling",
+        "empty",
+        "link",
+        "z.txt",
     ];
     assert_eq!(found, expected);
     assert!(monitor.take_warnings().is_empty());

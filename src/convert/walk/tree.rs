@@ -289,7 +289,12 @@ mod tests {
     #[test]
     fn paths_are_made_from_the_chain() {
         let mut tree = Tree::default();
-        let root = tree.add_root(Root { path: b"/x/photos"[..].into(), stored: b"p"[..].into(), shown: b"photos"[..].into(), hidden_len: 0 });
+        let root = tree.add_root(Root {
+            path: b"/x/photos"[..].into(),
+            stored: b"p"[..].into(),
+            shown: b"photos"[..].into(),
+            hidden_len: 0,
+        });
         let a = tree.add(root, b"a");
         let b = tree.add(a, b"b");
         let mut path = Vec::new();

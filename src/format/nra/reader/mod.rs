@@ -15,6 +15,7 @@ mod map;
 mod open;
 mod scan;
 mod tree;
+mod verify;
 mod window;
 
 #[cfg(test)]
@@ -207,12 +208,7 @@ impl Archive for NraReader {
         self.content_digest(entry)
     }
 
-    fn verify(
-        &self,
-        _depth: Depth,
-        _select: Option<&(dyn Fn(&Entry) -> bool + Sync)>,
-        _monitor: &dyn Monitor,
-    ) -> Result<Verdict> {
-        todo!()
+    fn verify(&self, depth: Depth, select: Option<&(dyn Fn(&Entry) -> bool + Sync)>, monitor: &dyn Monitor) -> Result<Verdict> {
+        verify::run(self, depth, select, monitor)
     }
 }

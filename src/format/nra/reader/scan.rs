@@ -54,6 +54,7 @@ impl Scan {
                     }
                 }
                 Step::Gap { .. } => scan.flaws += 1,
+                Step::Other { .. } | Step::Tail { .. } => {}
             }
         }
         scan.entries = Arc::new(settle(found));
@@ -184,6 +185,10 @@ fn add_parents(entries: &mut Vec<Entry>) {
 pub(super) enum Step {
     /// A frame with a valid header.
     Frame { offset: u64, header: FrameHeader, check: u64 },
+    /// A frame with a valid header checksum that can't be read: of a kind of a later version, or one that breaks the rules.
+    Other { offset: u64, len: u64 },
+    /// A tail.
+    Tail { offset: u64, tail: Tail },
     /// Bytes that belong to no frame and no tail.
     Gap { offset: u64, len: u64 },
 }
@@ -208,29 +213,27 @@ impl<'a> Walk<'a> {
 
     /// Returns the next step, `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<Step>> {
-        loop {
-            let offset = self.position;
-            let Some(bytes) = self.header_bytes(offset)? else {
-                let len = self.window.file_len().saturating_sub(offset);
-                self.position = self.window.file_len();
-                return Ok((len > 0).then_some(Step::Gap { offset, len }));
-            };
-            if let Ok((header, check)) = FrameHeader::parse(&bytes, offset) {
-                self.position = (offset + header.frame_len()).min(self.window.file_len());
-                return Ok(Some(Step::Frame { offset, header, check }));
-            }
-            if let Some((_, len)) = FrameHeader::peek(&bytes, offset).filter(|peeked| peeked.1 >= HEADER_LEN as u64) {
-                // A kind of a later version.
-                self.position = offset.saturating_add(len).min(self.window.file_len());
-                continue;
-            }
-            if Tail::parse(&bytes, offset).is_ok() {
-                self.position = offset + TAIL_LEN as u64;
-                continue;
-            }
-            self.position = self.next_start(offset + ALIGNMENT)?;
-            return Ok(Some(Step::Gap { offset, len: self.position - offset }));
+        let offset = self.position;
+        let file_len = self.window.file_len();
+        let Some(bytes) = self.header_bytes(offset)? else {
+            let len = file_len.saturating_sub(offset);
+            self.position = file_len;
+            return Ok((len > 0).then_some(Step::Gap { offset, len }));
+        };
+        if let Ok((header, check)) = FrameHeader::parse(&bytes, offset) {
+            self.position = (offset + header.frame_len()).min(file_len);
+            return Ok(Some(Step::Frame { offset, header, check }));
         }
+        if let Some((_, len)) = FrameHeader::peek(&bytes, offset).filter(|peeked| peeked.1 >= HEADER_LEN as u64) {
+            self.position = offset.saturating_add(len).min(file_len);
+            return Ok(Some(Step::Other { offset, len: self.position - offset }));
+        }
+        if let Ok(tail) = Tail::parse(&bytes, offset) {
+            self.position = offset + TAIL_LEN as u64;
+            return Ok(Some(Step::Tail { offset, tail }));
+        }
+        self.position = self.next_start(offset + ALIGNMENT)?;
+        Ok(Some(Step::Gap { offset, len: self.position - offset }))
     }
 
     /// Returns the 64 bytes at `offset` (header or tail), `None` when there are fewer.

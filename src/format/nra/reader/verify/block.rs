@@ -1,0 +1,229 @@
+//! Checks of single frames. These run in parallel and know nothing of each other.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::format::archive::Depth;
+use crate::format::checksum::{checksum, content_checksum};
+use crate::format::codec::{Codec, Dictionary};
+use crate::format::digest::Digest;
+use crate::format::error::Result;
+use crate::format::nra::chunks::ChunkPage;
+use crate::format::nra::commit::{Commit, parse_attributes};
+use crate::format::nra::content::BlockRef;
+use crate::format::nra::directory::Directory;
+use crate::format::nra::extents::ExtentPage;
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::page::Page;
+use crate::format::nra::reader::frames;
+use crate::format::nra::reader::verify::ledger::{DamageId, Finding};
+use crate::format::nra::reader::verify::prints;
+use crate::format::nra::reader::window::Window;
+
+/// A frame to be checked.
+pub(super) struct Job {
+    pub(super) offset: u64,
+    pub(super) header: FrameHeader,
+    pub(super) check: u64,
+    /// What its payload was compressed with; the damage when that is lost.
+    pub(super) dictionary: Option<Result<Arc<Dictionary>, DamageId>>,
+}
+
+impl Job {
+    pub(super) fn block_ref(&self) -> BlockRef {
+        let FrameHeader { raw_len, stored_len, pad_len, .. } = self.header;
+        BlockRef { offset: self.offset, raw_len, stored_len, pad_len, check: self.check }
+    }
+}
+
+/// What is wrong with the payload of a block.
+pub(super) enum Hurt {
+    /// The payload does not read at all; number of the finding.
+    Lost(usize),
+    /// It is not compressed and some of its bytes are wrong.
+    Doubtful(usize),
+    /// Pieces that are not what their digests say.
+    Pieces(usize, Vec<Range<u64>>),
+    /// The dictionary is lost.
+    Dictionary(DamageId),
+}
+
+/// What the check of a frame found.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) findings: Vec<Finding>,
+    pub(super) hurt: Option<Hurt>,
+    /// The directory of a block does not read.
+    pub(super) no_directory: bool,
+    pub(super) pieces: u64,
+    pub(super) piece_bytes: u64,
+    /// Prints of its pieces, of its pieces with content checksums, and of its records.
+    pub(super) piece_prints: Vec<u64>,
+    pub(super) raw_prints: Vec<u64>,
+    pub(super) record_prints: Vec<u64>,
+}
+
+impl Report {
+    fn find(&mut self, structure: &'static str, offset: u64, detail: impl Into<String>) -> usize {
+        self.findings.push(Finding::new(structure, offset, detail));
+        self.findings.len() - 1
+    }
+}
+
+/// Checks all of a frame behind its header.
+///
+/// # Errors
+///
+/// What says nothing of the file.
+pub(super) fn check(window: &Window, job: &Job, depth: Depth) -> Result<Report> {
+    let Job { offset, header, .. } = job;
+    let name = header.kind.name();
+    let place = offset + HEADER_LEN as u64;
+    let mut report = Report::default();
+    let len = usize::try_from(header.frame_len()).expect("limited with the header") - HEADER_LEN;
+    let bytes = match window.bytes(name, place, len) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            report.findings.push(Finding::from_error(error, name, *offset)?);
+            report.hurt = Some(Hurt::Lost(0));
+            report.no_directory = true;
+            return Ok(report);
+        }
+    };
+    let mut rest: &[u8] = &bytes;
+    let mut take = |len: u32| {
+        let part;
+        (part, rest) = rest.split_at(usize::try_from(len).expect("limited with the header"));
+        part
+    };
+    let (padding, stored, directory) = (take(header.pad_len), take(header.stored_len), take(header.directory_len));
+    if padding.iter().chain(rest).any(|&byte| byte != 0) {
+        report.find("padding", *offset, format!("the zero bytes of the {name} are not all zero"));
+    }
+    let sum = checksum(stored, *offset);
+    let whole = sum == header.payload_checksum;
+    let wrong_sum = || format!("payload checksum is {sum:016x}, expected {:016x}", header.payload_checksum);
+    if header.kind == FrameKind::Block {
+        let directory = block_directory(job, directory, &mut report);
+        block_payload(job, stored, whole.then_some(()).ok_or_else(wrong_sum), directory.as_ref(), depth, &mut report);
+    } else if !whole {
+        report.find(name, *offset, wrong_sum());
+    } else if let Err(detail) = other_payload(header, stored, *offset) {
+        report.find(name, *offset, detail);
+    }
+    Ok(report)
+}
+
+/// Decompresses and parses the payload of a frame that is no block.
+fn other_payload(header: &FrameHeader, stored: &[u8], offset: u64) -> Result<(), String> {
+    let decode = || frames::decode(header, stored, None, offset).map_err(|error| error.to_string());
+    match header.kind {
+        FrameKind::EntryPage => Page::parse(&decode()?).map(drop),
+        FrameKind::ExtentPage => ExtentPage::parse(&decode()?).map(drop),
+        FrameKind::ChunkPage => ChunkPage::parse(&decode()?).map(drop),
+        FrameKind::Attributes => parse_attributes(&decode()?).map(drop),
+        FrameKind::Commit => Commit::parse(stored).map(drop),
+        FrameKind::Dictionary => Dictionary::new(stored).map(drop),
+        // A block is not here; keys and recovery data are checked by who uses them.
+        FrameKind::Block | FrameKind::Keys | FrameKind::Recovery => Ok(()),
+    }
+}
+
+fn block_directory(job: &Job, bytes: &[u8], report: &mut Report) -> Option<Directory> {
+    let place = job.offset + job.header.directory_start();
+    let sum = checksum(bytes, job.offset);
+    let parsed = if job.header.directory_len > 0 && sum != job.header.directory_checksum {
+        Err(format!("checksum is {sum:016x}, expected {:016x}", job.header.directory_checksum))
+    } else {
+        Directory::parse(bytes, job.offset, job.header.raw_len)
+    };
+    match parsed {
+        Ok(directory) => {
+            report.pieces = directory.pieces.len() as u64;
+            report.piece_bytes = directory.pieces.iter().map(|piece| u64::from(piece.raw_len)).sum();
+            let numbered = (0u64..).zip(&directory.pieces);
+            report.piece_prints = numbered.map(|(number, piece)| prints::piece(piece.digest.key(), job.offset, number)).collect();
+            report.record_prints = prints::records(&directory.entries, Some((job.offset, job.check)));
+            Some(directory)
+        }
+        Err(detail) => {
+            report.find("block directory", place, detail);
+            report.no_directory = true;
+            None
+        }
+    }
+}
+
+fn block_payload(
+    job: &Job,
+    stored: &[u8],
+    whole: Result<(), String>,
+    directory: Option<&Directory>,
+    depth: Depth,
+    report: &mut Report,
+) {
+    const STRUCTURE: &str = "block payload";
+    let place = job.offset + job.header.payload_start();
+    let is_raw = job.header.codec == Codec::None;
+    if let (Err(detail), false) = (&whole, is_raw) {
+        report.hurt = Some(Hurt::Lost(report.find(STRUCTURE, place, detail.clone())));
+        return;
+    }
+    let dictionary = match &job.dictionary {
+        Some(Err(damage)) => {
+            report.hurt = Some(Hurt::Dictionary(*damage));
+            return;
+        }
+        Some(Ok(dictionary)) => Some(&**dictionary),
+        None => None,
+    };
+    let raw = if is_raw {
+        Cow::Borrowed(stored)
+    } else if depth == Depth::Quick {
+        return;
+    } else {
+        match frames::decode(&job.header, stored, dictionary, job.offset) {
+            Ok(raw) => Cow::Owned(raw),
+            Err(error) => {
+                report.hurt = Some(Hurt::Lost(report.find(STRUCTURE, place, error.to_string())));
+                return;
+            }
+        }
+    };
+    // Quickly, digests are computed only where they tell which pieces of damaged content are good.
+    let digests = depth == Depth::Full || whole.is_err();
+    let (wrong, gaps) = directory.map_or((Vec::new(), true), |directory| pieces(job, &raw, directory, digests, report));
+    if let Err(detail) = whole {
+        let extra = directory.map_or(String::new(), |all| format!("; {} of {} pieces are hit", wrong.len(), all.pieces.len()));
+        report.hurt = Some(Hurt::Doubtful(report.find(STRUCTURE, place, detail + &extra)));
+    } else if let Some(first) = wrong.first() {
+        let detail =
+            format!("{} pieces are not what their digests say, the first at {} of the raw payload", wrong.len(), first.start);
+        report.hurt = Some(Hurt::Pieces(report.find(STRUCTURE, place, detail), wrong));
+    } else if !gaps {
+        report.find("padding", job.offset, "gaps between pieces are not all zero");
+    }
+}
+
+/// Compares pieces with their digests. Returns those that differ, and whether the gaps are zero.
+fn pieces(job: &Job, raw: &[u8], directory: &Directory, digests: bool, report: &mut Report) -> (Vec<Range<u64>>, bool) {
+    let mut wrong = Vec::new();
+    let mut zero = true;
+    let mut rest = raw;
+    for piece in &directory.pieces {
+        let size = |len: u32| usize::try_from(len).expect("32 bits");
+        let (gap, behind) = rest.split_at(size(piece.gap));
+        let (bytes, behind) = behind.split_at(size(piece.raw_len));
+        rest = behind;
+        zero &= gap.iter().all(|&byte| byte == 0);
+        let start = (raw.len() - rest.len() - bytes.len()) as u64;
+        if digests && Digest::of(bytes) != piece.digest {
+            wrong.push(start..start + bytes.len() as u64);
+        } else if job.header.codec == Codec::None {
+            let sum = content_checksum(bytes);
+            report.raw_prints.push(prints::raw_content(job.offset, start, bytes.len() as u64, sum));
+        }
+    }
+    (wrong, zero)
+}

@@ -1,0 +1,100 @@
+//! Head, slots, tail, and the chain of commits.
+
+use crate::format::error::{Error, Result};
+use crate::format::nra::commit::{Commit, parse_attributes};
+use crate::format::nra::content::FrameRef;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::reader::frames;
+use crate::format::nra::reader::verify::ledger::{Finding, Ledger};
+use crate::format::nra::reader::window::Window;
+use crate::format::progress::Monitor;
+
+/// Checks head and slots. `tail`: the last one, if there is one.
+pub(super) fn head(window: &Window, tail: Option<&Tail>, ledger: &mut Ledger) -> Result<()> {
+    let parsed = window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
+    let (head, damaged) = match parsed {
+        Ok(parsed) => parsed,
+        Err(Error::Unsupported { found, .. }) => {
+            ledger.add(Finding::new("head", 0, format!("its version is {found}")));
+            return Ok(());
+        }
+        Err(error) => {
+            ledger.add(Finding::from_error(error, "head", 0)?);
+            return Ok(());
+        }
+    };
+    if tail.is_some_and(|tail| tail.required != head.required) {
+        ledger.add(Finding::new("head", 0, "its required features are not those of the tail"));
+    }
+    for slot in damaged {
+        ledger.add(Finding::new("slot", Slot::place(slot), "neither empty nor valid"));
+    }
+    for (index, slot) in head.slots.iter().enumerate() {
+        let Some(slot) = slot else { continue };
+        let place = slot.end - TAIL_LEN as u64;
+        let tail = window.array("tail", place).and_then(|bytes| Tail::parse(&bytes, place));
+        let detail = match tail {
+            Ok(tail) if tail.number == slot.number => continue,
+            Ok(tail) => format!("it says that commit {} ends at {}, commit {} does", slot.number, slot.end, tail.number),
+            Err(error) => {
+                let why = Finding::from_error(error, "tail", place)?.detail;
+                format!("it says that commit {} ends at {}, where no tail is: {why}", slot.number, slot.end)
+            }
+        };
+        ledger.add(Finding::new("slot", Slot::place(index), detail));
+    }
+    Ok(())
+}
+
+/// Returns the tail that ends at `end`; reports when there is none.
+pub(super) fn tail(window: &Window, end: u64, ledger: &mut Ledger) -> Result<Option<Tail>> {
+    let place = end.saturating_sub(TAIL_LEN as u64);
+    match window.array("tail", place).and_then(|bytes| Tail::parse(&bytes, place)) {
+        Ok(tail) => Ok(Some(tail)),
+        Err(error) => {
+            let finding = Finding::from_error(error, "tail", place)?;
+            ledger.add(Finding { structure: "tail", ..finding });
+            Ok(None)
+        }
+    }
+}
+
+/// Checks attributes of the archive and the commits before `commit`.
+pub(super) fn commits(window: &Window, commit: &Commit, offset: u64, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
+    if let Some(attributes) = commit.attributes {
+        let parsed = frames::follow(window, FrameKind::Attributes, attributes).and_then(|frame| {
+            let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), attributes.offset, detail);
+            parse_attributes(&frame.payload).map(drop).map_err(corrupt)
+        });
+        if let Err(error) = parsed {
+            ledger.add(Finding::from_error(error, FrameKind::Attributes.name(), attributes.offset)?);
+        }
+    }
+    let (id, mut number, mut previous, mut offset) = (commit.archive_id, commit.number, commit.previous, offset);
+    while let Some(reference) = previous {
+        monitor.check()?;
+        match before(window, reference, number, offset, id) {
+            Ok(commit) => (number, previous, offset) = (commit.number, commit.previous, reference.offset),
+            Err(error) => {
+                ledger.add(Finding::from_error(error, FrameKind::Commit.name(), reference.offset)?);
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the commit before number `number` at `offset`.
+fn before(window: &Window, reference: FrameRef, number: u64, offset: u64, id: [u8; 16]) -> Result<Commit> {
+    let corrupt = |detail: String| Error::corrupt(FrameKind::Commit.name(), reference.offset, detail);
+    let frame = frames::follow(window, FrameKind::Commit, reference)?;
+    let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
+    if commit.number + 1 != number || reference.offset >= offset || frame.header.commit != commit.number {
+        return Err(corrupt(format!("commit {} is said to be the one before commit {number}", commit.number)));
+    }
+    if commit.archive_id != id {
+        return Err(corrupt("it belongs to another archive".into()));
+    }
+    Ok(commit)
+}

@@ -1,0 +1,170 @@
+//! Verifying: every byte of the file, and all that the spec asks of structures together.
+//!
+//! Frames are checked in parallel, in the thread pool of the caller, some hundreds at a time; then the entry tree is gone through once.
+//! Between the two, 64 bits are kept for each record, each piece (twice if it is not compressed) and 20 bytes for each block, so
+//! memory grows by less than 40 bytes an entry; a thread holds one frame, stored and decompressed.
+//!
+//! Without an index the entries are those that the directories of blocks record.
+//!
+//! Spec: nra.md, sections 22 and 23.
+
+mod block;
+mod fixed;
+mod ledger;
+mod prints;
+mod runs;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::BTreeSet;
+
+use crate::format::archive::{Archive, Depth, Verdict};
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::format::nra::commit::Commit;
+use crate::format::nra::content::{Content, Segment};
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::head::TAIL_LEN;
+use crate::format::nra::page::Child;
+use crate::format::nra::reader::{NraReader, Root};
+use crate::format::progress::{Counter, Monitor};
+
+use ledger::{Finding, Ledger};
+use survey::Survey;
+use tree::{EntryCheck, TreeCheck};
+
+/// Checks the archive, or the entries that `select` accepts and the blocks they are in.
+pub(super) fn run(
+    reader: &NraReader,
+    depth: Depth,
+    select: Option<&(dyn Fn(&Entry) -> bool + Sync)>,
+    monitor: &dyn Monitor,
+) -> Result<Verdict> {
+    match select {
+        None => whole(reader, depth, monitor),
+        Some(select) => some(reader, depth, select, monitor),
+    }
+}
+
+fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verdict> {
+    let window = &reader.window;
+    let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
+    monitor.expect(Counter::Bytes, reader.info.piece_bytes.unwrap_or_default());
+    monitor.expect(Counter::Entries, reader.info.entries);
+    // A state that was found without its tail ends where that should begin.
+    let end = match &reader.state {
+        Some((_, end)) if reader.recovered => *end + TAIL_LEN as u64,
+        Some((_, end)) => *end,
+        None => window.file_len(),
+    };
+    let end = end.min(window.file_len());
+    let tail = fixed::tail(window, end, &mut ledger)?;
+    fixed::head(window, tail.as_ref(), &mut ledger)?;
+    if end < window.file_len() {
+        let detail =
+            format!("{} bytes behind the last commit are the remains of an append that did not finish", window.file_len() - end);
+        ledger.add(Finding::new("file", end, detail));
+    }
+    let mut survey = Survey::new(window, depth);
+    survey.all(end, &mut ledger, monitor)?;
+    verdict.blocks = survey.blocks.len();
+    let commit_offset = tail.map_or(end, |tail| tail.commit_offset);
+    if let Some((commit, _)) = &reader.state {
+        fixed::commits(window, commit, commit_offset, &mut ledger, monitor)?;
+        runs::check(window, &survey, &commit.runs, commit_offset, &mut ledger, monitor)?;
+    }
+    let check = EntryCheck::new(reader, &survey, &mut ledger, monitor, &mut verdict);
+    match (&reader.state, &reader.root) {
+        (Some((commit, _)), Root::Page(root)) => {
+            let mut tree = TreeCheck::new(check);
+            tree.run(Child { key: Box::default(), ..root.clone() })?;
+            let (files, is_complete) = (tree.files(), tree.is_complete);
+            if is_complete {
+                sums(commit, &survey, files, commit_offset, &mut ledger);
+            }
+        }
+        _ => each(reader, check, &|_| true, monitor)?,
+    }
+    verdict.damage = ledger.finish();
+    Ok(verdict)
+}
+
+/// Compares what the commit says with what there is.
+fn sums(commit: &Commit, survey: &Survey<'_>, files: u64, offset: u64, ledger: &mut Ledger) {
+    let mut told = vec![("files", commit.files, files)];
+    if survey.is_complete {
+        told.extend([
+            ("blocks", commit.blocks, survey.blocks.len()),
+            ("pieces", commit.pieces, survey.piece_count),
+            ("piece bytes", commit.piece_bytes, survey.piece_bytes),
+            ("stored bytes", commit.stored_bytes, survey.stored_bytes),
+        ]);
+    }
+    let wrong: Vec<String> = told
+        .into_iter()
+        .filter(|(_, told, found)| told != found)
+        .map(|(what, told, found)| format!("{what}: {told} told, {found} found"))
+        .collect();
+    if !wrong.is_empty() {
+        ledger.add(Finding::new(FrameKind::Commit.name(), offset, wrong.join("; ")));
+    }
+}
+
+/// Checks the content of entries as the reader gives them.
+fn each(reader: &NraReader, mut check: EntryCheck<'_>, select: &dyn Fn(&Entry) -> bool, monitor: &dyn Monitor) -> Result<()> {
+    for entry in reader.entries(0..reader.info.entries) {
+        monitor.check()?;
+        match entry {
+            Ok(entry) if select(&entry) => check.entry(&entry, 0)?,
+            Ok(_) => {}
+            Err(error) => check.page(error)?,
+        }
+    }
+    Ok(())
+}
+
+fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Sync), monitor: &dyn Monitor) -> Result<Verdict> {
+    let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
+    let mut blocks = BTreeSet::new();
+    let mut expected = 0;
+    for entry in reader.entries(0..reader.info.entries) {
+        monitor.check()?;
+        // What does not read is met, and reported, once more below.
+        let Ok(entry) = entry else { continue };
+        if !select(&entry) {
+            continue;
+        }
+        expected += 1;
+        let mut add = |segment: &Segment| {
+            if let Segment::Data(extent) = segment {
+                blocks.insert(extent.block.offset);
+            }
+        };
+        match &entry.content {
+            Content::None => {}
+            Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
+            Content::List(segments, _) => segments.iter().for_each(add),
+            Content::Map(root, _) => {
+                let mut visit = |segment: &Segment, _| {
+                    add(segment);
+                    monitor.check()
+                };
+                if let Err(error) = reader.map_segments(*root, entry.size, 0..entry.size, &mut visit) {
+                    Finding::from_error(error, FrameKind::ExtentPage.name(), root.offset)?;
+                }
+            }
+        }
+    }
+    monitor.expect(Counter::Entries, expected);
+    let mut survey = Survey::new(&reader.window, depth);
+    survey.some(blocks.into_iter(), &mut ledger, monitor)?;
+    // Only some directories were read.
+    survey.is_complete = false;
+    verdict.blocks = survey.blocks.len();
+    let check = EntryCheck::new(reader, &survey, &mut ledger, monitor, &mut verdict);
+    each(reader, check, select, monitor)?;
+    verdict.damage = ledger.finish();
+    Ok(verdict)
+}

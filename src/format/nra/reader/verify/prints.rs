@@ -1,0 +1,154 @@
+//! Prints: 64 bits that stand for a record, a piece or raw content, so that what is told twice can be compared without keeping it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::format::entry::{Entry, Metadata};
+use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
+use crate::format::nra::records::form;
+
+/// Prints of a kind, 8 bytes each; sorted before they are looked up.
+#[derive(Default)]
+pub(super) struct Prints {
+    prints: Vec<u64>,
+}
+
+impl Prints {
+    pub(super) fn extend(&mut self, prints: Vec<u64>) {
+        self.prints.extend(prints);
+    }
+
+    pub(super) fn sort(&mut self) {
+        use rayon::slice::ParallelSliceMut;
+        self.prints.par_sort_unstable();
+    }
+
+    pub(super) fn position(&self, print: u64) -> Option<usize> {
+        self.prints.binary_search(&print).ok()
+    }
+
+    pub(super) fn contains(&self, print: u64) -> bool {
+        self.position(print).is_some()
+    }
+
+    pub(super) fn as_slice(&self) -> &[u64] {
+        &self.prints
+    }
+}
+
+/// Print of a piece as chunk runs list it.
+pub(super) fn piece(key: u64, block: u64, number: u64) -> u64 {
+    of([key, block, number])
+}
+
+/// Print of a whole piece of an uncompressed block, with its content checksum.
+pub(super) fn raw_content(block: u64, offset: u64, len: u64, checksum: u32) -> u64 {
+    of([block, offset, len, checksum.into()])
+}
+
+fn of<const N: usize>(numbers: [u64; N]) -> u64 {
+    let mut bytes = [0; 32];
+    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    xxh3_64(&bytes[..8 * N])
+}
+
+/// Returns the print of each entry: equal for records that say the same. `own`: offset and check of the block in whose directory they stand.
+pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<u64> {
+    let mut printer = Printer { own, metadata: HashMap::new(), bytes: Vec::new() };
+    entries.iter().map(|entry| printer.print(entry)).collect()
+}
+
+struct Printer {
+    own: Option<(u64, u64)>,
+    /// By place in memory, which the entries keep alive: large attributes shared by many entries are read once.
+    metadata: HashMap<usize, u64>,
+    bytes: Vec<u8>,
+}
+
+impl Printer {
+    fn print(&mut self, entry: &Entry) -> u64 {
+        let metadata = *self.metadata.entry(Arc::as_ptr(&entry.metadata).addr()).or_insert_with(|| of_metadata(&entry.metadata));
+        self.bytes.clear();
+        self.string(entry.path.as_bytes());
+        self.bytes.extend([entry.kind as u8, u8::from(entry.implied), u8::from(entry.modified.is_some())]);
+        self.numbers([metadata, entry.size, entry.link_group]);
+        if let Some(time) = entry.modified {
+            self.numbers([time.seconds.cast_unsigned(), time.nanoseconds.into()]);
+        }
+        if let Some(device) = entry.device {
+            self.numbers([device.major.into(), device.minor.into()]);
+        }
+        self.string(&entry.target);
+        let digest = match &entry.content {
+            Content::None => &None,
+            // In a directory both are written as one form.
+            Content::Extent(extent) | Content::Raw(extent, _) => {
+                self.bytes.push(form::EXTENT);
+                self.extent(extent);
+                &None
+            }
+            Content::List(segments, digest) => {
+                self.bytes.push(form::LIST);
+                for segment in segments {
+                    match segment {
+                        Segment::Hole(len) => self.numbers([u64::MAX, *len]),
+                        Segment::Data(extent) => self.extent(extent),
+                    }
+                }
+                digest
+            }
+            Content::Map(root, digest) => {
+                self.bytes.push(form::MAP);
+                self.numbers([root.offset, root.length, root.check]);
+                digest
+            }
+        };
+        if let Some(digest) = digest {
+            self.bytes.extend_from_slice(&digest.0);
+        }
+        xxh3_64(&self.bytes)
+    }
+
+    fn numbers<const N: usize>(&mut self, numbers: [u64; N]) {
+        numbers.iter().for_each(|number| self.bytes.extend_from_slice(&number.to_le_bytes()));
+    }
+
+    fn string(&mut self, string: &[u8]) {
+        self.numbers([string.len() as u64]);
+        self.bytes.extend_from_slice(string);
+    }
+
+    fn extent(&mut self, extent: &Extent) {
+        let BlockRef { offset, raw_len, stored_len, pad_len, check } = extent.block;
+        let check = match self.own {
+            Some((own, its_check)) if own == offset && check == 0 => its_check,
+            _ => check,
+        };
+        self.numbers([offset, check, raw_len.into(), stored_len.into(), pad_len.into(), extent.offset.into(), extent.len]);
+    }
+}
+
+fn of_metadata(metadata: &Metadata) -> u64 {
+    let mut bytes = Vec::new();
+    let mut string = |string: &[u8]| {
+        bytes.extend_from_slice(&(string.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(string);
+    };
+    string(&metadata.mode.to_le_bytes());
+    if let Some(owner) = &metadata.owner {
+        string(&owner.user_id.to_le_bytes());
+        string(&owner.group_id.to_le_bytes());
+        string(&owner.user);
+        string(&owner.group);
+    }
+    for attribute in metadata.attributes.iter() {
+        string(&[attribute.namespace as u8]);
+        string(&attribute.name);
+        string(&attribute.value);
+    }
+    xxh3_64(&bytes)
+}

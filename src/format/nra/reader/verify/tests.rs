@@ -1,0 +1,270 @@
+//! One fault at a time: what is damaged is found, and the entries it takes are named.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::format::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
+use crate::format::codec::Dictionary;
+use crate::format::digest::Digest;
+use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Recorder};
+use crate::format::source::MemorySource;
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().bytes(len)
+}
+
+trait Bytes {
+    fn bytes(self, len: usize) -> Vec<u8>;
+}
+
+impl Bytes for blake3::OutputReader {
+    fn bytes(mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.fill(&mut bytes);
+        bytes
+    }
+}
+
+fn text(len: usize, seed: u64) -> Vec<u8> {
+    noise(len, seed).iter().flat_map(|byte| format!("row {byte} of {seed}\n").into_bytes()).take(len).collect()
+}
+
+fn file(path: &str) -> Entry {
+    Entry::new(EntryPath::try_from(path).unwrap(), Kind::File)
+}
+
+fn add(writer: &mut Writer<Vec<u8>>, path: &str, bytes: &[u8]) {
+    let incompressible = path.ends_with(".bin");
+    writer.add(file(path), NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible }).unwrap();
+}
+
+/// A small archive with blocks of all sorts, a dictionary, several leaves, an extent map, attributes.
+fn archive() -> Vec<u8> {
+    let samples: Vec<_> = (0..300).map(|i| text(300, i)).collect();
+    let dictionary = Dictionary::train(&samples, 1 << 10).unwrap().as_bytes().to_vec();
+    let options = WriterOptions {
+        block: BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 4 << 10, stored_bytes: 1 << 10 },
+        dictionary: DictionaryPolicy::Given(dictionary),
+        align: 64,
+        threads: 1,
+        reproducible: true,
+        message: "first".into(),
+        attributes: vec![Attribute { namespace: Namespace::User, name: (*b"name").into(), value: (*b"test").into() }],
+        ..WriterOptions::balanced()
+    };
+    let mut writer = Writer::create(Vec::new(), options).unwrap();
+    for i in 0..30 {
+        add(&mut writer, &format!("text/{i}.txt"), &text(300 + i * 7, i as u64));
+        add(&mut writer, &format!("noise/{i}.bin"), &noise(60 + i, i as u64));
+    }
+    for i in 0..400 {
+        let path = noise(12, i).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        writer.add(file(&format!("empty/{path}")), NewContent::None).unwrap();
+    }
+    writer.begin(file("large.bin")).unwrap();
+    for i in 0..3 {
+        let (packed, raw) = (text(2_000, 100 + i), noise(500, 100 + i));
+        writer.piece(&packed, Digest::of(&packed), false).unwrap();
+        writer.hole(5_000).unwrap();
+        writer.piece(&raw, Digest::of(&raw), true).unwrap();
+    }
+    writer.end(None).unwrap();
+    writer.begin(file("map.bin")).unwrap();
+    let raw = noise(8, 1_000);
+    for i in 1..1_100 {
+        writer.piece(&raw, Digest::of(&raw), true).unwrap();
+        writer.hole(i).unwrap();
+    }
+    writer.end(None).unwrap();
+    writer.finish(&Recorder::default()).unwrap().0
+}
+
+fn open(bytes: Vec<u8>) -> crate::format::Result<NraReader> {
+    NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+}
+
+fn verify(reader: &NraReader, depth: Depth) -> Verdict {
+    reader.verify(depth, None, &Recorder::default()).unwrap()
+}
+
+/// The entries of an archive with their content, `None` if that does not read.
+fn contents(reader: &NraReader) -> Vec<(EntryPath, Option<Vec<u8>>)> {
+    let entries = reader.entries(0..reader.entry_count()).flatten();
+    entries
+        .map(|entry| {
+            let content = if entry.size == 0 { Ok(Vec::new()) } else { reader.read_all(&entry, 1 << 20) };
+            (entry.path.clone(), content.ok())
+        })
+        .collect()
+}
+
+fn named(damage: &[Damage]) -> BTreeSet<EntryPath> {
+    damage.iter().flat_map(|damage| damage.entries.iter().cloned()).collect()
+}
+
+/// Frames of an archive: header, offset.
+fn frames(bytes: &[u8]) -> Vec<(FrameHeader, usize)> {
+    let mut place = HEAD_LEN;
+    let mut frames = Vec::new();
+    while let Ok((header, _)) = FrameHeader::parse(bytes[place..place + HEADER_LEN].try_into().unwrap(), place as u64) {
+        frames.push((header, place));
+        place += usize::try_from(header.frame_len()).unwrap();
+    }
+    assert_eq!(place, bytes.len() - TAIL_LEN);
+    frames
+}
+
+#[test]
+fn a_whole_archive_is_whole() {
+    let bytes = archive();
+    let kinds: BTreeSet<u8> = frames(&bytes).iter().map(|frame| frame.0.kind as u8).collect();
+    assert_eq!(kinds, (1..=7).collect(), "frames of every kind");
+    let reader = open(bytes).unwrap();
+    let size: u64 = reader.entries(0..u64::MAX).map(|entry| entry.unwrap().size).sum();
+    for depth in [Depth::Quick, Depth::Full] {
+        let recorder = Recorder::default();
+        let verdict = reader.verify(depth, None, &recorder).unwrap();
+        assert_eq!(verdict.damage, []);
+        assert_eq!((verdict.entries, verdict.content_bytes), (reader.entry_count(), size));
+        assert_eq!(Some(verdict.blocks), reader.info().blocks);
+        assert_eq!(recorder.count(Counter::Entries), verdict.entries);
+    }
+    let select = |entry: &Entry| entry.path.as_bytes().starts_with(b"text/") || entry.path.as_bytes() == b"map.bin";
+    let verdict = reader.verify(Depth::Full, Some(&select), &Recorder::default()).unwrap();
+    assert_eq!((verdict.damage, verdict.entries), (vec![], 31));
+    assert!(verdict.blocks > 3 && Some(verdict.blocks) < reader.info().blocks);
+}
+
+#[test]
+fn an_empty_archive_is_whole() {
+    let writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+    let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
+    assert_eq!(verify(&open(bytes).unwrap(), Depth::Full), Verdict::default());
+}
+
+/// Changes a byte; verifies; compares with what reading gives.
+fn change(bytes: &[u8], at: usize, good: &[(EntryPath, Option<Vec<u8>>)]) {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 0x40;
+    let reader = open(bytes).unwrap();
+    for depth in [Depth::Quick, Depth::Full] {
+        let verdict = verify(&reader, depth);
+        assert!(!verdict.damage.is_empty(), "byte {at}, {depth:?}");
+        let found = contents(&reader);
+        let mut lost: BTreeSet<_> = good.iter().map(|entry| entry.0.clone()).collect();
+        for pair in found {
+            if pair.1.is_some() {
+                assert!(good.contains(&pair), "byte {at}: {} reads otherwise", pair.0);
+                lost.remove(&pair.0);
+            }
+        }
+        let told = named(&verdict.damage);
+        assert_eq!(told, lost, "byte {at}, {depth:?}: {:?}", verdict.damage);
+    }
+}
+
+fn change_each(step: usize) {
+    let bytes = archive();
+    let good = contents(&open(bytes.clone()).unwrap());
+    assert!(good.iter().all(|entry| entry.1.is_some()));
+    (0..bytes.len()).step_by(step).for_each(|at| change(&bytes, at, &good));
+}
+
+#[test]
+fn changed_bytes_are_found_with_the_entries_they_take() {
+    change_each(397);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_changed_byte_is_found_with_the_entries_it_takes() {
+    change_each(1);
+}
+
+#[test]
+fn each_structure_is_named() {
+    let bytes = archive();
+    let damaged = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        verify(&open(bytes).unwrap(), Depth::Full).damage
+    };
+    let structures = |at| damaged(at).into_iter().map(|damage| damage.structure).collect::<Vec<_>>();
+    assert_eq!(structures(20), ["head"]);
+    assert_eq!(structures(70), ["slot"]);
+    assert_eq!(structures(bytes.len() - 1), ["tail"]);
+    for (header, place) in frames(&bytes) {
+        let payload = place + usize::try_from(header.payload_start()).unwrap();
+        let behind = place + usize::try_from(header.directory_start()).unwrap();
+        let kind = header.kind;
+        if kind == FrameKind::Block {
+            assert_eq!(structures(behind), ["block directory"]);
+            if header.raw_len > 0 {
+                assert_eq!(structures(payload), ["block payload"]);
+                assert_eq!(structures(place + 9), ["block header"]);
+            }
+            if header.pad_len > 0 {
+                assert_eq!(structures(payload - 1), ["padding"]);
+            }
+            continue;
+        }
+        let found = structures(payload);
+        assert!(found.iter().any(|structure| *structure == kind.name()), "{kind:?}: {found:?}");
+        let end = place + usize::try_from(header.frame_len()).unwrap();
+        if behind < end {
+            assert_eq!(structures(end - 1), ["padding"]);
+        }
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_told() {
+    let bytes = archive();
+    for len in (HEAD_LEN + HEADER_LEN..bytes.len()).step_by(611) {
+        let Ok(reader) = open(bytes[..len].to_vec()) else { continue };
+        assert!(!verify(&reader, Depth::Full).damage.is_empty(), "{len} bytes");
+    }
+}
+
+#[test]
+fn bytes_behind_the_end_are_told() {
+    let mut bytes = archive();
+    let entries = open(bytes.clone()).unwrap().entry_count();
+    bytes.extend_from_slice(&[7; 100]);
+    let verdict = verify(&open(bytes).unwrap(), Depth::Full);
+    assert!(!verdict.damage.is_empty());
+    assert_eq!((verdict.entries, named(&verdict.damage).len()), (entries, 0));
+}
+
+#[test]
+fn a_selection_is_checked_alone() {
+    let bytes = archive();
+    let reader = open(bytes.clone()).unwrap();
+    let place = usize::try_from(reader.find(b"noise/7.bin").unwrap().unwrap().1.place().0).unwrap();
+    let (header, _) = *frames(&bytes).iter().find(|frame| frame.1 == place).unwrap();
+    let mut bytes = bytes;
+    bytes[place + usize::try_from(header.directory_start()).unwrap() - 1] ^= 1;
+    let reader = open(bytes).unwrap();
+    let verdict = |prefix: &'static [u8]| {
+        let select = move |entry: &Entry| entry.path.as_bytes().starts_with(prefix);
+        reader.verify(Depth::Quick, Some(&select), &Recorder::default()).unwrap()
+    };
+    assert_eq!(verdict(b"text/").damage, []);
+    let all = named(&verify(&reader, Depth::Full).damage);
+    assert!(!all.is_empty());
+    assert_eq!(named(&verdict(b"").damage), all);
+}
+
+#[test]
+fn verifying_can_be_stopped() {
+    let recorder = Recorder::default();
+    recorder.cancel();
+    let reader = open(archive()).unwrap();
+    assert!(matches!(reader.verify(Depth::Full, None, &recorder), Err(crate::format::Error::Cancelled)));
+}

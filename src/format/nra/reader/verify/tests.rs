@@ -4,11 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::format::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
-use crate::format::codec::Dictionary;
+use crate::format::checksum::{checksum, content_checksum};
+use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
+use crate::format::nra::commit::Commit;
+use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef};
+use crate::format::nra::directory::{Directory, Piece};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
+use crate::format::nra::head::{HEAD_LEN, Head, TAIL_LEN, Tail};
+use crate::format::nra::page::{Child, InnerPage, Page, separator};
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
 use crate::format::path::EntryPath;
@@ -267,4 +273,164 @@ fn verifying_can_be_stopped() {
     recorder.cancel();
     let reader = open(archive()).unwrap();
     assert!(matches!(reader.verify(Depth::Full, None, &recorder), Err(crate::format::Error::Cancelled)));
+}
+
+/// An archive made by hand, so that single statements in it can be wrong while all checksums are right.
+struct Forge {
+    bytes: Vec<u8>,
+    commit: Commit,
+    entries: Vec<Entry>,
+    /// What the leaves are made of, if not of `entries`.
+    in_tree: Option<Vec<Entry>>,
+    inner: fn(&mut InnerPage),
+    places: Vec<ChunkPlace>,
+}
+
+impl Forge {
+    /// Two directories and two files that share one uncompressed block of two pieces.
+    fn new() -> Self {
+        let mut forge = Self {
+            bytes: Head::default().encode().to_vec(),
+            commit: Commit { number: 1, ..Commit::default() },
+            entries: vec![],
+            in_tree: None,
+            inner: |_| {},
+            places: vec![],
+        };
+        let (first, second) = (noise(40, 1), noise(50, 2));
+        let place = forge.bytes.len() as u64;
+        let block = BlockRef { offset: place, raw_len: 90, stored_len: 90, pad_len: 0, check: 0 };
+        let named = |path: &str, offset, len| {
+            let mut entry = file(path);
+            entry.size = len;
+            entry.content = Content::Extent(Extent { block, offset, len });
+            entry
+        };
+        let directory = |path: &str| Entry::new(EntryPath::try_from(path).unwrap(), Kind::Directory);
+        forge.entries = vec![directory("a"), named("a/x", 0, 40), directory("b"), named("b/y", 40, 50)];
+        let pieces = [&first, &second].map(|bytes| {
+            let (raw_len, digest) = (u32::try_from(bytes.len()).unwrap(), Digest::of(bytes));
+            Piece { gap: 0, raw_len, digest }
+        });
+        let numbered = (0..).zip(&pieces);
+        forge.places = numbered.map(|(piece, p)| ChunkPlace { key: p.digest.key(), block: place, piece }).collect();
+        forge.places.sort();
+        let directory = Directory { pieces: pieces.to_vec(), entries: forge.entries.clone() }.encode().unwrap();
+        let reference = forge.frame(FrameKind::Block, &[first, second].concat(), &directory);
+        for (entry, sum) in forge.entries.iter_mut().zip([0, content_checksum(&noise(40, 1)), 0, content_checksum(&noise(50, 2))])
+        {
+            if let Content::Extent(mut extent) = entry.content {
+                extent.block.check = reference.check;
+                entry.content = Content::Raw(extent, sum);
+            }
+        }
+        forge.commit = Commit {
+            entries: 4,
+            files: 2,
+            content_bytes: 90,
+            piece_bytes: 90,
+            stored_bytes: 90,
+            blocks: 1,
+            pieces: 2,
+            ..forge.commit
+        };
+        forge
+    }
+
+    fn frame(&mut self, kind: FrameKind, payload: &[u8], directory: &[u8]) -> FrameRef {
+        let offset = self.bytes.len() as u64;
+        let len = u32::try_from(payload.len()).unwrap();
+        let header = FrameHeader {
+            kind,
+            codec: Codec::None,
+            raw_len: len,
+            stored_len: len,
+            pad_len: 0,
+            directory_len: u32::try_from(directory.len()).unwrap(),
+            dictionary: 0,
+            payload_checksum: checksum(payload, offset),
+            directory_checksum: if directory.is_empty() { 0 } else { checksum(directory, offset) },
+            commit: self.commit.number,
+        };
+        let (bytes, check) = header.encode(offset);
+        [&bytes[..], payload, directory].iter().for_each(|part| self.bytes.extend_from_slice(part));
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        FrameRef { offset, length: header.frame_len(), check }
+    }
+
+    /// Writes chunk run, a leaf for each two entries, an inner page, commit and tail; returns what is found.
+    fn verdict(mut self) -> Vec<(String, String)> {
+        if !self.places.is_empty() {
+            let page = ChunkPage::Leaf(self.places.clone()).encode();
+            let run = self.frame(FrameKind::ChunkPage, &page, &[]);
+            self.commit.runs.push(run);
+        }
+        let entries = self.in_tree.take().unwrap_or_else(|| self.entries.clone());
+        let mut children = Vec::new();
+        let mut last: Option<&Entry> = None;
+        for leaf in entries.chunks(2) {
+            let key = last.map_or(Box::default(), |last| separator(last.path.as_bytes(), leaf[0].path.as_bytes()).into());
+            let page = self.frame(FrameKind::EntryPage, &Page::Leaf(leaf.to_vec()).encode(), &[]);
+            let (entries, content_bytes) = (leaf.len() as u64, leaf.iter().map(|entry| entry.size).sum());
+            children.push(Child { key, page, entries, content_bytes });
+            last = leaf.last();
+        }
+        let mut inner = InnerPage { level: 1, children };
+        (self.inner)(&mut inner);
+        let root = self.frame(FrameKind::EntryPage, &Page::Inner(inner).encode(), &[]);
+        self.commit.entry_root = Some(root);
+        let payload = self.commit.encode();
+        let commit = self.frame(FrameKind::Commit, &payload, &[]);
+        let place = self.bytes.len() as u64;
+        let (commit_offset, commit_length) = (commit.offset, commit.length);
+        let tail = Tail { required: 0, commit_offset, commit_length, keys: (0, 0), number: self.commit.number };
+        self.bytes.extend_from_slice(&tail.encode(place));
+        let verdict = verify(&open(self.bytes).unwrap(), Depth::Full);
+        verdict.damage.into_iter().map(|damage| (damage.structure, damage.detail)).collect()
+    }
+}
+
+#[test]
+fn statements_that_contradict_each_other_are_found() {
+    assert_eq!(Forge::new().verdict(), []);
+    let with = |change: fn(&mut Forge)| {
+        let mut forge = Forge::new();
+        change(&mut forge);
+        forge
+    };
+    let in_tree = |change: fn(&mut Vec<Entry>)| {
+        let mut forge = Forge::new();
+        let mut entries = forge.entries.clone();
+        change(&mut entries);
+        forge.in_tree = Some(entries);
+        forge
+    };
+    let inner = |change: fn(&mut InnerPage)| Forge { inner: change, ..Forge::new() };
+    for (forge, structure, detail) in [
+        (with(|forge| forge.commit.files = 3), "commit", "files: 3 told, 2 found"),
+        (with(|forge| forge.commit.blocks = 2), "commit", "blocks: 2 told, 1 found"),
+        (with(|forge| forge.commit.pieces = 1), "commit", "pieces: 1 told, 2 found"),
+        (with(|forge| forge.commit.piece_bytes = 1), "commit", "piece bytes: 1 told, 90 found"),
+        (with(|forge| forge.commit.stored_bytes = 1), "commit", "stored bytes: 1 told, 90 found"),
+        (with(|forge| forge.commit.entries = 5), "entry page", "4 entries and 90 content bytes below it, expected 5"),
+        (with(|forge| forge.commit.content_bytes = 80), "entry page", "4 entries and 90 content bytes below it"),
+        (with(|forge| forge.places.truncate(1)), "commit", "do not list 1 of 2 pieces"),
+        (with(|forge| forge.places.clear()), "commit", "do not list 2 of 2 pieces"),
+        (with(|forge| forge.places[1].piece ^= 1), "chunk page", "1 of its pieces do not exist"),
+        (
+            in_tree(|entries| entries[3].metadata = Default::default()),
+            "entry record",
+            "1 entries are recorded in no block directory",
+        ),
+        (in_tree(|entries| entries[0].path = EntryPath::try_from("A").unwrap()), "entry record", "a/x lies in no directory"),
+        (in_tree(|entries| entries.swap(0, 2)), "entry page", "not behind the entry before"),
+        (in_tree(|entries| entries.rotate_left(2)), "entry page", "not behind the last one in front"),
+        (inner(|page| page.children[1].key = (*b"bb").into()), "entry page", "not the shortest that separates"),
+        (inner(|page| page.children[0].key = (*b"a").into()), "entry page", "not the shortest that separates"),
+        (inner(|page| page.level = 2), "entry page", "level 0, expected 1"),
+        (inner(|page| page.children[0].content_bytes += 1), "entry page", "91 content bytes below it, expected 4 and 90"),
+    ] {
+        let found = forge.verdict();
+        assert!(found.iter().any(|(s, d)| s == structure && d.contains(detail)), "{structure}: {detail}: {found:?}");
+    }
 }

@@ -1,4 +1,5 @@
 //! `docs/cli.md` is made from the definition of the command line: with `NRA_BLESS=1` this test writes it, otherwise it compares.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 use std::fmt::Write as _;
 use std::path::Path;

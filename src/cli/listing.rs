@@ -4,6 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
@@ -13,12 +14,21 @@ use crate::format::entry::{Entry, Kind};
 /// How entries are printed as text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Columns {
-    /// Kind, mode, size and time in front of the path.
+    /// Kind, mode, size, ratio and time in front of the path.
     pub long: bool,
     /// Digest in front of the path.
     pub digest: bool,
     /// Paths as they are, ended by NUL.
     pub null: bool,
+}
+
+/// What has to be looked up beside the entry, if it is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts {
+    /// Digest of the content.
+    pub digest: Option<Digest>,
+    /// Bytes of the archive that hold the content.
+    pub stored_bytes: Option<u64>,
 }
 
 /// An entry as an object for programs.
@@ -46,6 +56,8 @@ pub struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_b64: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     link_group: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<[u32; 2]>,
@@ -57,7 +69,7 @@ pub struct EntryRecord<'a> {
 
 impl<'a> EntryRecord<'a> {
     /// Wraps an entry.
-    pub fn new(entry: &'a Entry, digest: Option<Digest>) -> Self {
+    pub fn new(entry: &'a Entry, facts: Facts) -> Self {
         let owner = entry.metadata.owner.as_ref();
         let name = |bytes: &[u8]| (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned());
         let target = (entry.kind == Kind::Symlink).then(|| PathField::new(&entry.target));
@@ -75,6 +87,7 @@ impl<'a> EntryRecord<'a> {
             group: owner.and_then(|owner| name(&owner.group)),
             target,
             target_b64,
+            stored_bytes: facts.stored_bytes,
             link_group: Some(entry.link_group).filter(|&group| group != 0),
             device: entry.device.map(|device| [device.major, device.minor]),
             attributes: entry
@@ -83,9 +96,26 @@ impl<'a> EntryRecord<'a> {
                 .iter()
                 .map(|attribute| String::from_utf8_lossy(&attribute.name).into_owned())
                 .collect(),
-            digest: digest.map(|digest| digest.to_string()),
+            digest: facts.digest.map(|digest| digest.to_string()),
         }
     }
+}
+
+/// Looks up what the columns want. Damage on the way is a warning that names the entry.
+///
+/// # Errors
+///
+/// Everything but damage.
+pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> CommandResult<Facts> {
+    let mut facts = Facts::default();
+    let path = entry.path.as_bytes();
+    if columns.digest {
+        facts.digest = reading::intact_content(opened.archive.digest(entry), path, ui.console())?.flatten();
+    }
+    if columns.long && entry.kind == Kind::File {
+        facts.stored_bytes = reading::intact_content(opened.archive.stored_bytes(entry), path, ui.console())?.flatten();
+    }
+    Ok(facts)
 }
 
 impl Ui {
@@ -94,28 +124,30 @@ impl Ui {
     /// # Errors
     ///
     /// When standard output can't be written.
-    pub fn entry(&mut self, entry: &Entry, digest: Option<Digest>, columns: Columns) -> CommandResult<()> {
+    pub fn entry(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> CommandResult<()> {
         if self.is_json() {
-            return self.record(&EntryRecord::new(entry, digest));
+            return self.record(&EntryRecord::new(entry, facts));
         }
-        self.entry_line(entry, digest, columns).map_err(|error| Failure::output(&error))
+        self.entry_line(entry, facts, columns).map_err(|error| Failure::output(&error))
     }
 
-    fn entry_line(&mut self, entry: &Entry, digest: Option<Digest>, columns: Columns) -> io::Result<()> {
+    fn entry_line(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> io::Result<()> {
         let path = entry.path.as_bytes();
         let terminal = self.stdout_is_terminal();
         let size = if columns.long { self.shown_size(entry) } else { String::new() };
         let style = self.kind_style(entry.kind);
         let out = self.out();
         if columns.digest {
-            match digest {
+            match facts.digest {
                 Some(digest) => write!(out, "{digest}  ")?,
                 None => write!(out, "{:width$}  ", "-", width = std::mem::size_of::<Digest>() * 2)?,
             }
         }
         if columns.long {
             let time = entry.modified.map_or_else(|| "-".to_owned(), text::table_time);
-            write!(out, "{}  {size:>10}  {time:<19}  ", text::mode(entry.kind, entry.metadata.mode))?;
+            let ratio = facts.stored_bytes.filter(|_| entry.size > 0);
+            let ratio = ratio.map_or_else(|| "-".to_owned(), |stored| text::whole_percent(stored, entry.size));
+            write!(out, "{}  {size:>10}  {ratio:>5}  {time:<19}  ", text::mode(entry.kind, entry.metadata.mode))?;
         }
         if columns.null {
             out.write_all(path)?;

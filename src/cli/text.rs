@@ -96,6 +96,11 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
+/// Returns a part of a whole as percent without digits: `88 %`.
+pub fn whole_percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
+}
+
 /// Returns a duration as people say it: `0.42 s`, `3.1 s`, `2:05`, `1:02:05`.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();

@@ -200,6 +200,17 @@ pub trait Archive: Send + Sync {
         Ok(content)
     }
 
+    /// Returns how many bytes of the container hold the content of `entry`: its share of the blocks that it lies in, each as stored. Content
+    /// that entries have in common counts for each of them. `None` when the container does not say.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
+        let _ = entry;
+        Ok(None)
+    }
+
     /// Returns the digest of the whole content, computing it if the archive does not know it. `None` for entries that are not files.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::format::entry::{Entry, Kind};
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
 /// Zero bytes written at once for a hole.
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Longest content that is put into a JSON string, bytes.
 const JSON_LIMIT: u64 = 64 << 20;
 

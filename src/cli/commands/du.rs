@@ -1,6 +1,7 @@
 //! `nra du`
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::Totals;
 use crate::format::entry::{Entry, Kind};
+use crate::format::path::EntryPath;
 
 /// Arguments of `nra du`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,9 @@ pub struct Args {
     /// Levels of directories to print; 0 = only the sum
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
+    /// Print the bytes of the archive that hold the content too
+    #[arg(long)]
+    stored: bool,
     /// Print the number of entries too
     #[arg(long)]
     entries: bool,
@@ -43,14 +48,31 @@ struct DirectoryRecord<'a> {
     record: &'static str,
     #[serde(flatten)]
     path: PathField<'a>,
-    entries: u64,
-    content_bytes: u64,
+    #[serde(flatten)]
+    sums: Sums,
 }
 
-#[derive(Debug, Serialize)]
-struct Summary {
+/// Sums over a directory and all below it.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Sums {
     entries: u64,
     content_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored_bytes: Option<u64>,
+}
+
+impl Sums {
+    fn add(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.content_bytes = self.content_bytes.saturating_add(other.content_bytes);
+        self.stored_bytes = self.stored_bytes.zip(other.stored_bytes).map(|(own, others)| own.saturating_add(others));
+    }
+}
+
+impl From<Totals> for Sums {
+    fn from(totals: Totals) -> Self {
+        Self { entries: totals.entries, content_bytes: totals.content_bytes, stored_bytes: None }
+    }
 }
 
 /// A directory whose children are being gone through.
@@ -75,15 +97,20 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         None => None,
     };
-    if args.depth != Some(0) {
-        print_below(start.as_ref(), args, &opened, ui)?;
-    }
+    let name = start.as_ref().map_or(&b"."[..], |entry| entry.path.as_bytes());
     let range = opened.archive.subtree(top).map_err(fail)?;
-    let totals = opened.archive.totals(range).map_err(fail)?;
-    print(start.as_ref().map_or(b".", |entry| entry.path.as_bytes()), totals, args, ui)?;
+    let sums = if args.stored {
+        count_below(range, start.as_ref(), args, &opened, ui)?
+    } else {
+        if args.depth != Some(0) {
+            print_below(start.as_ref(), args, &opened, ui)?;
+        }
+        opened.archive.totals(range).map_err(fail)?.into()
+    };
+    print(name, sums, args, ui)?;
     ui.flush()?;
     reading::remark(&opened, ui);
-    ui.finish(Outcome::Done, "summary", &Summary { entries: totals.entries, content_bytes: totals.content_bytes })
+    ui.finish(Outcome::Done, "summary", &sums)
 }
 
 fn trimmed(path: &[u8]) -> &[u8] {
@@ -116,23 +143,62 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
                 let path = level.directory.path.as_bytes();
                 let totals = archive.subtree(Some(path)).and_then(|range| archive.totals(range));
                 if let Some(totals) = reading::intact(totals, ui.console())? {
-                    print(path, totals, args, ui)?;
+                    print(path, totals.into(), args, ui)?;
                 }
             }
         }
     }
 }
 
-fn print(path: &[u8], totals: Totals, args: &Args, ui: &mut Ui) -> CommandResult<()> {
+/// Goes through all entries, because what they take in the archive is not in its index pages, and prints the directories below `start`.
+fn count_below(range: Range<u64>, start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui) -> CommandResult<Sums> {
+    let none = Sums { stored_bytes: Some(0), ..Sums::default() };
+    let mut sum = none;
+    let base = start.map_or(0, |entry| entry.path.components().count());
+    let mut open: Vec<(EntryPath, Sums)> = Vec::new();
+    for entry in opened.archive.entries(range) {
+        let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+        while let Some((path, sums)) = open.pop_if(|(directory, _)| !entry.path.is_below(directory)) {
+            close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
+        }
+        let stored = reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), ui.console())?;
+        let own = Sums { entries: 1, content_bytes: entry.size, stored_bytes: stored.map_or(Some(0), |stored| stored) };
+        if entry.kind == Kind::Directory && start.is_none_or(|start| start.path != entry.path) {
+            let mut sums = none;
+            sums.add(own);
+            open.push((entry.path, sums));
+        } else {
+            open.last_mut().map_or(&mut sum, |(_, sums)| sums).add(own);
+        }
+    }
+    while let Some((path, sums)) = open.pop() {
+        close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
+    }
+    Ok(sum)
+}
+
+/// Prints a directory that has been gone through and adds its sums to those of the directory above.
+fn close(path: &EntryPath, sums: Sums, base: usize, args: &Args, above: &mut Sums, ui: &mut Ui) -> CommandResult<()> {
+    above.add(sums);
+    if args.depth.is_none_or(|depth| path.components().count() - base <= depth) {
+        print(path.as_bytes(), sums, args, ui)
+    } else {
+        Ok(())
+    }
+}
+
+fn print(path: &[u8], sums: Sums, args: &Args, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
-        let (entries, content_bytes) = (totals.entries, totals.content_bytes);
-        return ui.record(&DirectoryRecord { record: "directory", path: PathField::new(path), entries, content_bytes });
+        return ui.record(&DirectoryRecord { record: "directory", path: PathField::new(path), sums });
+    }
+    let mut line = format!("{:>10}", ui.size(sums.content_bytes));
+    if args.stored {
+        let stored = sums.stored_bytes.map_or_else(|| "-".to_owned(), |stored| ui.size(stored));
+        line.push_str(&format!("  {stored:>10}"));
+    }
+    if args.entries {
+        line.push_str(&format!("  {:>10}", sums.entries));
     }
     let name = ui.name(path).into_owned();
-    let size = ui.size(totals.content_bytes);
-    if args.entries {
-        ui.line(format_args!("{size:>10}  {:>10}  {name}", totals.entries))
-    } else {
-        ui.line(format_args!("{size:>10}  {name}"))
-    }
+    ui.line(format_args!("{line}  {name}"))
 }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::listing::Columns;
+use crate::cli::listing::{self, Columns};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text;
@@ -48,7 +48,7 @@ pub struct Args {
     /// f file, d directory, l symlink, p fifo, c, b device (f,l)
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
-    /// Print kind, mode, size and time too
+    /// Print kind, mode, size, ratio and time too
     #[arg(short, long)]
     long: bool,
     /// Print paths as they are, each ended by NUL
@@ -206,7 +206,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         if tests.pass(&entry) {
             summary.entries += 1;
             summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
-            ui.entry(&entry, None, columns)?;
+            let facts = listing::facts(&entry, columns, &opened, ui)?;
+            ui.entry(&entry, facts, columns)?;
         }
     }
     ui.flush()?;

@@ -6,12 +6,11 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::listing::Columns;
+use crate::cli::listing::{self, Columns};
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::CommandResult;
 use crate::cli::tree;
 use crate::cli::ui::Ui;
-use crate::format::digest::Digest;
 use crate::format::entry::Entry;
 
 /// Arguments of `nra list`.
@@ -27,7 +26,7 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Print kind, mode, size and time too
+    /// Print kind, mode, size, ratio and time too
     #[arg(short, long)]
     long: bool,
     /// Draw a tree
@@ -127,14 +126,9 @@ fn print(entry: &Entry, args: &Args, opened: &Opened, summary: &mut Summary, ui:
         return Ok(());
     }
     summary.count(entry);
-    let digest = if args.digest { digest(entry, opened, ui)? } else { None };
-    ui.entry(entry, digest, Columns { long: args.long, digest: args.digest, null: args.null })
-}
-
-/// Returns the digest, or `None` with a warning where the content is damaged.
-fn digest(entry: &Entry, opened: &Opened, ui: &Ui) -> CommandResult<Option<Digest>> {
-    let result = opened.archive.digest(entry);
-    Ok(reading::intact_content(result, entry.path.as_bytes(), ui.console())?.flatten())
+    let columns = Columns { long: args.long, digest: args.digest, null: args.null };
+    let facts = listing::facts(entry, columns, opened, ui)?;
+    ui.entry(entry, facts, columns)
 }
 
 impl Summary {

@@ -14,6 +14,7 @@ mod iter;
 mod map;
 mod open;
 mod scan;
+mod stored;
 mod tree;
 mod verify;
 mod window;
@@ -202,6 +203,10 @@ impl Archive for NraReader {
 
     fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         self.visit(entry, 0..entry.size, access, sink)
+    }
+
+    fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
+        self.stored_share(entry).map(Some)
     }
 
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {

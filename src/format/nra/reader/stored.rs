@@ -1,0 +1,50 @@
+//! How much of the file the content of an entry takes.
+
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::format::nra::content::{Content, Extent, Segment};
+use crate::format::nra::reader::NraReader;
+
+impl NraReader {
+    /// Sums up the shares that the extents of `entry` have in the stored payloads of their blocks. Reads the extent map, if there is one.
+    pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
+        let mut sum = 0u64;
+        let mut add = |segment: &Segment| {
+            if let Segment::Data(extent) = segment {
+                sum = sum.saturating_add(share(extent));
+            }
+        };
+        match &entry.content {
+            Content::None => {}
+            Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
+            Content::List(segments, _) => segments.iter().for_each(add),
+            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut |segment, _| {
+                add(segment);
+                Ok(())
+            })?,
+        }
+        Ok(sum)
+    }
+}
+
+/// Returns the part of the stored payload that stands for an extent.
+fn share(extent: &Extent) -> u64 {
+    let (len, stored, raw) = (u128::from(extent.len), u128::from(extent.block.stored_len), u128::from(extent.block.raw_len));
+    // Rounded. An extent is no longer than its block, so its share is no larger than the block as stored.
+    (len * stored + raw / 2).checked_div(raw).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::nra::content::BlockRef;
+
+    #[test]
+    fn shares_add_up_to_the_block() {
+        let block = BlockRef { offset: 256, raw_len: 1000, stored_len: 300, pad_len: 0, check: 1 };
+        let shares = [(0, 500), (500, 250), (750, 250)].map(|(offset, len)| share(&Extent { block, offset, len }));
+        assert_eq!(shares, [150, 75, 75]);
+        let empty = BlockRef { raw_len: 0, stored_len: 0, ..block };
+        assert_eq!(share(&Extent { block: empty, offset: 0, len: 0 }), 0);
+    }
+}

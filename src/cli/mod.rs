@@ -5,6 +5,7 @@
 pub mod args;
 pub mod commands;
 pub mod console;
+pub mod inputs;
 pub mod listing;
 pub mod progress;
 pub mod reading;

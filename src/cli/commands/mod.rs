@@ -10,6 +10,7 @@ pub mod grep;
 pub mod info;
 pub mod list;
 pub mod man;
+pub mod pack;
 pub mod verify;
 pub mod version;
 
@@ -21,6 +22,9 @@ use crate::cli::ui::Ui;
 /// What nra can be told to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Pack files and directories into a new archive
+    #[command(aliases = ["c", "pack-beta"])]
+    Pack(pack::Args),
     /// Extract entries of an archive into a directory
     #[command(aliases = ["x", "unpack"])]
     Extract(extract::Args),
@@ -59,6 +63,7 @@ impl Command {
     /// Why it failed.
     pub fn run(&self, ui: &mut Ui) -> CommandResult {
         match self {
+            Self::Pack(args) => pack::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),
             Self::List(args) => list::run(args, ui),
             Self::Cat(args) => cat::run(args, ui),

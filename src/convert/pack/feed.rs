@@ -78,6 +78,7 @@ impl<W: Write + Send> Feed<W> {
             NewContent::None => 0,
         };
         let path = entry.path.clone();
+        monitor.current(path.as_bytes());
         let added = self.writer.add(entry, content);
         self.settle(&path, added, bytes, monitor)
     }
@@ -171,6 +172,7 @@ impl<W: Write + Send> Feed<W> {
                 self.remember(place, identity, copy, id, context.plan);
             }
             Item::Begin(entry) => {
+                monitor.current(entry.path.as_bytes());
                 self.begun = Some(entry.clone());
                 match self.writer.begin(entry) {
                     Ok(()) => self.skipping = false,
@@ -248,6 +250,7 @@ impl<W: Write + Send> Feed<W> {
             join(&mut path, context.window.name(name));
             let Ok(path) = EntryPath::new(path) else { return Ok(()) };
             entry.path = path.clone();
+            context.monitor.current(path.as_bytes());
             let added = self.writer.add_link(entry, id);
             self.settle(&path, added, 0, context.monitor)?;
             return Ok(());

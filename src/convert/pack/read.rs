@@ -296,7 +296,6 @@ impl<'a> Reader<'a> {
             && facts.allocated_bytes < facts.size
             && first_hole(&file, facts.size).is_some();
         if sparse || facts.size > WHOLE_MAX as u64 {
-            self.context.monitor.current(entry.path.as_bytes());
             let mut stream =
                 Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
             outlet.push(place, identity, Item::Begin(entry));

@@ -1,0 +1,372 @@
+//! `nra pack`
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::cli::args::{FilterArgs, ResourceArgs};
+use crate::cli::inputs::{self, InputArgs};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::{self, Ui};
+use crate::convert::pack::{Destination, Input, OwnerPolicy, PackOptions, PackStats, default_output, pack, survey};
+use crate::format::Error;
+use crate::format::codec::{Codec, Method};
+use crate::format::entry::Timestamp;
+use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
+use crate::format::path::Quoted;
+
+/// Level of `--fast`.
+const FAST_LEVEL: i32 = 1;
+/// Level of `--best`.
+const BEST_LEVEL: i32 = 19;
+/// Least memory that packing works with, bytes.
+const MIN_MEMORY: u64 = 32 << 20;
+/// Longest dictionary that is taken from a file, bytes.
+const MAX_DICTIONARY: u64 = 128 << 10;
+
+/// Arguments of `nra pack`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra pack photos                       photos.nra beside it
+  nra pack photos notes.txt -o both.nra
+  nra pack data -x '*.tmp' -x '/cache' --preset dense
+  nra pack data -o - | ssh host 'cat > data.nra'")]
+pub struct Args {
+    #[command(flatten)]
+    inputs: InputArgs,
+    /// Archive to write; - is standard output. The default is the first input's name with .nra, beside it
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace OUT if it exists
+    #[arg(short = 'f', long, alias = "force")]
+    overwrite: bool,
+    /// List what would be packed and write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Store everything below PATH
+    #[arg(long, value_name = "PATH", hide_short_help = true)]
+    prefix: Option<std::ffi::OsString>,
+    /// Message of the commit
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
+    message: String,
+    /// Don't wait until the archive is safely on disk
+    #[arg(long, hide_short_help = true)]
+    no_sync: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Leave out what is in directories with a CACHEDIR.TAG
+    #[arg(long, hide_short_help = true, help_heading = "What to leave out")]
+    exclude_caches: bool,
+    /// Stay in the file system of each input
+    #[arg(long, hide_short_help = true, help_heading = "What to leave out")]
+    one_file_system: bool,
+    #[command(flatten)]
+    compression: CompressionArgs,
+    #[command(flatten)]
+    fidelity: FidelityArgs,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// How content is compressed.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Compression")]
+struct CompressionArgs {
+    /// What to favour: balanced, dense (size), random (reading single entries)
+    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
+    preset: Option<Preset>,
+    /// Level, 1 to 22 for zstd
+    #[arg(short, long, value_name = "N", conflicts_with_all = ["fast", "best"])]
+    level: Option<i32>,
+    /// Favour speed: level 1
+    #[arg(long, conflicts_with = "best")]
+    fast: bool,
+    /// Favour size, whatever the time: level 19, preset dense
+    #[arg(long)]
+    best: bool,
+    /// Codec: zstd, lz4, none. What does not shrink is always stored as it is
+    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true, hide_short_help = true)]
+    codec: Option<CodecName>,
+    /// Dictionary for small blocks: auto, never, or a FILE in the zstd format
+    #[arg(long, value_name = "WHAT", hide_short_help = true)]
+    dict: Option<std::ffi::OsString>,
+    /// Align content that is stored as it is: 16, 32, 64 or 4096 bytes
+    #[arg(long, value_name = "BYTES", hide_short_help = true)]
+    align: Option<u32>,
+}
+
+/// What is recorded of each file.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "What to record")]
+struct FidelityArgs {
+    /// Same tree and options, same bytes: no owner, no time of packing; obeys SOURCE_DATE_EPOCH
+    #[arg(long, hide_short_help = true)]
+    reproducible: bool,
+    /// Store what symlinks lead to instead of the symlinks
+    #[arg(short = 'L', long, hide_short_help = true)]
+    dereference: bool,
+    /// Record no owner
+    #[arg(long, hide_short_help = true)]
+    no_owner: bool,
+    /// Record owners as numbers alone
+    #[arg(long, hide_short_help = true)]
+    numeric_owner: bool,
+    /// Record no extended attributes and ACLs
+    #[arg(long, hide_short_help = true)]
+    no_xattrs: bool,
+    /// Record no times
+    #[arg(long, hide_short_help = true)]
+    no_times: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    Balanced,
+    Dense,
+    Random,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CodecName {
+    Zstd,
+    Lz4,
+    None,
+}
+
+/// A path that would be packed.
+#[derive(Debug, Serialize)]
+struct EntryRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    kind: &'static str,
+}
+
+/// What was packed, for programs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    archive: String,
+    entries: u64,
+    files: u64,
+    content_bytes: u64,
+    deduplicated_bytes: u64,
+    stored_bytes: u64,
+    archive_bytes: u64,
+    left_out: u64,
+    seconds: f64,
+}
+
+/// What a dry run found.
+#[derive(Debug, Serialize)]
+struct DryRun {
+    archive: String,
+    entries: u64,
+}
+
+/// Packs files and directories.
+///
+/// # Errors
+///
+/// When an input is missing or the archive can't be written.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let inputs = args.inputs.inputs()?;
+    let output = match &args.output {
+        Some(output) => output.clone(),
+        None => default_output(&inputs)?,
+    };
+    let options = options(args)?;
+    if args.dry_run {
+        return list(&inputs, &output, &options, ui);
+    }
+    let to_stdout = output == Path::new("-");
+    if to_stdout && ui.is_json() {
+        return Err(Failure::usage("the archive and JSON can't both go to standard output"));
+    }
+    if to_stdout && ui.stdout_is_terminal() && !args.overwrite {
+        return Err(
+            Failure::usage("an archive is not for a terminal").hint("-o FILE writes it to a file, -f prints it all the same")
+        );
+    }
+    let destination = if to_stdout {
+        Destination::Stream(Box::new(std::io::stdout()))
+    } else {
+        Destination::File { path: output.clone(), overwrite: args.overwrite }
+    };
+    let progress = ui.progress("packing");
+    let result = pack(&inputs, destination, &options, &progress);
+    progress.finish();
+    let elapsed = progress.elapsed();
+    drop(progress);
+    let stats = result.map_err(|error| explain(error, &output))?;
+    ui.console().note(&summary_line(&stats, elapsed, ui));
+    let written = stats.written;
+    let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
+    let summary = Summary {
+        archive: output.to_string_lossy().into_owned(),
+        entries: written.entries,
+        files: written.files,
+        content_bytes: written.content_bytes,
+        deduplicated_bytes: written.deduplicated_bytes,
+        stored_bytes: written.stored_bytes,
+        archive_bytes: written.archive_bytes,
+        left_out: stats.left_out,
+        seconds: ui::seconds(elapsed),
+    };
+    ui.finish(outcome, "summary", &summary)
+}
+
+fn list(inputs: &[Input], output: &Path, options: &PackOptions, ui: &mut Ui) -> CommandResult {
+    ui.list("pack", "entries");
+    let mut entries = 0;
+    let mut failure = None;
+    let progress = ui.progress("looking");
+    let result = survey(inputs, options, &progress, &mut |path, kind| {
+        entries += 1;
+        let bytes = path.as_bytes();
+        let printed = if ui.is_json() {
+            ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: text::kind(kind) })
+        } else {
+            let name = ui.name(bytes).into_owned();
+            ui.line(name)
+        };
+        printed.map_err(|error| {
+            failure = Some(error);
+            Error::Cancelled
+        })
+    });
+    drop(progress);
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    result?;
+    ui.finish(Outcome::Done, "summary", &DryRun { archive: output.to_string_lossy().into_owned(), entries })
+}
+
+fn options(args: &Args) -> CommandResult<PackOptions> {
+    let fidelity = &args.fidelity;
+    let mut filter = inputs::filter(&args.filter)?;
+    filter.skip_caches = args.exclude_caches;
+    let owner = match (fidelity.no_owner, fidelity.numeric_owner) {
+        (true, _) => OwnerPolicy::Omit,
+        (_, true) => OwnerPolicy::Ids,
+        _ => OwnerPolicy::Names,
+    };
+    Ok(PackOptions {
+        writer: writer_options(args)?,
+        filter,
+        prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
+        follow_symlinks: fidelity.dereference,
+        one_file_system: args.one_file_system,
+        owner,
+        xattrs: !fidelity.no_xattrs,
+        times: !fidelity.no_times,
+        reproducible: fidelity.reproducible,
+        latest: if fidelity.reproducible { source_date_epoch()? } else { None },
+        sync: !args.no_sync,
+        ..PackOptions::default()
+    })
+}
+
+fn writer_options(args: &Args) -> CommandResult<WriterOptions> {
+    let compression = &args.compression;
+    let mut options = match compression.preset {
+        Some(Preset::Balanced) => WriterOptions::balanced(),
+        Some(Preset::Random) => WriterOptions::random(),
+        Some(Preset::Dense) => WriterOptions::dense(),
+        None if compression.best => WriterOptions::dense(),
+        None => WriterOptions::balanced(),
+    };
+    let level = match (compression.level, compression.fast, compression.best) {
+        (Some(level), ..) => Some(level),
+        (_, true, _) => Some(FAST_LEVEL),
+        (_, _, true) => Some(BEST_LEVEL),
+        _ => None,
+    };
+    match compression.codec {
+        None | Some(CodecName::Zstd) => {
+            if let Some(level) = level {
+                if !(1..=22).contains(&level) {
+                    return Err(Failure::usage(format!("zstd has levels from 1 to 22, not {level}")));
+                }
+                options.method = Method::zstd(level);
+            }
+        }
+        Some(CodecName::Lz4) => options.method = Method { codec: Codec::Lz4, ..options.method },
+        Some(CodecName::None) => options.method = Method { codec: Codec::None, ..options.method },
+    }
+    if let Some(what) = &compression.dict {
+        options.dictionary = match what.to_str() {
+            Some("auto") => DictionaryPolicy::Auto,
+            Some("never") => DictionaryPolicy::Never,
+            _ => DictionaryPolicy::Given(read_dictionary(Path::new(what))?),
+        };
+    }
+    options.align = compression.align.unwrap_or(options.align);
+    options.message.clone_from(&args.message);
+    options.threads = match args.resources.threads {
+        0 => available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    };
+    if let Some(memory) = args.resources.memory {
+        options.memory_bytes = memory.max(MIN_MEMORY);
+    }
+    Ok(options)
+}
+
+fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
+    let fail = |error| Error::io("read", path.as_os_str().as_encoded_bytes(), error);
+    let length = std::fs::metadata(path).map_err(fail)?.len();
+    if length > MAX_DICTIONARY {
+        let shown = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
+        return Err(Failure::usage(format!("{shown} is too long for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
+    }
+    Ok(std::fs::read(path).map_err(fail)?)
+}
+
+/// Returns the time that `SOURCE_DATE_EPOCH` gives.
+fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
+    match std::env::var("SOURCE_DATE_EPOCH") {
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => match text.parse() {
+            Ok(seconds) => Ok(Some(Timestamp { seconds, nanoseconds: 0 })),
+            Err(_) => Err(Failure::usage(format!("SOURCE_DATE_EPOCH is '{text}', not a number of seconds"))),
+        },
+        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage("SOURCE_DATE_EPOCH is not a number of seconds")),
+    }
+}
+
+fn explain(error: Error, output: &Path) -> Failure {
+    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
+    let failure = Failure::from(error);
+    if exists {
+        let shown = Quoted::new(output.as_os_str().as_encoded_bytes()).to_string();
+        return failure.hint(format!("-f replaces {shown}, -o chooses another name"));
+    }
+    failure
+}
+
+/// One line about what was done: files, bytes in and out, ratio, deduplication, time.
+fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> String {
+    let written = &stats.written;
+    let mut line = format!(
+        "packed {}, {} → {} ({})",
+        text::counted(written.files, "file", "files"),
+        ui.size(written.content_bytes),
+        ui.size(written.archive_bytes),
+        text::percent(written.archive_bytes, written.content_bytes),
+    );
+    if written.deduplicated_bytes > 0 {
+        line += &format!(", {} deduplicated", text::percent(written.deduplicated_bytes, written.content_bytes));
+    }
+    if stats.left_out > 0 {
+        line += &format!(", {} left out", text::count(stats.left_out));
+    }
+    line + &format!(", {}", text::duration(elapsed))
+}

@@ -1,0 +1,194 @@
+//! What is packed, as the command line says it: names, `-C` and `-T` in the order given.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+
+use crate::cli::args::{FilterArgs, FilterRule};
+use crate::cli::report::{CommandResult, Failure};
+use crate::convert::pack::{Filter, Input};
+use crate::format::Error;
+
+/// Longest list of names or patterns that is read, bytes.
+const LIST_MAX: u64 = 4 << 30;
+
+/// One thing said about inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputRule {
+    /// Pack this file or directory.
+    Path(OsString),
+    /// Names that follow are relative to this directory.
+    Directory(PathBuf),
+    /// Pack what this file names.
+    List(PathBuf),
+}
+
+/// What is packed, in the order of the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InputArgs {
+    /// In order.
+    pub rules: Vec<InputRule>,
+    /// Names in lists end with NUL instead of a line end.
+    pub null: bool,
+}
+
+/// The options as clap knows them; their order is restored from their places.
+#[derive(Args)]
+struct RawInputArgs {
+    /// Files and directories to pack. One directory alone: its content, else each under its own name
+    #[arg(value_name = "INPUT")]
+    inputs: Vec<OsString>,
+    /// Change to DIR before reading the names behind this
+    #[arg(short = 'C', long = "directory", value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// Pack what FILE names, one a line, under the names given there; - is standard input
+    #[arg(short = 'T', long = "files-from", value_name = "FILE", hide_short_help = true)]
+    lists: Vec<PathBuf>,
+    /// Names in FILE end with NUL
+    #[arg(short = '0', long, hide_short_help = true)]
+    null: bool,
+    /// An input, as earlier versions took it
+    #[arg(short = 'i', long = "input", value_name = "INPUT", hide = true)]
+    earlier: Vec<OsString>,
+}
+
+impl FromArgMatches for InputArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let raw = RawInputArgs::from_arg_matches(matches)?;
+        let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        let mut rules: Vec<(usize, InputRule)> = Vec::new();
+        rules.extend(places("inputs").into_iter().zip(raw.inputs.into_iter().map(InputRule::Path)));
+        rules.extend(places("earlier").into_iter().zip(raw.earlier.into_iter().map(InputRule::Path)));
+        rules.extend(places("directories").into_iter().zip(raw.directories.into_iter().map(InputRule::Directory)));
+        rules.extend(places("lists").into_iter().zip(raw.lists.into_iter().map(InputRule::List)));
+        rules.sort_by_key(|(place, _)| *place);
+        Ok(Self { rules: rules.into_iter().map(|(_, rule)| rule).collect(), null: raw.null })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for InputArgs {
+    fn augment_args(command: Command) -> Command {
+        RawInputArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RawInputArgs::augment_args_for_update(command)
+    }
+}
+
+impl InputArgs {
+    /// Returns the inputs; lists are read now.
+    ///
+    /// # Errors
+    ///
+    /// When a list can't be read, or nothing is named at all.
+    pub fn inputs(&self) -> CommandResult<Vec<Input>> {
+        let mut inputs = Vec::new();
+        let mut directory: Option<PathBuf> = None;
+        for rule in &self.rules {
+            match rule {
+                InputRule::Path(path) => {
+                    if path.is_empty() {
+                        return Err(Failure::usage("an input is an empty name"));
+                    }
+                    inputs.push(Input { directory: directory.clone(), path: path.into(), keep_path: false });
+                }
+                // As with cd, a relative one starts from the one before.
+                InputRule::Directory(next) => {
+                    directory = Some(directory.map_or_else(|| next.clone(), |before| before.join(next)));
+                }
+                InputRule::List(list) => {
+                    let text = read_list(list)?;
+                    let end = if self.null { 0 } else { b'\n' };
+                    let names = text.split(|&byte| byte == end).filter(|name| !name.is_empty());
+                    inputs.extend(names.map(|name| Input {
+                        directory: directory.clone(),
+                        path: OsStr::from_bytes(name).into(),
+                        keep_path: true,
+                    }));
+                }
+            }
+        }
+        if inputs.is_empty() {
+            let failure = Failure::usage("nothing to pack was named");
+            return Err(failure.hint("nra pack DIR packs the content of a directory to DIR.nra"));
+        }
+        Ok(inputs)
+    }
+}
+
+/// Returns the filter that the options describe.
+///
+/// # Errors
+///
+/// When a pattern makes no sense or a file of patterns can't be read.
+pub fn filter(args: &FilterArgs) -> CommandResult<Filter> {
+    let mut filter = Filter::default();
+    filter.gitignore = args.gitignore;
+    filter.skip_vcs = args.ignore_vcs;
+    for rule in &args.rules {
+        match rule {
+            FilterRule::Exclude(glob) => filter.exclude(text(glob)?)?,
+            FilterRule::Include(glob) => filter.include(text(glob)?)?,
+            FilterRule::ExcludeFrom(path) => {
+                let list = read_list(path)?;
+                let list =
+                    std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))?;
+                let globs = list.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
+                globs
+                    .map(|glob| glob.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(glob))
+                    .try_for_each(|glob| filter.exclude(glob))?;
+            }
+        }
+    }
+    Ok(filter)
+}
+
+fn text(glob: &OsStr) -> CommandResult<&str> {
+    glob.to_str().ok_or_else(|| Failure::usage("a pattern is not UTF-8 text"))
+}
+
+fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(LIST_MAX).read_to_end(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LIST_MAX).read_to_end(&mut text))
+    };
+    read.map_err(|error| Error::io("read", path.as_os_str().as_bytes(), error))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        inputs: InputArgs,
+    }
+
+    #[test]
+    fn directories_count_for_what_follows() {
+        let line = Line::parse_from(["nra", "a", "-C", "x", "b", "-C", "y", "c", "-C", "/z", "-i", "d"]);
+        let inputs = line.inputs.inputs().unwrap();
+        let shown: Vec<_> = inputs.iter().map(|input| (input.directory.as_deref(), input.path.as_path())).collect();
+        let at = |directory: &'static str, path: &'static str| (Some(Path::new(directory)), Path::new(path));
+        assert_eq!(shown, [(None, Path::new("a")), at("x", "b"), at("x/y", "c"), at("/z", "d")]);
+    }
+
+    #[test]
+    fn nothing_named_is_an_error() {
+        assert!(Line::parse_from(["nra", "-C", "x"]).inputs.inputs().is_err());
+    }
+}

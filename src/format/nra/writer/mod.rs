@@ -232,7 +232,7 @@ impl<W: Write + Send> Writer<W> {
         self.current = None;
     }
 
-    /// Adds a hard link: an entry with the content of an earlier file and in the same link group.
+    /// Adds a hard link: an entry with the content, metadata and time of an earlier file and in the same link group.
     ///
     /// # Errors
     ///
@@ -244,6 +244,8 @@ impl<W: Write + Send> Writer<W> {
             return Err(refused(&entry, "a link to something that is no file"));
         }
         entry.size = target.entry.size;
+        entry.metadata = target.entry.metadata.clone();
+        entry.modified = target.entry.modified;
         let (touched, mut group) = (target.touched, target.group);
         if group == 0 {
             group = self.index.new_group();

@@ -22,7 +22,7 @@ pub(super) struct Bench {
 }
 
 /// Level for pages: they are few, and read more often than written.
-const PAGE_LEVEL: i32 = 9;
+const PAGE_LEVEL: i32 = 6;
 
 impl Bench {
     /// Returns the context for blocks that are compressed at once. `method` is always the same.

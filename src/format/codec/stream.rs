@@ -9,8 +9,8 @@ use crate::format::error::{Error, Result};
 
 /// Lowest level of the thorough mode.
 const THOROUGH_LEVEL: i32 = 6;
-/// Window of the thorough mode: 8 MiB.
-const THOROUGH_WINDOW_LOG: u32 = 23;
+/// Window from that level on: 8 MiB, more than levels below 16 have by themselves. Blocks that are as long as this gain by it.
+const LARGE_WINDOW_LOG: u32 = 23;
 
 /// Reusable context for zstd frames that are given in parts.
 pub struct StreamCompressor {
@@ -94,8 +94,10 @@ impl StreamCompressor {
         ] {
             self.context.set_parameter(parameter).map_err(fail)?;
         }
+        if (THOROUGH_LEVEL..=15).contains(&level) {
+            self.context.set_parameter(CParameter::WindowLog(LARGE_WINDOW_LOG)).map_err(fail)?;
+        }
         if self.thorough {
-            self.context.set_parameter(CParameter::WindowLog(THOROUGH_WINDOW_LOG)).map_err(fail)?;
             self.context.set_parameter(CParameter::EnableLongDistanceMatching(true)).map_err(fail)?;
         }
         Ok(())

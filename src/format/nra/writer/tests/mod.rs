@@ -1,21 +1,17 @@
-//! Archives taken apart again with the structures of the format alone.
+//! Archives taken apart again with the structures of the format alone; and the reader against a model.
 
-use std::collections::{BTreeMap, HashMap};
+mod model;
+mod parts;
 
 use super::*;
-use crate::format::checksum::checksum;
-use crate::format::codec::{Method, decompress, looks_incompressible};
+use crate::format::codec::{Method, looks_incompressible};
 use crate::format::entry::{Attribute, Metadata, Namespace, Timestamp};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::commit::{Commit, parse_attributes};
-use crate::format::nra::content::{FrameRef, Segment};
-use crate::format::nra::directory::Directory;
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
-use crate::format::nra::page::Page;
+use crate::format::nra::commit::parse_attributes;
+use crate::format::nra::content::Segment;
+use crate::format::nra::frame::{FrameKind, HEADER_LEN};
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
+use parts::Parts;
 
 fn path(text: &str) -> EntryPath {
     EntryPath::new(text.as_bytes()).unwrap()
@@ -52,205 +48,6 @@ fn text(len: usize, seed: u64) -> Vec<u8> {
 
 fn whole(bytes: &[u8]) -> NewContent<'_> {
     NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
-}
-
-/// A frame of an archive.
-struct Frame {
-    reference: FrameRef,
-    header: FrameHeader,
-    payload: Vec<u8>,
-    directory: Vec<u8>,
-}
-
-/// An archive, taken apart; everything is checked on the way.
-struct Parts {
-    bytes: Vec<u8>,
-    frames: BTreeMap<u64, Frame>,
-    commit: Commit,
-    entries: Vec<Entry>,
-    dictionaries: HashMap<u64, Dictionary>,
-}
-
-impl Parts {
-    fn take(bytes: Vec<u8>) -> Self {
-        let tail_place = bytes.len() - TAIL_LEN;
-        let tail = Tail::parse(bytes[tail_place..].try_into().unwrap(), tail_place as u64).unwrap();
-        let (head, damaged) = Head::parse(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
-        assert_eq!((head, damaged), (Head::default(), Vec::new()));
-        let mut frames = BTreeMap::new();
-        let mut dictionaries = HashMap::new();
-        let mut place = HEAD_LEN;
-        while place < tail_place {
-            let (header, check) = FrameHeader::parse(bytes[place..place + HEADER_LEN].try_into().unwrap(), place as u64).unwrap();
-            let reference = FrameRef { offset: place as u64, length: header.frame_len(), check };
-            let payload = place + HEADER_LEN + header.pad_len as usize;
-            let directory = payload + header.stored_len as usize;
-            let (stored, directory) = (&bytes[payload..directory], &bytes[directory..directory + header.directory_len as usize]);
-            assert_eq!(checksum(stored, place as u64), header.payload_checksum);
-            assert_eq!(header.dictionary != 0, dictionaries.contains_key(&header.dictionary));
-            let raw = decompress(header.codec, stored, header.raw_len as usize, dictionaries.get(&header.dictionary)).unwrap();
-            if header.kind == FrameKind::Dictionary {
-                dictionaries.insert(place as u64, Dictionary::new(raw.clone()).unwrap());
-            }
-            frames.insert(place as u64, Frame { reference, header, payload: raw, directory: directory.to_vec() });
-            place += usize::try_from(header.frame_len()).unwrap();
-        }
-        assert_eq!(place, tail_place);
-        let commit = &frames[&tail.commit_offset];
-        assert_eq!(commit.reference.length, tail.commit_length);
-        let commit = Commit::parse(&commit.payload).unwrap();
-        let mut parts = Self { bytes, frames, commit, entries: Vec::new(), dictionaries };
-        if let Some(root) = parts.commit.entry_root {
-            let mut entries = Vec::new();
-            let (count, content) = parts.walk(root, &mut entries);
-            assert_eq!((count, content), (parts.commit.entries, parts.commit.content_bytes));
-            parts.entries = entries;
-        }
-        parts.check_order();
-        parts.check_records();
-        parts.check_pieces();
-        parts
-    }
-
-    fn follow(&self, reference: FrameRef, kind: FrameKind) -> &[u8] {
-        let frame = &self.frames[&reference.offset];
-        assert_eq!((frame.reference, frame.header.kind), (reference, kind));
-        &frame.payload
-    }
-
-    fn walk(&self, page: FrameRef, entries: &mut Vec<Entry>) -> (u64, u64) {
-        match Page::parse(self.follow(page, FrameKind::EntryPage)).unwrap() {
-            Page::Leaf(leaf) => {
-                let content = leaf.iter().map(|entry| entry.size).sum();
-                let count = leaf.len() as u64;
-                entries.extend(leaf);
-                (count, content)
-            }
-            Page::Inner(inner) => inner.children.iter().fold((0, 0), |sum, child| {
-                let below = self.walk(child.page, entries);
-                assert_eq!(below, (child.entries, child.content_bytes));
-                (sum.0 + below.0, sum.1 + below.1)
-            }),
-        }
-    }
-
-    fn check_order(&self) {
-        let mut directories = std::collections::HashSet::new();
-        let mut before: Option<&EntryPath> = None;
-        for entry in &self.entries {
-            assert!(before.is_none_or(|before| *before < entry.path), "{:?}", entry.path);
-            assert!(entry.path.parent().is_none_or(|parent| directories.contains(&parent)), "{:?}", entry.path);
-            if entry.kind == Kind::Directory {
-                directories.insert(entry.path.clone());
-            }
-            before = Some(&entry.path);
-        }
-    }
-
-    /// Each entry has to be recorded, last for its path, with the same fields.
-    fn check_records(&self) {
-        let mut recorded = HashMap::new();
-        for (&place, frame) in self.frames.iter().filter(|(_, frame)| frame.header.kind == FrameKind::Block) {
-            let directory = Directory::parse(&frame.directory, place, frame.header.raw_len).unwrap();
-            for mut entry in directory.entries {
-                let check = frame.reference.check;
-                match &mut entry.content {
-                    Content::Extent(extent) if extent.block.offset == place => extent.block.check = check,
-                    Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
-                        Segment::Data(extent) if extent.block.offset == place => extent.block.check = check,
-                        _ => {}
-                    }),
-                    _ => {}
-                }
-                recorded.insert(entry.path.as_bytes().to_vec(), entry);
-            }
-        }
-        for entry in &self.entries {
-            let mut entry = entry.clone();
-            if let Content::Raw(extent, _) = entry.content {
-                entry.content = Content::Extent(extent);
-            }
-            assert_eq!(recorded.get(entry.path.as_bytes()), Some(&entry));
-        }
-    }
-
-    /// Digests must be right, and the chunk run must find every piece.
-    fn check_pieces(&self) {
-        let (mut places, mut piece_bytes, mut stored_bytes, mut blocks) = (Vec::new(), 0, 0, 0);
-        for (&block, frame) in self.frames.iter().filter(|(_, frame)| frame.header.kind == FrameKind::Block) {
-            let directory = Directory::parse(&frame.directory, block, frame.header.raw_len).unwrap();
-            let mut at = 0;
-            for (number, piece) in directory.pieces.iter().enumerate() {
-                at += piece.gap as usize;
-                let bytes = &frame.payload[at..at + piece.raw_len as usize];
-                assert_eq!(Digest::of(bytes), piece.digest);
-                at += bytes.len();
-                piece_bytes += bytes.len() as u64;
-                places.push(ChunkPlace { key: piece.digest.key(), block, piece: number as u32 });
-            }
-            stored_bytes += u64::from(frame.header.stored_len);
-            blocks += 1;
-        }
-        places.sort_unstable();
-        let mut found = Vec::new();
-        self.commit.runs.iter().for_each(|&run| self.walk_run(run, &mut found));
-        assert!(found == places);
-        let commit = &self.commit;
-        assert_eq!(
-            (commit.piece_bytes, commit.stored_bytes, commit.blocks, commit.pieces),
-            (piece_bytes, stored_bytes, blocks, places.len() as u64)
-        );
-    }
-
-    fn walk_run(&self, page: FrameRef, found: &mut Vec<ChunkPlace>) {
-        match ChunkPage::parse(self.follow(page, FrameKind::ChunkPage)).unwrap() {
-            ChunkPage::Leaf(places) => found.extend(places),
-            ChunkPage::Inner(_, children) => children.iter().for_each(|child| self.walk_run(child.1, found)),
-        }
-    }
-
-    fn entry(&self, text: &str) -> &Entry {
-        self.entries.iter().find(|entry| entry.path.as_bytes() == text.as_bytes()).expect("there is such an entry")
-    }
-
-    fn content(&self, text: &str) -> Vec<u8> {
-        let entry = self.entry(text);
-        let mut content = Vec::new();
-        match &entry.content {
-            Content::None => {}
-            Content::Extent(extent) | Content::Raw(extent, _) => self.segment(&Segment::Data(*extent), &mut content),
-            Content::List(segments, _) => segments.iter().for_each(|segment| self.segment(segment, &mut content)),
-            Content::Map(root, _) => self.map(*root, &mut content),
-        }
-        if let Content::Raw(extent, sum) = &entry.content {
-            assert_eq!(content_checksum(&content), *sum);
-            let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
-            assert_eq!(self.bytes[usize::try_from(start).unwrap()..][..content.len()], content);
-        }
-        assert_eq!(content.len() as u64, entry.size);
-        content
-    }
-
-    fn map(&self, page: FrameRef, content: &mut Vec<u8>) {
-        match ExtentPage::parse(self.follow(page, FrameKind::ExtentPage)).unwrap() {
-            ExtentPage::Leaf(segments) => segments.iter().for_each(|segment| self.segment(segment, content)),
-            ExtentPage::Inner(_, children) => children.iter().for_each(|child| self.map(child.0, content)),
-        }
-    }
-
-    fn segment(&self, segment: &Segment, content: &mut Vec<u8>) {
-        match segment {
-            Segment::Hole(len) => content.resize(content.len() + usize::try_from(*len).unwrap(), 0),
-            Segment::Data(extent) => {
-                let frame = &self.frames[&extent.block.offset];
-                assert_eq!(frame.reference.check, extent.block.check);
-                assert_eq!(frame.header.raw_len, extent.block.raw_len);
-                assert_eq!(frame.header.stored_len, extent.block.stored_len);
-                assert_eq!(frame.header.pad_len, extent.block.pad_len);
-                content.extend_from_slice(&frame.payload[extent.offset as usize..][..usize::try_from(extent.len).unwrap()]);
-            }
-        }
-    }
 }
 
 /// Writes an archive and takes it apart.

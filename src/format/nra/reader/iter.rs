@@ -36,7 +36,7 @@ impl<'a> Entries<'a> {
             Ok(Node::Leaf(leaf)) => leaf.into_entries().unwrap_or_else(|leaf| leaf.entries()[range.clone()].to_vec()),
             Ok(Node::Inner(_)) => unreachable!("descents end at leaves"),
             Err(shared) => {
-                self.ready = shared.leaf().entries()[range].to_vec().into_iter();
+                self.ready = Vec::from(&shared.leaf().entries()[range]).into_iter();
                 return;
             }
         };

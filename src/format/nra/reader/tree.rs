@@ -305,6 +305,9 @@ impl NraReader {
 
     /// Returns the content bytes of all entries in front of `number`.
     pub(super) fn bytes_before(&self, number: u64) -> Result<u64> {
+        if number == 0 {
+            return Ok(0);
+        }
         if number >= self.info.entries {
             return Ok(self.info.content_bytes);
         }

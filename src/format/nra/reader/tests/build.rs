@@ -6,6 +6,7 @@ use crate::format::checksum::{checksum, content_checksum};
 use crate::format::codec::{Codec, Compressor, Dictionary, Method};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
+use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
 use crate::format::nra::commit::Commit;
 use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
 use crate::format::nra::directory::{Directory, Piece};
@@ -32,6 +33,7 @@ pub(super) struct Builder {
     /// Entries of a leaf, children of an inner page.
     pub(super) fanout: usize,
     records: Vec<Entry>,
+    places: Vec<ChunkPlace>,
 }
 
 impl Builder {
@@ -48,6 +50,7 @@ impl Builder {
             pad_len: 0,
             fanout: 4,
             records: Vec::new(),
+            places: Vec::new(),
         }
     }
 
@@ -136,6 +139,9 @@ impl Builder {
         self.commit.blocks += 1;
         self.commit.pieces += pieces.len() as u64;
         self.commit.piece_bytes += raw.len() as u64;
+        let block = self.bytes.len() as u64;
+        let place = |(piece, listed): (u32, &Piece)| ChunkPlace { key: listed.digest.key(), block, piece };
+        self.places.extend((0..).zip(&pieces).map(place));
         let directory = Directory { pieces, entries: std::mem::take(&mut self.records) }.encode().unwrap();
         let (frame, header) = self.frame(FrameKind::Block, method, raw, &directory);
         self.commit.stored_bytes += u64::from(header.stored_len);
@@ -170,6 +176,11 @@ impl Builder {
         self.commit.entries = self.entries.len() as u64;
         self.commit.files = self.entries.values().filter(|entry| entry.kind == Kind::File).count() as u64;
         self.commit.content_bytes = self.entries.values().map(|entry| entry.size).sum();
+        if !self.places.is_empty() {
+            self.places.sort_unstable();
+            let page = ChunkPage::Leaf(self.places.clone()).encode();
+            self.commit.runs = vec![self.frame(FrameKind::ChunkPage, Method::zstd(3), &page, b"").0];
+        }
         self.commit.entry_root = self.pages();
         let payload = self.commit.encode();
         let (frame, _) = self.frame(FrameKind::Commit, Method::NONE, &payload, b"");
@@ -184,6 +195,11 @@ impl Builder {
         self.bytes.extend_from_slice(&tail.encode(place));
         self.commit.previous = Some(frame);
         self.commit.number += 1;
+    }
+
+    /// Leaves one piece out of the chunk run.
+    pub(super) fn forget_piece(&mut self) {
+        self.places.pop();
     }
 
     /// Notes the present end in a slot, as an append does.

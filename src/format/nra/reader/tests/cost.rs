@@ -1,14 +1,19 @@
 //! How much is read, by counting.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use crate::format::archive::{Access, Archive, OpenOptions};
+use crate::format::archive::{Access, Archive, OpenOptions, Totals};
 use crate::format::codec::Method;
+use crate::format::digest::Digest;
+use crate::format::entry::{Entry, Kind};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
 use crate::format::nra::reader::tests::content;
+use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
+use crate::format::progress::Recorder;
 use crate::format::source::{MemorySource, RecordingSource};
 
 type Source = Arc<RecordingSource<MemorySource>>;
@@ -148,12 +153,46 @@ fn a_damaged_block_is_read_once() {
 fn tiny_caches_still_read() {
     let builder = large();
     for cache_bytes in [0, 1, 1_000, 100_000] {
-        let mut options = OpenOptions::default();
-        options.cache_bytes = cache_bytes;
+        let options = OpenOptions { cache_bytes, ..OpenOptions::default() };
         let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &options).unwrap();
         for name in ["noise/00999", "noise/00007", "text/00000-0"] {
             let entry = archive.find(name.as_bytes()).unwrap().unwrap().1;
             assert_eq!(archive.read_all(&entry, u64::MAX).unwrap(), builder.contents[&path(name)]);
         }
     }
+}
+
+/// The promise of the spec, section 16, and of the design: three reads and 128 KiB beside the block for one of a million entries.
+#[test]
+fn one_of_a_million_entries_is_cheap() {
+    let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+    let mut directories = BTreeSet::new();
+    for i in 0u32..1_000_000 {
+        let name = format!("shard-{:03}/part-{:02}/sample-{i:07}.json", i / 5_000, i / 200 % 25);
+        for directory in [&name[..9], &name[..17]] {
+            if directories.insert(directory.to_owned()) {
+                writer.add(Entry::new(path(directory), Kind::Directory), NewContent::None).unwrap();
+            }
+        }
+        let bytes = i.to_le_bytes();
+        let content = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false };
+        writer.add(Entry::new(path(&name), Kind::File), content).unwrap();
+    }
+    let (bytes, stats) = writer.finish(&Recorder::default()).unwrap();
+    assert_eq!(stats.entries, 1_000_000 + directories.len() as u64);
+    let (source, archive) = recorded(bytes);
+    let (number, entry) = archive.find(b"shard-123/part-04/sample-0615800.json").unwrap().unwrap();
+    let index = source.take();
+    assert!(index.len() <= 3 && index.iter().map(|read| read.1).sum::<u64>() <= 128 << 10, "{index:?}");
+    assert_eq!(archive.read_all(&entry, 4).unwrap(), 615_800u32.to_le_bytes());
+    assert_eq!(source.take().len(), 1);
+    assert_eq!(archive.entry(number).unwrap(), entry);
+    assert_eq!(archive.subtree(Some(b"shard-123")).unwrap().count(), 5_026);
+    let listed: Vec<Entry> = archive.children(None).map(Result::unwrap).collect();
+    assert_eq!(listed.len(), 200);
+    // Subtrees are skipped: about a leaf for each child, not all the leaves there are.
+    assert!(source.take().len() <= 210);
+    assert_eq!(archive.totals(0..u64::MAX).unwrap(), Totals { entries: stats.entries, content_bytes: 4_000_000 });
+    assert_eq!(source.take().len(), 0);
+    assert_eq!(archive.entries(0..u64::MAX).map(Result::unwrap).count() as u64, stats.entries);
 }

@@ -7,6 +7,7 @@ use crate::format::archive::{Archive, OpenOptions};
 use crate::format::codec::Method;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Error;
+use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
@@ -37,12 +38,10 @@ fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
 /// Entries with content in the frame at `offset`.
 fn users(builder: &Builder, offset: u64) -> BTreeSet<EntryPath> {
     let uses = |entry: &&Entry| match &entry.content {
-        crate::format::nra::content::Content::Extent(extent) | crate::format::nra::content::Content::Raw(extent, _) => {
-            extent.block.offset == offset
+        Content::Extent(extent) | Content::Raw(extent, _) => extent.block.offset == offset,
+        Content::List(segments, _) => {
+            segments.iter().any(|segment| matches!(segment, Segment::Data(extent) if extent.block.offset == offset))
         }
-        crate::format::nra::content::Content::List(segments, _) => segments.iter().any(
-            |segment| matches!(segment, crate::format::nra::content::Segment::Data(extent) if extent.block.offset == offset),
-        ),
         _ => false,
     };
     builder.entries.values().filter(uses).map(|entry| entry.path.clone()).collect()
@@ -125,8 +124,7 @@ fn a_damaged_page_is_told_when_recovering_is_off() {
     let leaf = pages[pages.len() - 1];
     let mut bytes = builder.bytes.clone();
     bytes[leaf.1 as usize + 70] ^= 1;
-    let mut options = OpenOptions::default();
-    options.recover = false;
+    let options = OpenOptions { recover: false, ..OpenOptions::default() };
     let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).unwrap();
     let (good, bad): (Vec<_>, Vec<_>) = archive.entries(0..99).partition(Result::is_ok);
     assert_eq!((good.len(), bad.len()), (builder.entries.len() - 3, 1));

@@ -8,6 +8,7 @@ use crate::format::codec::{Dictionary, Method};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Error;
+use crate::format::nra::head::Tail;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
 use crate::format::nra::reader::tests::{content, names, open};
@@ -150,7 +151,7 @@ fn features_are_refused_by_name() {
         // The tail of an encrypted archive names its key frame.
         builder.commit.number = 3;
         let before = builder.bytes.len() as u64;
-        let tail = crate::format::nra::head::Tail {
+        let tail = Tail {
             required,
             commit_offset: before - 64,
             commit_length: 64,

@@ -4,6 +4,7 @@ mod build;
 mod cost;
 mod damage;
 mod lookup;
+mod verify;
 
 use std::sync::Arc;
 

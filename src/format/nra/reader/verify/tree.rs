@@ -101,14 +101,18 @@ impl<'a> EntryCheck<'a> {
         let print = prints::raw_content(extent.block.offset, extent.offset.into(), extent.len, sum);
         if self.survey.raw.contains(print) {
             // The bytes are good, whatever else is wrong with the block.
-            return Ok(match self.survey.blocks.find(&extent.block) {
-                Found::Nothing | Found::Other => self.extent(extent)?,
-                Found::Good | Found::Flawed(_) => None,
-            });
+            if let Found::Nothing | Found::Other = self.survey.blocks.find(&extent.block) {
+                self.extent(extent)?;
+            }
+            return Ok(None);
         }
         let read = self.reader.with_raw(extent, sum, 0, extent.len, |_| Ok(()));
         match (self.failure(read, extent.block.offset)?, self.survey.blocks.find(&extent.block)) {
-            (_, Found::Nothing | Found::Other) => self.extent(extent),
+            (read, Found::Nothing | Found::Other) => {
+                // Its own bytes and their checksum are enough for this entry.
+                let damage = self.extent(extent)?;
+                Ok(read.and(damage))
+            }
             (Some(_), Found::Flawed(Flaw::Lost(id) | Flaw::Doubtful(id) | Flaw::Ranges(id, _))) => Ok(Some(*id)),
             (Some(finding), Found::Good) => Ok(Some(self.ledger.add(finding))),
             (None, Found::Good) if self.survey.is_complete => {

@@ -10,6 +10,7 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::entry::Entry;
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
 use crate::format::{Error, Result as FormatResult};
@@ -54,6 +55,15 @@ fn is_stdin(path: &Path) -> bool {
 
 /// Turns an error into a failure that names the archive, and hints at what to do about it.
 pub fn explain(error: Error, archive: &str) -> Failure {
+    explain_at(error, archive, archive)
+}
+
+/// As [`explain`], for an error that came up while the content of `entry` was read.
+pub fn explain_entry(error: Error, archive: &str, entry: &Entry) -> Failure {
+    explain_at(error, archive, &format!("{archive}: {}", entry.path))
+}
+
+fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
@@ -63,7 +73,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
     };
     let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
     let failure = Failure::from(error);
-    let failure = if named { failure.context(archive) } else { failure };
+    let failure = if named { failure.context(place) } else { failure };
     hint.into_iter().fold(failure, Failure::hint)
 }
 

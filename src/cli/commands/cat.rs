@@ -189,7 +189,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> C
         };
         copy()
     };
-    result.map_err(|error| reading::explain(error, &format!("{}: {}", opened.name, entry.path)))
+    result.map_err(|error| reading::explain_entry(error, &opened.name, entry))
 }
 
 fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
@@ -209,7 +209,7 @@ fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui)
     }
     let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
     let read = opened.archive.read_at(entry, start, &mut content);
-    let read = read.map_err(|error| reading::explain(error, &format!("{}: {}", opened.name, entry.path)))?;
+    let read = read.map_err(|error| reading::explain_entry(error, &opened.name, entry))?;
     content.truncate(read);
     let text = std::str::from_utf8(&content).ok();
     let base64 = text.is_none().then(|| base64::engine::general_purpose::STANDARD.encode(&content));

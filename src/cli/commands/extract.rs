@@ -35,27 +35,25 @@ const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nra extract photos.nra                  one top name goes here, several into photos/
-  nra extract photos.nra -C /data         exactly there
-  nra extract photos.nra 'train/**.json'
-  nra extract photos.nra -o - a.txt | less")]
+  nra extract photos.nra
+  nra extract photos.nra 'train/**.json' -C /data")]
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Extract into DIR, which is made when it is missing
+    /// Extract into DIR; made when missing
     #[arg(short = 'C', long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Write the content of files to standard output (-) instead
+    /// -o - writes content to standard output
     #[arg(short, long, value_name = "-", conflicts_with_all = ["directory", "dry_run"])]
     output: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Leave out N components at the start of each path
+    /// Leave out the first N parts of each path
     #[arg(long, alias = "strip", value_name = "N", default_value_t = 0, hide_default_value = true)]
     strip_components: usize,
-    /// Put all files directly into the target, without directories
+    /// Put all files into one directory
     #[arg(long, conflicts_with = "strip_components")]
     flat: bool,
     /// Print what would be done, touch nothing
@@ -72,26 +70,24 @@ pub struct Args {
 
 /// What to do about existing files.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Where a file exists already")]
 #[group(multiple = false)]
 struct PolicyArgs {
-    /// Replace it
+    /// Replace files that exist
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
-    /// Keep it
+    /// Keep files that exist
     #[arg(short = 'k', long, alias = "keep-existing")]
     skip_existing: bool,
-    /// Replace it if it is older
+    /// Replace files that exist if they are older
     #[arg(short = 'u', long, alias = "update")]
     keep_newer: bool,
-    /// Rename it to NAME~ (NAME~2 …)
+    /// Rename files that exist to NAME~ (NAME~2 …)
     #[arg(long)]
     backup: bool,
 }
 
 /// What of the metadata is restored.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Metadata")]
 struct FidelityArgs {
     /// Restore set-id bits, file capabilities and device nodes, too: for archives you trust
     #[arg(long, hide_short_help = true)]

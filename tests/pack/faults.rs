@@ -1,0 +1,293 @@
+//! Things that go wrong while packing.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use nra::convert::pack::{Destination, Input, PackOptions, pack};
+use nra::format::Error;
+use nra::format::progress::{Counter, Monitor, Recorder, Warning};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::{Packed, Place, child, is_root, noise, options};
+
+#[test]
+fn what_is_not_readable_is_told_and_the_rest_is_packed() {
+    child::run("faults::what_is_not_readable_is_told_and_the_rest_is_packed", true, |directory| {
+        assert!(!is_root());
+        let place = Place::within(directory);
+        place.write("fine", "x");
+        let secret = place.write("secret.txt", "x");
+        fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+        place.write("closed/inside", "x");
+        fs::set_permissions(place.input("closed"), Permissions::from_mode(0o000)).unwrap();
+        place.write("blind/inside", "x");
+        fs::set_permissions(place.input("blind"), Permissions::from_mode(0o600)).unwrap();
+        let (result, warnings) = place.pack(&options());
+        for name in ["closed", "blind"] {
+            fs::set_permissions(place.input(name), Permissions::from_mode(0o700)).unwrap();
+        }
+        assert_eq!(result.unwrap().left_out, 2);
+        let mut told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        told.sort();
+        let prefix = place.at("in").display().to_string();
+        assert_eq!(
+            told,
+            [
+                format!("{prefix}/blind/inside: permission denied"),
+                format!("{prefix}/closed: permission denied"),
+                format!("{prefix}/secret.txt: permission denied"),
+            ]
+        );
+        assert!(warnings.iter().all(|warning| warning.degraded));
+        let packed = Packed::open(&place.output());
+        assert_eq!(packed.paths(), ["blind", "closed", "fine"]);
+        assert_eq!(packed.entry("closed").metadata.mode, 0);
+    });
+}
+
+/// A monitor that does something when the counter of content passes a mark.
+struct Meddler<F: Fn() + Send + Sync> {
+    recorder: Recorder,
+    bytes: AtomicU64,
+    done: AtomicBool,
+    mark: u64,
+    meddle: F,
+}
+
+impl<F: Fn() + Send + Sync> Meddler<F> {
+    fn new(mark: u64, meddle: F) -> Self {
+        Self { recorder: Recorder::default(), bytes: AtomicU64::new(0), done: AtomicBool::new(false), mark, meddle }
+    }
+
+    fn pack(&self, place: &Place, options: &PackOptions) -> (nra::format::Result<()>, Vec<Warning>) {
+        let destination = Destination::File { path: place.output(), overwrite: false };
+        let result = pack(&[Input::new(place.at("in"))], destination, options, self).map(|_| ());
+        (result, self.recorder.take_warnings())
+    }
+}
+
+impl<F: Fn() + Send + Sync> Monitor for Meddler<F> {
+    fn add(&self, counter: Counter, amount: u64) {
+        if counter == Counter::Bytes
+            && self.bytes.fetch_add(amount, Ordering::Relaxed) + amount > self.mark
+            && !self.done.swap(true, Ordering::Relaxed)
+        {
+            (self.meddle)();
+        }
+    }
+    fn warn(&self, warning: Warning) {
+        self.recorder.warn(warning);
+    }
+    fn cancelled(&self) -> bool {
+        self.recorder.cancelled()
+    }
+}
+
+/// A large file with small ones around it in the order of storage, longer than all that is read ahead.
+fn with_large_file() -> (Place, Vec<u8>) {
+    let place = Place::new();
+    let content = noise(1, 64 << 20);
+    place.write("a.log", &content);
+    place.write("b.log", "behind");
+    (place, content)
+}
+
+/// Options with the smallest buffers.
+fn narrow() -> PackOptions {
+    let mut options = options();
+    options.writer.memory_bytes = 1 << 20;
+    options
+}
+
+#[test]
+fn a_growing_file_is_stored_as_long_as_it_was() {
+    let (place, content) = with_large_file();
+    let log = place.input("a.log");
+    let meddler = Meddler::new(1 << 20, || {
+        OpenOptions::new().append(true).open(&log).unwrap().write_all(b"one more line").unwrap();
+    });
+    let (result, warnings) = meddler.pack(&place, &narrow());
+    result.unwrap();
+    assert_eq!(warnings.len(), 1);
+    assert!(!warnings[0].degraded && warnings[0].message.contains("grew"), "{warnings:?}");
+    let packed = Packed::open(&place.output());
+    assert!(packed.content("a.log") == content);
+    assert_eq!(packed.content("b.log"), b"behind");
+}
+
+#[test]
+fn a_shrinking_file_is_stored_as_far_as_it_was_read() {
+    let (place, content) = with_large_file();
+    let log = place.input("a.log");
+    let meddler = Meddler::new(1 << 20, || {
+        OpenOptions::new().write(true).open(&log).unwrap().set_len(100).unwrap();
+    });
+    let (result, warnings) = meddler.pack(&place, &narrow());
+    result.unwrap();
+    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].message.contains("shrank"), "{warnings:?}");
+    let packed = Packed::open(&place.output());
+    let stored = packed.content("a.log");
+    assert!(stored.len() < content.len() && content.starts_with(&stored));
+    assert_eq!(packed.content("b.log"), b"behind");
+}
+
+#[test]
+fn a_rewritten_file_is_told_of() {
+    let (place, _) = with_large_file();
+    let log = place.input("a.log");
+    let meddler = Meddler::new(1 << 20, || {
+        let mut file = OpenOptions::new().write(true).open(&log).unwrap();
+        file.write_all(b"new").unwrap();
+    });
+    let (result, warnings) = meddler.pack(&place, &narrow());
+    result.unwrap();
+    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].message.contains("changed"), "{warnings:?}");
+}
+
+#[test]
+fn what_vanishes_is_told_of() {
+    let (place, _) = with_large_file();
+    for number in 0..2000 {
+        place.write(&format!("many/{number}"), "x");
+    }
+    place.write("last.zzz", "x");
+    let meddler = Meddler::new(1 << 20, || fs::remove_file(place.input("last.zzz")).unwrap());
+    let (result, warnings) = meddler.pack(&place, &narrow());
+    result.unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].degraded && warnings[0].message.contains("vanished"));
+    assert_eq!(Packed::open(&place.output()).paths().len(), 2003);
+}
+
+#[test]
+fn stopping_leaves_nothing() {
+    let (place, _) = with_large_file();
+    let recorder = Recorder::default();
+    recorder.cancel();
+    let destination = Destination::File { path: place.output(), overwrite: false };
+    let result = pack(&[Input::new(place.at("in"))], destination, &options(), &recorder);
+    assert!(matches!(result, Err(Error::Cancelled)));
+    assert_eq!(place.names(), ["in"]);
+
+    struct Stopper(AtomicBool);
+    impl Monitor for Stopper {
+        fn add(&self, counter: Counter, _: u64) {
+            self.0.fetch_or(counter == Counter::Bytes, Ordering::Relaxed);
+        }
+        fn warn(&self, _: Warning) {}
+        fn cancelled(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+    let destination = Destination::File { path: place.output(), overwrite: false };
+    let result = pack(&[Input::new(place.at("in"))], destination, &narrow(), &Stopper(AtomicBool::new(false)));
+    assert!(matches!(result, Err(Error::Cancelled)));
+    assert_eq!(place.names(), ["in"]);
+}
+
+/// A target that is full after some bytes.
+struct Full(usize);
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.0 -= bytes.len();
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let (place, _) = with_large_file();
+    for room in [0, 100, 1 << 20] {
+        let destination = Destination::Stream(Box::new(Full(room)));
+        let error = pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull), "{error:?}");
+    }
+}
+
+#[test]
+fn an_existing_output_is_replaced_on_request_only() {
+    let place = Place::new();
+    place.write("f", "content");
+    fs::write(place.output(), "precious").unwrap();
+    fs::set_permissions(place.output(), Permissions::from_mode(0o640)).unwrap();
+    let (result, _) = place.pack(&options());
+    assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists));
+    assert_eq!(fs::read(place.output()).unwrap(), b"precious");
+    let destination = Destination::File { path: place.output(), overwrite: true };
+    pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap();
+    assert_eq!(Packed::open(&place.output()).paths(), ["f"]);
+    assert_eq!(place.names(), ["in", "out.nra"]);
+    assert_eq!(place.output().metadata().unwrap().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn an_output_that_comes_up_meanwhile_is_not_replaced() {
+    let (place, _) = with_large_file();
+    let output = place.output();
+    let meddler = Meddler::new(1 << 20, || fs::write(&output, "somebody else's").unwrap());
+    let (result, _) = meddler.pack(&place, &narrow());
+    assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists));
+    assert_eq!(fs::read(place.output()).unwrap(), b"somebody else's");
+    assert_eq!(place.names(), ["in", "out.nra"]);
+}
+
+#[test]
+fn a_new_archive_has_the_usual_mode() {
+    let place = Place::new();
+    fs::write(place.at("usual"), "").unwrap();
+    place.packed(&options());
+    let mode = |name: &str| place.at(name).metadata().unwrap().mode();
+    assert_eq!(mode("out.nra"), mode("usual"));
+}
+
+#[test]
+fn the_output_is_not_packed_itself() {
+    let place = Place::new();
+    place.write("f", "content");
+    let output = place.input("self.nra");
+    for overwrite in [false, true] {
+        let destination = Destination::File { path: output.clone(), overwrite };
+        let monitor = Recorder::default();
+        let stats = pack(&[Input::new(place.at("in"))], destination, &options(), &monitor).unwrap();
+        assert_eq!(stats.written.entries, 1, "{overwrite}");
+        assert!(monitor.take_warnings().is_empty());
+    }
+    assert_eq!(Packed::open(&output).paths(), ["f"]);
+}
+
+#[test]
+fn what_is_no_regular_file_is_written_in_place() {
+    let place = Place::new();
+    place.write("f", "content");
+    let pipe = place.at("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let reader = thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut bytes = Vec::new();
+            fs::File::open(pipe).unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        }
+    });
+    let destination = Destination::File { path: pipe.clone(), overwrite: false };
+    pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap();
+    fs::write(place.output(), reader.join().unwrap()).unwrap();
+    assert_eq!(Packed::open(&place.output()).content("f"), b"content");
+    assert!(!pipe.metadata().unwrap().is_file());
+
+    let destination = Destination::File { path: "/dev/full".into(), overwrite: false };
+    let error = pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).unwrap_err();
+    assert!(error.to_string().contains("/dev/full"), "{error}");
+    let destination = Destination::File { path: place.at("in"), overwrite: true };
+    assert!(pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).is_err());
+}

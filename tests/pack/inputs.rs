@@ -1,0 +1,129 @@
+//! Which paths inputs get.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use nra::convert::pack::{Destination, Filter, Input, PackOptions, pack, survey};
+use nra::format::entry::Kind;
+use nra::format::progress::Recorder;
+
+use crate::{Packed, Place, options};
+
+fn tree() -> Place {
+    let place = Place::new();
+    place.write("a.txt", "a");
+    place.write("sub/b.txt", "b");
+    place.write("sub/deep/c.log", "c");
+    place
+}
+
+fn paths(place: &Place, inputs: &[Input], options: &PackOptions) -> (Vec<String>, usize) {
+    let _ = fs::remove_file(place.output());
+    let (result, warnings) = place.pack_inputs(inputs, options);
+    result.unwrap();
+    (Packed::open(&place.output()).paths(), warnings.len())
+}
+
+fn relative(place: &Place, path: &str) -> Input {
+    Input { directory: Some(place.at("in")), path: path.into(), keep_path: false }
+}
+
+#[test]
+fn one_directory_gives_its_content_and_several_inputs_their_names() {
+    let place = tree();
+    let options = options();
+    let input = |path: &str| Input::new(place.at(path));
+    assert_eq!(paths(&place, &[input("in")], &options).0, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
+    assert_eq!(paths(&place, &[input("in/a.txt")], &options).0, ["a.txt"]);
+    let both = paths(&place, &[input("in/sub"), input("in/a.txt")], &options);
+    assert_eq!(both.0, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
+    assert_eq!(paths(&place, &[relative(&place, "sub")], &options).0, ["b.txt", "deep", "deep/c.log"]);
+    // A directory has a name of its own, however it is called.
+    assert_eq!(paths(&place, &[input("in/sub/."), input("in/a.txt")], &options).0[1], "sub");
+    assert_eq!(paths(&place, &[input("in/sub/deep/.."), input("in/a.txt")], &options).0[1], "sub");
+}
+
+#[test]
+fn the_same_twice_is_stored_once() {
+    let place = tree();
+    let input = |path: &str| Input::new(place.at(path));
+    let (found, warnings) = paths(&place, &[input("in/sub"), input("in/sub"), input("in/a.txt"), input("in/a.txt")], &options());
+    assert_eq!((found.len(), warnings), (5, 0));
+    let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
+    let (found, warnings) = paths(&place, &[kept("./sub"), kept("sub/b.txt"), kept("sub/deep/c.log"), kept("a.txt")], &options());
+    assert_eq!(found, ["a.txt", "sub", "sub/b.txt", "sub/deep", "sub/deep/c.log"]);
+    assert_eq!(warnings, 0);
+}
+
+#[test]
+fn different_files_of_one_path_are_told_of() {
+    let place = tree();
+    place.write("other/a.txt", "another");
+    let (result, warnings) =
+        place.pack_inputs(&[Input::new(place.input("a.txt")), Input::new(place.input("other/a.txt"))], &options());
+    result.unwrap();
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].degraded && warnings[0].path.ends_with(b"other/a.txt"));
+    assert_eq!(Packed::open(&place.output()).content("a.txt"), b"a");
+}
+
+#[test]
+fn a_prefix_stands_in_front() {
+    let place = tree();
+    let prefixed = PackOptions { prefix: b"/x/y/".to_vec(), ..options() };
+    let (found, _) = paths(&place, &[Input::new(place.at("in"))], &prefixed);
+    assert_eq!(found, ["x", "x/y", "x/y/a.txt", "x/y/sub", "x/y/sub/b.txt", "x/y/sub/deep", "x/y/sub/deep/c.log"]);
+    let packed = Packed::open(&place.output());
+    // The one above is made up, the other has what is known of the input.
+    assert!(packed.entry("x").implied && !packed.entry("x/y").implied);
+    let bad = PackOptions { prefix: b"../x".to_vec(), ..options() };
+    fs::remove_file(place.output()).unwrap();
+    assert!(place.pack(&bad).0.is_err());
+}
+
+#[test]
+fn filters_apply_to_paths_in_the_archive() {
+    let place = tree();
+    let mut filter = Filter::default();
+    filter.exclude("/sub/deep").unwrap();
+    filter.exclude("*.txt").unwrap();
+    filter.include("b.txt").unwrap();
+    let filtered = PackOptions { filter, prefix: b"p".to_vec(), ..options() };
+    assert_eq!(paths(&place, &[Input::new(place.at("in"))], &filtered).0, ["p", "p/sub", "p/sub/b.txt"]);
+}
+
+#[test]
+fn a_symlink_to_a_directory_alone_is_followed() {
+    let place = tree();
+    symlink("in", place.at("link")).unwrap();
+    assert_eq!(paths(&place, &[Input::new(place.at("link"))], &options()).0.len(), 5);
+    let (found, _) = paths(&place, &[Input::new(place.at("link")), Input::new(place.input("a.txt"))], &options());
+    assert_eq!(found, ["a.txt", "link"]);
+    assert_eq!(Packed::open(&place.output()).entry("link").kind, Kind::Symlink);
+}
+
+#[test]
+fn a_missing_input_ends_it_before_anything_is_written() {
+    let place = tree();
+    fs::write(place.output(), "precious").unwrap();
+    let inputs = [Input::new(place.at("in")), Input::new(place.at("no such"))];
+    let monitor = Recorder::default();
+    let destination = Destination::File { path: place.output(), overwrite: true };
+    let error = pack(&inputs, destination, &options(), &monitor).unwrap_err();
+    assert!(error.to_string().contains("no such"), "{error}");
+    assert_eq!(fs::read(place.output()).unwrap(), b"precious");
+}
+
+#[test]
+fn a_survey_gives_the_same_paths() {
+    let place = tree();
+    let mut found = Vec::new();
+    survey(&[Input::new(place.at("in"))], &options(), &Recorder::default(), &mut |path, kind| {
+        found.push(format!("{path} {kind:?}"));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found, ["a.txt File", "sub Directory", "sub/b.txt File", "sub/deep Directory", "sub/deep/c.log File"]);
+    assert!(!Path::new(&place.output()).exists());
+}

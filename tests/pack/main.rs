@@ -1,0 +1,150 @@
+//! Directory to archive: what is kept, how it is named, what happens when something goes wrong.
+
+mod determinism;
+mod faults;
+mod fidelity;
+mod inputs;
+mod program;
+
+#[path = "../extract/child.rs"]
+mod child;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nra::convert::pack::{Destination, Input, PackOptions, PackStats, pack};
+use nra::format::Result;
+use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
+use nra::format::entry::Entry;
+use nra::format::progress::{Recorder, Warning};
+
+/// A directory to work in, with an input `in` and an output `out.nra`.
+struct Place {
+    directory: PathBuf,
+    _guard: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let guard = tempfile::tempdir().unwrap();
+        fs::create_dir(guard.path().join("in")).unwrap();
+        Self { directory: guard.path().to_owned(), _guard: Some(guard) }
+    }
+
+    /// Works in a directory that somebody else cleans up.
+    fn within(directory: PathBuf) -> Self {
+        fs::create_dir(directory.join("in")).unwrap();
+        Self { directory, _guard: None }
+    }
+
+    fn at(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    fn input(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.at("in").join(path)
+    }
+
+    fn output(&self) -> PathBuf {
+        self.at("out.nra")
+    }
+
+    /// Writes a file below the input, with the directories above it.
+    fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.input(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Packs the input to the output.
+    fn pack(&self, options: &PackOptions) -> (Result<PackStats>, Vec<Warning>) {
+        self.pack_inputs(&[Input::new(self.at("in"))], options)
+    }
+
+    fn pack_inputs(&self, inputs: &[Input], options: &PackOptions) -> (Result<PackStats>, Vec<Warning>) {
+        let monitor = Recorder::default();
+        let destination = Destination::File { path: self.output(), overwrite: false };
+        let result = pack(inputs, destination, options, &monitor);
+        (result, monitor.take_warnings())
+    }
+
+    /// Packs and expects no warning; returns the archive.
+    fn packed(&self, options: &PackOptions) -> Packed {
+        let (result, warnings) = self.pack(options);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(result.unwrap().left_out, 0);
+        Packed::open(&self.output())
+    }
+
+    /// Names beside the input.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(&self.directory).unwrap().map(|item| item.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Options for tests: nothing waits for the disk.
+fn options() -> PackOptions {
+    let mut options = PackOptions { sync: false, ..PackOptions::default() };
+    options.writer.threads = 2;
+    options
+}
+
+/// An archive, verified, and its entries.
+struct Packed {
+    archive: Box<dyn Archive>,
+    entries: BTreeMap<Vec<u8>, Entry>,
+}
+
+impl Packed {
+    fn open(path: &Path) -> Self {
+        let archive = open_path(path, &OpenOptions::default()).unwrap();
+        let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert!(verdict.damage.is_empty(), "{:?}", verdict.damage);
+        let entries = archive
+            .entries(0..archive.entry_count())
+            .map(|entry| entry.map(|entry| (entry.path.as_bytes().to_vec(), entry)))
+            .collect::<Result<_>>()
+            .unwrap();
+        Self { archive, entries }
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.entries.keys().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+    }
+
+    fn entry(&self, path: impl AsRef<[u8]>) -> &Entry {
+        let path = path.as_ref();
+        self.entries.get(path).unwrap_or_else(|| panic!("no entry {}", String::from_utf8_lossy(path)))
+    }
+
+    fn content(&self, path: impl AsRef<[u8]>) -> Vec<u8> {
+        self.archive.read_all(self.entry(path), u64::MAX).unwrap()
+    }
+}
+
+/// Bytes that no codec shrinks, the same for the same seed.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[3]
+        })
+        .collect()
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

@@ -1,0 +1,195 @@
+//! The command `nra pack`.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Packed, Place, noise};
+
+fn nra(place: &Place) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
+    command.current_dir(&place.directory).env_remove("SOURCE_DATE_EPOCH").stdin(Stdio::null());
+    command
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Output {
+    nra(place).arg("pack").args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn small() -> Place {
+    let place = Place::new();
+    place.write("a.txt", "a".repeat(5000));
+    place.write("sub/b.txt", "b");
+    place.write("sub/c.tmp", "c");
+    place
+}
+
+#[test]
+fn a_plain_call_packs_beside_the_input() {
+    let place = small();
+    let output = run(&place, &["in"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stdout.is_empty());
+    let said = text(&output.stderr);
+    assert!(said.starts_with("packed 3 files, 4.9 KiB → ") && said.lines().count() == 1, "{said}");
+    assert_eq!(Packed::open(&place.at("in.nra")).paths(), ["a.txt", "sub", "sub/b.txt", "sub/c.tmp"]);
+    let again = run(&place, &["in"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(text(&again.stderr).contains("hint: -f replaces in.nra"), "{}", text(&again.stderr));
+    assert_eq!(run(&place, &["in", "-f", "-q"]).stderr, b"");
+}
+
+#[test]
+fn options_reach_the_archive() {
+    let place = small();
+    let arguments = [
+        "-C",
+        "in",
+        "sub",
+        "-x",
+        "*.tmp",
+        "a.txt",
+        "-o",
+        "x.nra",
+        "--prefix",
+        "p",
+        "-m",
+        "why",
+        "--preset",
+        "dense",
+        "--no-sync",
+    ];
+    let output = run(&place, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let packed = Packed::open(&place.at("x.nra"));
+    assert_eq!(packed.paths(), ["p", "p/a.txt", "p/sub", "p/sub/b.txt"]);
+    assert_eq!(packed.archive.info().message, "why");
+    for arguments in [
+        &["in", "-o", "y.nra", "-f", "--codec", "lz4"][..],
+        &["in", "-o", "y.nra", "-f", "--codec", "none", "--align", "4096"],
+        &["in", "-o", "y.nra", "-f", "--best"],
+        &["in", "-o", "y.nra", "-f", "--fast", "--preset", "random", "-j", "1", "--memory", "64M"],
+        &["in", "-o", "y.nra", "-f", "-l", "5", "--dict", "auto", "--no-owner", "--no-times", "--no-xattrs", "-L"],
+    ] {
+        let output = run(&place, arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?} {output:?}");
+        assert_eq!(Packed::open(&place.at("y.nra")).paths().len(), 4);
+    }
+    assert_eq!(run(&place, &["in", "-o", "z.nra", "-l", "40"]).status.code(), Some(2));
+    assert_eq!(run(&place, &["in", "-o", "z.nra", "--align", "17"]).status.code(), Some(2));
+    assert_eq!(run(&place, &["in", "-o", "z.nra", "-x", "a["]).status.code(), Some(2));
+    assert_eq!(run(&place, &[]).status.code(), Some(2));
+    assert!(!place.at("z.nra").exists());
+}
+
+#[test]
+fn lists_name_what_is_packed() {
+    let place = small();
+    fs::write(place.at("names"), "in/sub/b.txt\0./in/a.txt\0").unwrap();
+    let output = run(&place, &["-T", "names", "-0", "-o", "x.nra"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(Packed::open(&place.at("x.nra")).paths(), ["in", "in/a.txt", "in/sub", "in/sub/b.txt"]);
+    fs::write(place.at("globs"), "# comment\n*.txt\n!b.txt\n").unwrap();
+    let output = run(&place, &["in", "--exclude-from", "globs", "-o", "y.nra"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(Packed::open(&place.at("y.nra")).paths(), ["sub", "sub/b.txt", "sub/c.tmp"]);
+}
+
+#[test]
+fn what_is_left_out_shows_in_the_exit_code() {
+    let place = small();
+    let _listener = UnixListener::bind(place.input("sock")).unwrap();
+    let output = run(&place, &["in", "--json"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert!(text(&output.stderr).contains("in/sock"));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["code"], &summary["left_out"], &summary["files"]), (&3.into(), &1.into(), &3.into()));
+    assert_eq!(summary["archive"], "in.nra");
+    let missing = run(&place, &["no such", "-o", "z.nra"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("no such"));
+    assert!(!place.at("z.nra").exists());
+}
+
+#[test]
+fn a_dry_run_lists_and_writes_nothing() {
+    let place = small();
+    let output = run(&place, &["in", "-n"]);
+    assert_eq!(text(&output.stdout), "a.txt\nsub\nsub/b.txt\nsub/c.tmp\n");
+    let lines = run(&place, &["in", "-n", "--jsonl"]);
+    let last = text(&lines.stdout).lines().last().unwrap().to_owned();
+    let summary: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert_eq!((&summary["type"], &summary["entries"]), (&"summary".into(), &4.into()));
+    assert_eq!(place.names(), ["in"]);
+}
+
+#[test]
+fn standard_output_is_a_pipe() {
+    let place = small();
+    let output = run(&place, &["in", "-o", "-"]);
+    assert_eq!(output.status.code(), Some(0));
+    fs::write(place.output(), &output.stdout).unwrap();
+    assert_eq!(Packed::open(&place.output()).paths().len(), 4);
+    assert!(!place.at("-").exists());
+    assert_eq!(run(&place, &["in", "-o", "-", "--json"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_epoch_of_the_environment_is_obeyed() {
+    let place = small();
+    let pack = |epoch: &str| {
+        let arguments = ["pack", "in", "-o", "-", "--reproducible"];
+        nra(&place).args(arguments).env("SOURCE_DATE_EPOCH", epoch).output().unwrap()
+    };
+    let (one, two) = (pack("1000000000"), pack("1000000000"));
+    assert!(one.status.success() && one.stdout == two.stdout);
+    fs::write(place.output(), &one.stdout).unwrap();
+    assert_eq!(Packed::open(&place.output()).entry("a.txt").modified.unwrap().seconds, 1_000_000_000);
+    assert_eq!(pack("yesterday").status.code(), Some(2));
+}
+
+/// Packs a tree that takes a while and sends `signal` once the work has begun; returns exit code and signal.
+fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>) {
+    let place = Place::new();
+    for number in 0..24 {
+        place.write(&format!("{number}.bin"), noise(number, 4 << 20));
+    }
+    let arguments = ["pack", "in", "-o", "x.nra", "--codec", "zstd", "-l", "19", "-v", "-j", "1"];
+    let mut child = nra(&place).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+    // The first entry is told when its content goes to the archive.
+    let mut stderr = child.stderr.take().unwrap();
+    std::io::Read::read_exact(&mut stderr, &mut [0]).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    let drain = std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let status = child.wait().unwrap();
+    drain.join().unwrap().unwrap();
+    (place, status.code(), status.signal())
+}
+
+#[test]
+fn a_killed_pack_leaves_nothing_under_the_final_name() {
+    let (place, _, signal) = interrupted(Signal::KILL);
+    assert_eq!(signal, Some(9));
+    assert!(!place.at("x.nra").exists());
+    // Where the file system can hold files without a name there is nothing at all.
+    assert!(place.names().iter().all(|name| name == "in" || name.starts_with(".nra-")), "{:?}", place.names());
+}
+
+#[test]
+fn an_interrupted_pack_leaves_nothing() {
+    for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let begun = std::time::Instant::now();
+        let (place, code, _) = interrupted(signal);
+        assert_eq!(code, Some(expected));
+        assert_eq!(place.names(), ["in"]);
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+}

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use zstd_safe::DCtx;
 
 use crate::format::codec::{Codec, Dictionary};
+use crate::format::limits::MAX_BLOCK_RAW;
 
 thread_local! {
     static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
@@ -57,6 +58,7 @@ fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Resul
     if frame_len != stored.len() {
         return Err(format!("{} bytes left over after the zstd frame", stored.len() - frame_len));
     }
+    check_window(stored)?;
     let mut raw = Vec::with_capacity(raw_len);
     CONTEXT.with_borrow_mut(|slot| {
         if slot.is_none() {
@@ -70,6 +72,18 @@ fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Resul
         .map_err(name)
     })?;
     Ok(raw)
+}
+
+/// Refuses a frame whose window is larger than any block, which readers of other makers might have to keep in memory.
+fn check_window(stored: &[u8]) -> Result<(), String> {
+    // RFC 8878, section 3.1.1.1: magic number, descriptor, and the window unless the content is a single segment.
+    let [descriptor, window, ..] = stored[4..] else { return Err("zstd: cut off".into()) };
+    if descriptor & 0x20 != 0 {
+        return Ok(());
+    }
+    let base = 1u64 << (10 + (window >> 3));
+    let len = base + base / 8 * u64::from(window & 7);
+    if len > MAX_BLOCK_RAW.into() { Err(format!("zstd: a window of {len} bytes, more than {MAX_BLOCK_RAW}")) } else { Ok(()) }
 }
 
 fn name(code: zstd_safe::ErrorCode) -> String {
@@ -144,6 +158,14 @@ mod tests {
     fn levels_are_checked() {
         assert!(Compressor::new(Method::zstd(23)).is_err());
         assert!(Compressor::new(Method::zstd(22)).is_ok());
+    }
+
+    #[test]
+    fn large_windows_are_refused() {
+        // One raw block of one byte, in a frame with the window of 64 MiB, and with one a little larger.
+        let frame = |window| [0x28, 0xb5, 0x2f, 0xfd, 0, window, 0x09, 0, 0, b'x'];
+        assert_eq!(decompress(Codec::Zstd, &frame(0x80), 1, None), Ok(b"x".to_vec()));
+        assert!(decompress(Codec::Zstd, &frame(0x81), 1, None).is_err());
     }
 
     proptest! {

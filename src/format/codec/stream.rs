@@ -11,6 +11,10 @@ use crate::format::error::{Error, Result};
 const THOROUGH_LEVEL: i32 = 6;
 /// Window from that level on: 8 MiB, more than levels below 16 have by themselves. Blocks that are as long as this gain by it.
 const LARGE_WINDOW_LOG: u32 = 23;
+/// Levels above this one have windows that the format does not allow when the length of the content is not known.
+const LAST_NARROW_LEVEL: i32 = 21;
+/// Largest window: 64 MiB, the longest block.
+const MAX_WINDOW_LOG: u32 = 26;
 
 /// Reusable context for zstd frames that are given in parts.
 pub struct StreamCompressor {
@@ -96,6 +100,9 @@ impl StreamCompressor {
         }
         if (THOROUGH_LEVEL..=15).contains(&level) {
             self.context.set_parameter(CParameter::WindowLog(LARGE_WINDOW_LOG)).map_err(fail)?;
+        } else if level > LAST_NARROW_LEVEL || self.thorough {
+            // The thorough mode alone would choose a window of 128 MiB.
+            self.context.set_parameter(CParameter::WindowLog(MAX_WINDOW_LOG)).map_err(fail)?;
         }
         if self.thorough {
             self.context.set_parameter(CParameter::EnableLongDistanceMatching(true)).map_err(fail)?;
@@ -112,6 +119,20 @@ fn fail(code: zstd_safe::ErrorCode) -> Error {
 mod tests {
     use super::*;
     use crate::format::codec::{Codec, decompress};
+
+    #[test]
+    fn windows_are_as_the_format_allows() {
+        for level in [1, 19, 20, 21, 22] {
+            for thorough in [false, true] {
+                let mut compressor = StreamCompressor::new(level).unwrap();
+                let mut out = Vec::new();
+                compressor.begin(thorough).unwrap();
+                compressor.push(&[7; 1_000], &mut out).unwrap();
+                compressor.finish(&mut out).unwrap();
+                assert_eq!(decompress(Codec::Zstd, &out, 1_000, None), Ok(vec![7; 1_000]), "{level}");
+            }
+        }
+    }
 
     #[test]
     fn parts_come_back_as_one() {

@@ -100,6 +100,9 @@ fn parse_parts(bytes: &[u8], raw_len: u32) -> Result<(Vec<Piece>, Vec<u8>), Malf
     let codec = codec.ok_or_else(|| format!("records with codec {number}"))?;
     let len = cursor.uv_max("raw length of the rest", MAX_DIRECTORY.into())?;
     let len = usize::try_from(len).expect("not more than the limit, 32 bits");
+    if cursor.remaining() > len {
+        return Err(format!("{} stored bytes for {len} raw ones", cursor.remaining()));
+    }
     let mut rest = decompress(codec, cursor.take(cursor.remaining())?, len, None)?;
     let mut cursor = Cursor::new(&rest);
     let mut pieces = Vec::with_capacity(count);
@@ -132,7 +135,7 @@ mod tests {
     use crate::format::nra::records::tests::{any_entries, without_raw};
     use proptest::prelude::*;
 
-    const BLOCK: u64 = 512;
+    const BLOCK: u64 = 1 << 41;
 
     prop_compose! {
         fn any_pieces()(pieces in prop::collection::vec((0u32..70, 1u32..100_000), 0..30)) -> Vec<Piece> {

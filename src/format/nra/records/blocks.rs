@@ -141,8 +141,8 @@ fn parse_table(column: &[u8], own_block: Option<u64>) -> Result<Vec<BlockRef>, M
         if !is_place(offset) || offset + len > MAX_OFFSET || stored_len == 0 {
             return Err(format!("block of {stored_len} bytes at offset {offset}"));
         }
-        if own_block == Some(offset) && check != 0 {
-            return Err("a block that knows its own check".into());
+        if own_block.is_some_and(|own| offset > own || (offset == own && check != 0)) {
+            return Err("a later block, or a block that knows its own check".into());
         }
         table.push(BlockRef { offset, raw_len, stored_len, pad_len, check });
     }

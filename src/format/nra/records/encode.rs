@@ -6,7 +6,7 @@ use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::front::FrontEncoder;
 use crate::format::nra::records::blocks::{ExtentEncoder, are_one, put_list};
 use crate::format::nra::records::metadata::{self, MetadataEncoder};
-use crate::format::nra::records::{COLUMNS, IMPLIED, column, form};
+use crate::format::nra::records::{COLUMNS, IMPLIED, column, form, is_unknown};
 use crate::format::wire::{Malformed, put_bytes, put_sv, put_uv};
 
 /// Where a record list stands.
@@ -170,7 +170,7 @@ pub(crate) fn check(entry: &Entry) -> Result<(), Malformed> {
     if entry.modified.is_some_and(|time| time.nanoseconds > 999_999_999) {
         return Err("more than 999,999,999 nanoseconds".into());
     }
-    if entry.implied && (entry.kind != Kind::Directory || entry.metadata.mode != 0o755 || entry.modified.is_some()) {
+    if entry.implied && (entry.kind != Kind::Directory || !is_unknown(&entry.metadata) || entry.modified.is_some()) {
         return Err("metadata, although it is implied".into());
     }
     if entry.link_group != 0 && entry.kind != Kind::File {

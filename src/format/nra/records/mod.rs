@@ -15,11 +15,18 @@ pub(crate) mod tests;
 pub(crate) use encode::{Place, RecordList, check};
 pub(crate) use parse::{parse, parse_sorted};
 
+use crate::format::entry::Metadata;
+
 /// Number of columns.
 pub const COLUMNS: usize = 20;
 
 /// Bit of the kind column: implied directory.
 const IMPLIED: u8 = 1 << 7;
+
+/// Says whether metadata are those of an implied directory.
+fn is_unknown(metadata: &Metadata) -> bool {
+    metadata.mode == 0o755 && metadata.owner.is_none() && metadata.attributes.is_empty()
+}
 
 /// Numbers of the columns.
 #[allow(missing_docs)]

@@ -10,7 +10,7 @@ use crate::format::nra::content::{Content, FrameRef, Segment};
 use crate::format::nra::front::FrontDecoder;
 use crate::format::nra::records::blocks::{ExtentDecoder, take_list};
 use crate::format::nra::records::metadata::{self, Item};
-use crate::format::nra::records::{COLUMNS, IMPLIED, column, form};
+use crate::format::nra::records::{COLUMNS, IMPLIED, column, form, is_unknown};
 use crate::format::path::{self, EntryPath};
 use crate::format::wire::{Cursor, Malformed};
 
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
             return Err(format!("kind {byte:#04x}"));
         }
         let (metadata, modified) = self.metadata()?;
-        if implied && (modified.is_some() || metadata.mode != 0o755) {
+        if implied && (modified.is_some() || !is_unknown(&metadata)) {
             return Err("an implied directory with metadata".into());
         }
         let link_group = if is_file { self.columns[column::LINK_GROUP].uv()? } else { 0 };

@@ -183,7 +183,7 @@ proptest! {
         let bytes = encode(&entries, Place::Leaf);
         prop_assert_eq!(parse(Cursor::new(&bytes), None), Ok(entries.clone()));
         let bytes = encode(&entries, Place::Directory);
-        prop_assert_eq!(parse(Cursor::new(&bytes), Some(512)), Ok(without_raw(entries)));
+        prop_assert_eq!(parse(Cursor::new(&bytes), Some(1 << 41)), Ok(without_raw(entries)));
     }
 
     #[test]
@@ -336,7 +336,8 @@ fn broken_columns_are_refused() {
     assert!(good().parse(Some(256)).is_err(), "raw in a directory");
     let plain = Broken::new(&entries[..1]);
     assert!(plain.parse(Some(256)).is_err(), "own block with a check");
-    assert!(plain.parse(Some(512)).is_ok());
+    assert!(plain.parse(Some(248)).is_err(), "a later block");
+    assert!(plain.parse(Some(1 << 41)).is_ok());
     assert!(plain.set(column::BLOCK_TABLE, &table(&[block_bytes(&first, 0)])).parse(Some(256)).is_ok());
 }
 
@@ -411,7 +412,14 @@ fn what_cannot_be_written_is_told() {
         ("target", with(|entry| entry.target = b"t"[..].into())),
         ("no target", with(|entry| (entry.kind, entry.size, entry.content) = (Kind::Symlink, 0, Content::None))),
         ("device", with(|entry| entry.device = Some(Device { major: 0, minor: 0 }))),
-        ("implied", with(|entry| entry.implied = true)),
+        ("implied file", with(|entry| entry.implied = true)),
+        (
+            "implied with mode",
+            with(|entry| {
+                *entry = Entry::new(EntryPath::try_from("d").unwrap(), Kind::Directory);
+                (entry.implied, entry.metadata) = (true, Arc::default());
+            }),
+        ),
         ("mode", with(|entry| entry.metadata = Arc::new(Metadata { mode: 0o10000, ..Metadata::default() }))),
         ("nanoseconds", with(|entry| entry.modified = Some(Timestamp { seconds: 0, nanoseconds: 1_000_000_000 }))),
     ] {

@@ -18,7 +18,7 @@ use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::page::Page;
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::verify::ledger::{DamageId, Finding};
-use crate::format::nra::reader::verify::prints;
+use crate::format::nra::reader::verify::prints::{self, RecordPrint};
 use crate::format::nra::reader::window::Window;
 
 /// A frame to be checked.
@@ -61,7 +61,7 @@ pub(super) struct Report {
     /// Prints of its pieces, of its pieces with content checksums, and of its records.
     pub(super) piece_prints: Vec<u64>,
     pub(super) raw_prints: Vec<u64>,
-    pub(super) record_prints: Vec<u64>,
+    pub(super) record_prints: Vec<RecordPrint>,
 }
 
 impl Report {

@@ -1,8 +1,8 @@
 //! Verifying: every byte of the file, and all that the spec asks of structures together.
 //!
 //! Frames are checked in parallel, in the thread pool of the caller, some hundreds at a time; then the entry tree is gone through once.
-//! Between the two, 64 bits are kept for each record, each piece (twice if it is not compressed) and 20 bytes for each block, so
-//! memory grows by less than 40 bytes an entry; a thread holds one frame, stored and decompressed.
+//! Between the two, 16 bytes are kept for each record, 8 for each piece (16 if it is not compressed) and 20 for each block;
+//! a thread holds one frame, stored and decompressed.
 //!
 //! Without an index the entries are those that the directories of blocks record.
 //!

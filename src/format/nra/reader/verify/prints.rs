@@ -38,6 +38,45 @@ impl Prints {
     }
 }
 
+/// What a record says of which path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordPrint {
+    path: u64,
+    record: u64,
+}
+
+/// The last record of each path: 16 bytes each.
+#[derive(Default)]
+pub(super) struct Records {
+    prints: Vec<RecordPrint>,
+}
+
+impl Records {
+    /// Adds records, in the order of the file.
+    pub(super) fn extend(&mut self, prints: Vec<RecordPrint>) {
+        self.prints.extend(prints);
+    }
+
+    /// Keeps the last of each path.
+    pub(super) fn settle(&mut self) {
+        use rayon::slice::ParallelSliceMut;
+        // Stable: records of one path stay in the order of the file.
+        self.prints.par_sort_by_key(|print| print.path);
+        self.prints.dedup_by(|later, kept| {
+            let same = later.path == kept.path;
+            if same {
+                *kept = *later;
+            }
+            same
+        });
+    }
+
+    /// Says whether the last record of a path is this one.
+    pub(super) fn tell(&self, print: &RecordPrint) -> bool {
+        self.prints.binary_search_by_key(&print.path, |print| print.path).is_ok_and(|index| self.prints[index] == *print)
+    }
+}
+
 /// Print of a piece as chunk runs list it.
 pub(super) fn piece(key: u64, block: u64, number: u64) -> u64 {
     of([key, block, number])
@@ -57,9 +96,9 @@ fn of<const N: usize>(numbers: [u64; N]) -> u64 {
 }
 
 /// Returns the print of each entry: equal for records that say the same. `own`: offset and check of the block in whose directory they stand.
-pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<u64> {
+pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<RecordPrint> {
     let mut printer = Printer { own, metadata: HashMap::new(), bytes: Vec::new() };
-    entries.iter().map(|entry| printer.print(entry)).collect()
+    entries.iter().map(|entry| RecordPrint { path: xxh3_64(entry.path.as_bytes()), record: printer.print(entry) }).collect()
 }
 
 struct Printer {

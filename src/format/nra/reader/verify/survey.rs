@@ -16,7 +16,7 @@ use crate::format::nra::reader::frames;
 use crate::format::nra::reader::scan::{Step, Walk};
 use crate::format::nra::reader::verify::block::{self, Hurt, Job, Report};
 use crate::format::nra::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
-use crate::format::nra::reader::verify::prints::Prints;
+use crate::format::nra::reader::verify::prints::{Prints, Records};
 use crate::format::nra::reader::window::Window;
 use crate::format::progress::{Counter, Monitor};
 
@@ -35,7 +35,7 @@ pub(super) struct Survey<'a> {
     /// Prints of whole pieces of uncompressed blocks.
     pub(super) raw: Prints,
     /// Prints of all records in directories.
-    pub(super) records: Prints,
+    pub(super) records: Records,
     /// Prints of all pieces.
     pub(super) pieces: Prints,
     pub(super) piece_count: u64,
@@ -55,7 +55,7 @@ impl<'a> Survey<'a> {
             blocks: Blocks::default(),
             gaps: Vec::new(),
             raw: Prints::default(),
-            records: Prints::default(),
+            records: Records::default(),
             pieces: Prints::default(),
             piece_count: 0,
             piece_bytes: 0,
@@ -123,7 +123,7 @@ impl<'a> Survey<'a> {
 
     fn sort(&mut self) {
         self.raw.sort();
-        self.records.sort();
+        self.records.settle();
         self.pieces.sort();
     }
 

@@ -10,8 +10,9 @@ use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind, Namespace};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
 use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef};
+use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
 use crate::format::nra::directory::{Directory, Piece};
+use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::head::{HEAD_LEN, Head, TAIL_LEN, Tail};
 use crate::format::nra::page::{Child, InnerPage, Page, separator};
@@ -421,6 +422,35 @@ fn statements_that_contradict_each_other_are_found() {
             in_tree(|entries| entries[3].metadata = Default::default()),
             "entry record",
             "1 entries are recorded in no block directory",
+        ),
+        (
+            with(|forge| {
+                let mut later = forge.entries[0].clone();
+                later.metadata = Default::default();
+                let directory = Directory { pieces: vec![], entries: vec![later] }.encode().unwrap();
+                forge.frame(FrameKind::Block, &[], &directory);
+                forge.commit.blocks = 2;
+            }),
+            "entry record",
+            "1 entries are recorded in no block directory, or otherwise in the last one; the first is a",
+        ),
+        (
+            in_tree(|entries| match entries[1].content {
+                Content::Raw(extent, _) => entries[1].content = Content::Extent(extent),
+                _ => unreachable!("made so"),
+            }),
+            "entry record",
+            "a/x is a whole piece of an uncompressed block",
+        ),
+        (
+            with(|forge| {
+                let page = ExtentPage::Leaf(vec![Segment::Hole(1)]).encode();
+                let root = forge.frame(FrameKind::ExtentPage, &page, &[]);
+                (forge.entries[3].size, forge.commit.content_bytes) = (1, 41);
+                forge.entries[3].content = Content::Map(root, None);
+            }),
+            "extent page",
+            "1 extents and holes, which fit a list",
         ),
         (in_tree(|entries| entries[0].path = EntryPath::try_from("A").unwrap()), "entry record", "a/x lies in no directory"),
         (in_tree(|entries| entries.swap(0, 2)), "entry page", "not behind the entry before"),

@@ -3,8 +3,10 @@
 use std::vec;
 
 use crate::format::archive::{Archive, Verdict};
+use crate::format::codec::Codec;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
+use crate::format::limits::MAX_LIST_EXTENTS;
 use crate::format::nra::content::{Content, Extent, FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN};
@@ -13,6 +15,7 @@ use crate::format::nra::reader::verify::ledger::{DamageId, Finding, Flaw, Found,
 use crate::format::nra::reader::verify::prints;
 use crate::format::nra::reader::verify::survey::Survey;
 use crate::format::nra::reader::{NraReader, frames};
+use crate::format::nra::records::blocks::are_one;
 use crate::format::path::compare;
 use crate::format::progress::{Counter, Monitor};
 
@@ -24,6 +27,8 @@ pub(super) struct EntryCheck<'a> {
     monitor: &'a dyn Monitor,
     verdict: &'a mut Verdict,
     pub(super) files: u64,
+    /// The records are those of the tree, not those of directories, which differ in form.
+    pub(super) by_tree: bool,
 }
 
 impl<'a> EntryCheck<'a> {
@@ -34,7 +39,7 @@ impl<'a> EntryCheck<'a> {
         monitor: &'a dyn Monitor,
         verdict: &'a mut Verdict,
     ) -> Self {
-        Self { reader, survey, ledger, monitor, verdict, files: 0 }
+        Self { reader, survey, ledger, monitor, verdict, files: 0, by_tree: false }
     }
 
     /// Checks the content of one entry. `record`: offset of the page that holds its record.
@@ -46,7 +51,10 @@ impl<'a> EntryCheck<'a> {
         let mut hits: Vec<DamageId> = Vec::new();
         match &entry.content {
             Content::None => {}
-            Content::Extent(extent) => hits.extend(self.extent(extent)?),
+            Content::Extent(extent) => {
+                hits.extend(self.extent(extent)?);
+                self.form(entry, extent, record)?;
+            }
             Content::Raw(extent, sum) => hits.extend(self.raw(entry, extent, *sum, record)?),
             Content::List(segments, _) => {
                 for segment in segments {
@@ -98,24 +106,18 @@ impl<'a> EntryCheck<'a> {
     }
 
     fn raw(&mut self, entry: &Entry, extent: &Extent, sum: u32, record: u64) -> Result<Option<DamageId>> {
+        // Such content reads by its own checksum, whatever is wrong with the rest of its block.
         let print = prints::raw_content(extent.block.offset, extent.offset.into(), extent.len, sum);
-        if self.survey.raw.contains(print) {
-            // The bytes are good, whatever else is wrong with the block.
-            if let Found::Nothing | Found::Other = self.survey.blocks.find(&extent.block) {
-                self.extent(extent)?;
-            }
-            return Ok(None);
-        }
-        let read = self.reader.with_raw(extent, sum, 0, extent.len, |_| Ok(()));
-        match (self.failure(read, extent.block.offset)?, self.survey.blocks.find(&extent.block)) {
-            (read, Found::Nothing | Found::Other) => {
-                // Its own bytes and their checksum are enough for this entry.
-                let damage = self.extent(extent)?;
-                Ok(read.and(damage))
-            }
+        let read = match self.survey.raw.contains(print) {
+            true => Ok(()),
+            false => self.reader.with_raw(extent, sum, 0, extent.len, |_| Ok(())),
+        };
+        let failure = self.failure(read, extent.block.offset)?;
+        match (failure, self.survey.blocks.find(&extent.block)) {
+            (failure, Found::Nothing | Found::Other) => Ok(self.extent(extent)?.filter(|_| failure.is_some())),
             (Some(_), Found::Flawed(Flaw::Lost(id) | Flaw::Doubtful(id) | Flaw::Ranges(id, _))) => Ok(Some(*id)),
             (Some(finding), Found::Good) => Ok(Some(self.ledger.add(finding))),
-            (None, Found::Good) if self.survey.is_complete => {
+            (None, Found::Good) if self.survey.is_complete && !self.survey.raw.contains(print) => {
                 let detail = format!("the raw extent of {} is not one whole piece of an uncompressed block", entry.path);
                 self.ledger.add(Finding::new("entry record", record, detail));
                 Ok(None)
@@ -124,11 +126,26 @@ impl<'a> EntryCheck<'a> {
         }
     }
 
+    /// Checks that an extent that is one whole piece of an uncompressed block is not written as any other.
+    fn form(&mut self, entry: &Entry, extent: &Extent, record: u64) -> Result<()> {
+        if !self.by_tree || extent.block.raw_len != extent.block.stored_len {
+            return Ok(());
+        }
+        let Found::Good = self.survey.blocks.find(&extent.block) else { return Ok(()) };
+        let (header, _) = frames::header(&self.reader.window, FrameKind::Block, extent.block.offset)?;
+        if header.codec == Codec::None && matches!(self.reader.piece_digest(extent), Ok(Some(_))) {
+            let detail = format!("the content of {} is a whole piece of an uncompressed block, not written as such", entry.path);
+            self.ledger.add(Finding::new("entry record", record, detail));
+        }
+        Ok(())
+    }
+
     /// Checks all pages of an extent map and the extents in it.
     fn map(&mut self, root: FrameRef, size: u64, hits: &mut Vec<DamageId>) -> Result<()> {
         let mut stack = vec![(root, size, None::<u8>)];
         // More pages than the file has room for can only be pages that lead to each other.
         let mut room = self.reader.window.file_len() / HEADER_LEN as u64;
+        let (mut count, mut last, mut whole) = (0, None, true);
         while let Some((page, content_bytes, level)) = stack.pop() {
             self.monitor.check()?;
             let found = match room.checked_sub(1) {
@@ -140,11 +157,17 @@ impl<'a> EntryCheck<'a> {
             };
             match found {
                 Ok(ExtentPage::Leaf(segments)) => {
+                    if last.as_ref().is_some_and(|last| are_one(last, &segments[0])) {
+                        let detail = "it begins with what belongs to the last extent or hole of the page before";
+                        self.ledger.add(Finding::new(FrameKind::ExtentPage.name(), page.offset, detail));
+                    }
                     for segment in &segments {
                         if let Segment::Data(extent) = segment {
                             hits.extend(self.extent(extent)?);
                         }
                     }
+                    count += segments.len();
+                    last = segments.last().copied();
                 }
                 Ok(ExtentPage::Inner(level, children)) => {
                     stack.extend(children.into_iter().rev().map(|(page, bytes)| (page, bytes, Some(level - 1))));
@@ -152,11 +175,16 @@ impl<'a> EntryCheck<'a> {
                 Err(error) => {
                     let finding = Finding::from_error(error, FrameKind::ExtentPage.name(), page.offset)?;
                     hits.push(self.ledger.add(finding));
+                    (last, whole) = (None, false);
                     if room == 0 {
                         return Ok(());
                     }
                 }
             }
+        }
+        if whole && count <= MAX_LIST_EXTENTS {
+            let detail = format!("an extent map of {count} extents and holes, which fit a list");
+            self.ledger.add(Finding::new(FrameKind::ExtentPage.name(), root.offset, detail));
         }
         Ok(())
     }
@@ -257,6 +285,7 @@ impl<'a> TreeCheck<'a> {
     fn leaf(&mut self, child: &Child, entries: Vec<Entry>) -> Result<()> {
         let place = child.page.offset;
         self.check_keys(&entries[0], place);
+        self.check.by_tree = true;
         let mut orphan = None;
         for entry in &entries {
             if !self.enter(entry) && !self.in_doubt {
@@ -319,14 +348,12 @@ impl<'a> TreeCheck<'a> {
             return;
         }
         let prints = prints::records(entries, None);
-        let missing: Vec<&Entry> = entries
-            .iter()
-            .zip(prints)
-            .filter_map(|(entry, print)| (!self.check.survey.records.contains(print)).then_some(entry))
-            .collect();
+        let records = &self.check.survey.records;
+        let missing: Vec<&Entry> =
+            entries.iter().zip(prints).filter_map(|(entry, print)| (!records.tell(&print)).then_some(entry)).collect();
         if let Some(first) = missing.first() {
             let detail = format!(
-                "{} entries are recorded in no block directory, or otherwise; the first is {}",
+                "{} entries are recorded in no block directory, or otherwise in the last one; the first is {}",
                 missing.len(),
                 first.path
             );
@@ -340,6 +367,7 @@ impl<'a> TreeCheck<'a> {
         let id = self.check.ledger.add(finding);
         let end = self.number.saturating_add(child.entries);
         let mut found = 0;
+        self.check.by_tree = false;
         for entry in self.check.reader.entries(self.number..end) {
             self.check.monitor.check()?;
             match entry {

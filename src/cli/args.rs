@@ -149,7 +149,6 @@ pub struct FilterArgs {
 
 /// The options as clap knows them; their order is restored from their places.
 #[derive(Args)]
-#[command(next_help_heading = "What to leave out")]
 struct RawFilterArgs {
     /// Leave out what matches GLOB
     #[arg(short = 'x', long, value_name = "GLOB")]

@@ -38,7 +38,9 @@ pub struct InputArgs {
 /// The options as clap knows them; their order is restored from their places.
 #[derive(Args)]
 struct RawInputArgs {
-    /// Files and directories to pack. One directory alone: its content, else each under its own name
+    /// Files and directories to pack
+    ///
+    /// One directory alone: its content. Several inputs: each under its own name.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
     /// Change to DIR before reading the names behind this

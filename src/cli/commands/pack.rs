@@ -32,14 +32,16 @@ const MAX_DICTIONARY: u64 = 128 << 10;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nra pack photos                       photos.nra beside it
+  nra pack photos
   nra pack photos notes.txt -o both.nra
   nra pack data -x '*.tmp' -x '/cache' --preset dense
   nra pack data -o - | ssh host 'cat > data.nra'")]
 pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Archive to write; - is standard output. The default is the first input's name with .nra, beside it
+    /// Archive to write, - is standard output; else INPUT.nra
+    ///
+    /// The default is the name of the first input with .nra, beside it.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace OUT if it exists
@@ -60,10 +62,10 @@ pub struct Args {
     #[command(flatten)]
     filter: FilterArgs,
     /// Leave out what is in directories with a CACHEDIR.TAG
-    #[arg(long, hide_short_help = true, help_heading = "What to leave out")]
+    #[arg(long, hide_short_help = true)]
     exclude_caches: bool,
     /// Stay in the file system of each input
-    #[arg(long, hide_short_help = true, help_heading = "What to leave out")]
+    #[arg(long, hide_short_help = true)]
     one_file_system: bool,
     #[command(flatten)]
     compression: CompressionArgs,
@@ -75,9 +77,10 @@ pub struct Args {
 
 /// How content is compressed.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Compression")]
 struct CompressionArgs {
-    /// What to favour: balanced, dense (size), random (reading single entries)
+    /// Favour: balanced, dense (size), random (reads)
+    ///
+    /// dense makes archives smaller; random makes the reading of single entries cheaper.
     #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
     preset: Option<Preset>,
     /// Level, 1 to 22 for zstd
@@ -102,7 +105,6 @@ struct CompressionArgs {
 
 /// What is recorded of each file.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "What to record")]
 struct FidelityArgs {
     /// Same tree and options, same bytes: no owner, no time of packing; obeys SOURCE_DATE_EPOCH
     #[arg(long, hide_short_help = true)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
 use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField, parse_size};
 use crate::cli::ui::{self, Ui};
 use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
@@ -29,7 +29,7 @@ const ENDINGS: [&[u8]; 20] = [
     b".shard", b".cpio", b".rar", b".jar", b".whl", b".br",
 ];
 /// Zero bytes written at once for a hole.
-const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Arguments of `nra extract`.
 #[derive(Debug, clap::Args)]

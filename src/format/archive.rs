@@ -186,6 +186,38 @@ pub trait Archive: Send + Sync {
     /// `Corrupt` when a checksum on the way to a run is wrong; that run is not handed out, those before it were. Errors of `sink` end the work.
     fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()>;
 
+    /// Hands the part of the content of `entry` that lies in `range` to `sink`, as [`Archive::with_content`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Archive::with_content`].
+    fn with_range(
+        &self,
+        entry: &Entry,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = 0u64;
+        self.with_content(entry, access, &mut |part| {
+            let len = match part {
+                Part::Data(bytes) => bytes.len() as u64,
+                Part::Hole(len) => len,
+            };
+            let skip = range.start.saturating_sub(at).min(len);
+            let keep = range.end.saturating_sub(at).min(len);
+            at = at.saturating_add(len);
+            if skip >= keep {
+                return Ok(());
+            }
+            let within = |offset: u64| usize::try_from(offset).expect("no more than the length of a slice");
+            match part {
+                Part::Data(bytes) => sink(Part::Data(&bytes[within(skip)..within(keep)])),
+                Part::Hole(_) => sink(Part::Hole(keep - skip)),
+            }
+        })
+    }
+
     /// Reads the whole content of `entry`, at most `limit` bytes.
     ///
     /// # Errors

@@ -38,21 +38,74 @@ fn damage_costs_the_entries_it_touches() {
 
 #[test]
 fn a_full_disk_ends_the_work_and_leaves_no_half_file() {
-    child::run("failures::a_full_disk_ends_the_work_and_leaves_no_half_file", true, |directory| {
+    child::run_on_small_disk("failures::a_full_disk_ends_the_work_and_leaves_no_half_file", |directory| {
+        for threads in [1, 3] {
+            let archive = Fake::new().file("d/a", b"fine").file("d/big", &vec![1; 90 << 20]).dir("e").file("e/z", b"fine");
+            let mut options = ExtractOptions::new(Target::Exactly(format!("out{threads}").into()));
+            options.threads = threads;
+            let error = extract(&archive, &Selection::all(), &options, &Recorder::default()).unwrap_err();
+            assert_eq!(error.to_string(), format!("cannot write out{threads}/d/big"));
+            let found = tree(&directory.join(format!("out{threads}")));
+            assert!(!found.contains_key("d/big"), "{:?}", found.keys());
+            assert_eq!((&*found["d"], &*found["e"], &*found["d/a"]), ("dir 755", "dir 755", "file 644 fine"));
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_too_large_for_the_system_is_left_out() {
+    child::run("failures::a_file_that_is_too_large_for_the_system_is_left_out", true, |directory| {
         // Without this the system would end the process.
         let flag = std::sync::Arc::default();
         signal_hook::flag::register(signal_hook::consts::SIGXFSZ, flag).unwrap();
         let limit = rustix::process::Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
         rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).unwrap();
-        let archive = Fake::new().file("d/a", b"fine").file("d/big", &vec![1; 3 << 20]).file("d/z", b"fine");
+        let archive = Fake::new()
+            .file("a", b"fine")
+            .file("big", &vec![1; 3 << 20])
+            .file("bigger", &vec![1; 99 << 20])
+            .runs("huge", vec![Run::Hole(1 << 62)], |_| {})
+            .file("z", b"fine");
         let mut options = ExtractOptions::new(Target::Exactly("out".into()));
-        options.threads = 1;
-        let error = extract(&archive, &Selection::all(), &options, &Recorder::default()).unwrap_err();
-        assert_eq!(error.to_string(), "cannot write out/d/big");
-        let found = tree(&directory.join("out"));
-        assert!(!found.contains_key("d/big"), "{found:?}");
-        assert_eq!(found["d/a"], "file 644 fine");
+        options.threads = 3;
+        let recorder = Recorder::default();
+        let stats = extract(&archive, &Selection::all(), &options, &recorder).unwrap();
+        assert_eq!((stats.files, stats.omitted), (2, 3));
+        let mut texts = messages(&recorder.take_warnings());
+        texts.retain(|text| text.contains("too large"));
+        texts.sort();
+        assert_eq!(
+            texts,
+            [
+                "big: cannot write: file too large",
+                "bigger: cannot write: file too large",
+                "huge: cannot set length of file: file too large",
+            ]
+        );
+        assert_eq!(tree(&directory.join("out")), expect([("a", "file 644 fine"), ("z", "file 644 fine")]));
     });
+}
+
+#[test]
+fn large_files_are_whole_or_not_there() {
+    const MIB: usize = 1 << 20;
+    let bytes: Vec<u8> = (0..77 * MIB + 13).map(|number| u8::try_from(number * 7 / 1000 % 251).unwrap()).collect();
+    let late = vec![Run::Data(bytes[..60 * MIB].to_vec()), Run::Damage, Run::Data(bytes[60 * MIB..].to_vec())];
+    let holes = vec![Run::Data(bytes[..5].to_vec()), Run::Hole(100 << 20), Run::Data(bytes.clone()), Run::Hole(50 << 20)];
+    for threads in [1, 3] {
+        let place = Place::new();
+        let archive =
+            Fake::new().file("a", &bytes).runs("b", late.clone(), |_| {}).runs("c", holes.clone(), |_| {}).file("d", b"fine");
+        let (result, warnings) = place.extract_with(&archive, |options| options.threads = threads);
+        let stats = result.unwrap();
+        assert_eq!((stats.files, stats.damaged, warnings.len()), (3, 1, 1));
+        assert!(std::fs::read(place.at("a")).unwrap() == bytes);
+        assert!(!place.at("b").exists());
+        let sparse = std::fs::read(place.at("c")).unwrap();
+        assert_eq!(sparse.len(), 5 + 150 * MIB + bytes.len());
+        assert!(sparse[..5] == bytes[..5] && sparse[5..100 * MIB + 5].iter().all(|byte| *byte == 0));
+        assert!(sparse[100 * MIB + 5..][..bytes.len()] == bytes);
+    }
 }
 
 /// Stops after some bytes.
@@ -77,11 +130,12 @@ fn an_interruption_leaves_whole_files_only() {
     for number in 0..20 {
         archive = archive.file(&format!("f{number:02}"), &vec![1; 3 << 20]);
     }
+    archive = archive.file("large", &vec![1; 70 << 20]);
     let monitor = StopAfter(Recorder::default(), 20 << 20);
     let result = extract(&archive, &Selection::all(), &place.options(), &monitor);
     assert!(matches!(result.unwrap_err(), Error::Cancelled));
     let made: Vec<_> = std::fs::read_dir(place.out()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
-    assert!(!made.is_empty() && made.len() < 20 && made.iter().all(|len| *len == 3 << 20), "{made:?}");
+    assert!(!made.is_empty() && made.len() < 21 && made.iter().all(|len| *len == 3 << 20), "{made:?}");
 }
 
 #[test]

@@ -31,7 +31,6 @@ impl Fault {
         match errno {
             Errno::NOSPC
             | Errno::DQUOT
-            | Errno::FBIG
             | Errno::ROFS
             | Errno::IO
             | Errno::MFILE

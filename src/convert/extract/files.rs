@@ -1,5 +1,6 @@
 //! Making regular files: open with the final mode, write, set the time, close.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::options::Action;
 use super::rules::{Plan, mode};
 use super::run::{Inode, Item, Run, split};
 use super::spot::{Refusal, Spot};
-use super::tree::{ROOT, Tree};
+use super::tree::{Made, ROOT, Tree};
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Kind, Metadata};
 use crate::format::error::Error;
@@ -61,16 +62,23 @@ pub(super) struct Draft {
     closed: bool,
 }
 
+impl Draft {
+    /// Removes the file.
+    pub(super) fn abandon(&self) {
+        self.spot.abandon(&self.directory);
+    }
+}
+
 /// Makes the file of `item` in directory number `parent`, content and all.
 pub(super) fn make_file(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<(), Fault> {
     let draft = open(run, tree, memory, item, parent)?;
-    match write_all(run, item, &draft.file).and_then(|()| finish(run, item, &draft)) {
+    match write_range(run, item, &draft.file, 0..item.entry.size).and_then(|()| finish(run, item, &draft)) {
         Ok(action) => {
             report(run, item, &draft, action);
             Ok(())
         }
         Err(fault) => {
-            draft.spot.abandon(&draft.directory);
+            draft.abandon();
             Err(fault)
         }
     }
@@ -79,6 +87,9 @@ pub(super) fn make_file(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &
 /// Creates the file.
 pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<Draft, Fault> {
     let (_, name) = split(item.path());
+    if tree.node(parent).made == Made::Failed {
+        return Err(Fault::omit("its directory could not be made"));
+    }
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
     run.rules.note_stripped(Kind::File, &item.entry.metadata);
@@ -92,43 +103,55 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     Ok(Draft { file, directory, spot, plan, closed })
 }
 
-/// Writes the whole content.
-fn write_all(run: &Run<'_>, item: &Item, file: &OwnedFd) -> Result<(), Fault> {
-    let size = item.entry.size;
-    if size == 0 {
+/// Writes the content in `range`. Holes stay unwritten.
+pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
+    let Range { start, end } = range;
+    if start == end {
         return Ok(());
     }
-    let (mut offset, mut ends_in_hole) = (0u64, false);
+    let (mut offset, mut written) = (start, start);
     let mut fault = None;
     let name = split(item.path()).1;
-    let result = run.archive.with_content(&item.entry, Access::Sequential, &mut |part| {
+    let mut write = |part: Part<'_>| {
         run.monitor.check()?;
         let len = match part {
             Part::Data(bytes) => bytes.len() as u64,
             Part::Hole(len) => len,
         };
-        let end = offset.checked_add(len).filter(|end| *end <= size);
-        let step = match (end, part) {
+        let next = offset.checked_add(len).filter(|next| *next <= end);
+        let step = match (next, part) {
             (None, _) => Err(Fault::Omit { message: "the content is longer than its size".into(), damage: true }),
-            (Some(_), Part::Data(bytes)) => write_at(file, bytes, offset, name).inspect(|()| run.wrote(len)),
+            (Some(next), Part::Data(bytes)) => write_at(file, bytes, offset, name).map(|()| {
+                written = next;
+                run.wrote(len);
+            }),
             (Some(_), Part::Hole(_)) => Ok(()),
         };
-        (offset, ends_in_hole) = (end.unwrap_or(offset), matches!(part, Part::Hole(_)));
+        offset = next.unwrap_or(offset);
         step.map_err(|reason| {
             fault = Some(reason);
             Error::Cancelled
         })
-    });
+    };
+    let result = if start == 0 && end == item.entry.size {
+        run.archive.with_content(&item.entry, Access::Sequential, &mut write)
+    } else {
+        run.archive.with_range(&item.entry, start..end, Access::Sequential, &mut write)
+    };
     match (result, fault) {
         (_, Some(fault)) => return Err(fault),
         (Err(error), None) => return Err(Fault::reading(error)),
         (Ok(()), None) => {}
     }
-    if offset != size {
-        return Err(Fault::Omit { message: format!("the content ends after {offset} of {size} bytes"), damage: true });
+    if offset != end {
+        return Err(Fault::Omit {
+            message: format!("the content ends after {offset} of {} bytes", item.entry.size),
+            damage: true,
+        });
     }
-    if ends_in_hole {
-        rustix::fs::ftruncate(file, size).map_err(|errno| Fault::system("set length of file", name, errno))?;
+    if written < end && end == item.entry.size {
+        // A hole at the end.
+        rustix::fs::ftruncate(file, end).map_err(|errno| Fault::system("set length of file", name, errno))?;
     }
     Ok(())
 }

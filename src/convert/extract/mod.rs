@@ -14,6 +14,7 @@
 
 mod fault;
 mod files;
+mod large;
 mod nodes;
 mod options;
 mod plan;

@@ -3,19 +3,29 @@
 //! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
 //! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::files::{self, Memory};
+use super::large::{Large, PART};
 use super::plan::Job;
 use super::run::Run;
-use super::tree::{Made, Tree};
+use super::tree::Tree;
 use crate::format::error::{Error, Result};
 
 /// Files handed to a thread at a time.
 const MAX_TASK_FILES: usize = 256;
 /// Content handed to a thread at a time, bytes, unless one file is larger.
 const MAX_TASK_BYTES: u64 = 4 << 20;
+
+/// What a thread takes at once.
+enum Task {
+    /// Some files.
+    Files(Range<usize>),
+    /// A part of a large file: number of its job, number among the large files, bytes.
+    Part(usize, usize, Range<u64>),
+}
 
 /// Makes all `jobs`.
 ///
@@ -27,33 +37,40 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
         let (block, offset) = item.entry.place();
         (block, *parent, offset)
     });
-    let tasks = tasks(&jobs);
-    let threads = threads(run).min(tasks.len()).max(1);
-    let queue = Queue::new(tasks.len(), threads);
+    let threads = threads(run);
+    let (tasks, large) = tasks(&jobs, threads > 1);
+    let queue = Queue::new(tasks.len(), threads.min(tasks.len()).max(1));
     let stop = AtomicBool::new(false);
     let first_error = Mutex::new(None);
+    let perform = |task: &Task, memory: &mut Memory| match task {
+        Task::Files(numbers) => jobs[numbers.clone()].iter().try_for_each(|(item, parent)| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            run.monitor.check()?;
+            make(run, tree, memory, item, *parent)
+        }),
+        Task::Part(job, number, part) => {
+            run.monitor.check()?;
+            large[*number].write(run, tree, memory, &jobs[*job], part.clone())
+        }
+    };
     let work = |thread: usize| {
         let mut memory = Memory::default();
-        while let Some(task) = queue.next(thread) {
-            for (item, parent) in &jobs[tasks[task].clone()] {
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                let result = run.monitor.check().and_then(|()| make(run, tree, &mut memory, item, *parent));
-                if let Err(error) = result {
-                    stop.store(true, Ordering::Relaxed);
-                    first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
+        while let Some(task) = queue.next(thread).filter(|_| !stop.load(Ordering::Relaxed)) {
+            if let Err(error) = perform(&tasks[task], &mut memory) {
+                stop.store(true, Ordering::Relaxed);
+                first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         }
     };
     std::thread::scope(|scope| {
-        for thread in 1..threads {
+        for thread in 1..queue.parts.len() {
             scope.spawn(move || work(thread));
         }
         work(0);
     });
+    large.iter().for_each(Large::abandon);
     match first_error.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
         None => Ok(()),
@@ -61,9 +78,6 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
 }
 
 fn make(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &super::run::Item, parent: u32) -> Result<(), Error> {
-    if tree.node(parent).made == Made::Failed {
-        return run.failed(item, super::fault::Fault::omit("its directory could not be made"));
-    }
     files::make_file(run, tree, memory, item, parent).or_else(|fault| run.failed(item, fault))
 }
 
@@ -84,22 +98,30 @@ fn threads(run: &Run<'_>) -> usize {
     }
 }
 
-/// Cuts sorted jobs into runs that a thread takes at once.
-fn tasks(jobs: &[Job]) -> Vec<std::ops::Range<usize>> {
-    let mut tasks = Vec::new();
+/// Cuts sorted jobs into what a thread takes at once, and returns the large files that are cut themselves, if `cut` says so.
+fn tasks(jobs: &[Job], cut: bool) -> (Vec<Task>, Vec<Large>) {
+    let (mut tasks, mut large) = (Vec::new(), Vec::new());
     let (mut start, mut bytes) = (0, 0u64);
     for (index, (item, _)) in jobs.iter().enumerate() {
+        let size = item.entry.size;
+        let is_large = cut && size > 2 * PART;
         let other_block = index > start && item.entry.place().0 != jobs[index - 1].0.entry.place().0;
-        if other_block || index - start >= MAX_TASK_FILES || bytes >= MAX_TASK_BYTES {
-            tasks.push(start..index);
+        if index > start && (is_large || other_block || index - start >= MAX_TASK_FILES || bytes >= MAX_TASK_BYTES) {
+            tasks.push(Task::Files(start..index));
             (start, bytes) = (index, 0);
         }
-        bytes = bytes.saturating_add(item.entry.size);
+        if is_large {
+            tasks.extend(Large::parts(size).map(|part| Task::Part(index, large.len(), part)));
+            large.push(Large::new(size));
+            start = index + 1;
+        } else {
+            bytes = bytes.saturating_add(size);
+        }
     }
     if start < jobs.len() {
-        tasks.push(start..jobs.len());
+        tasks.push(Task::Files(start..jobs.len()));
     }
-    tasks
+    (tasks, large)
 }
 
 /// Numbers from 0 to a bound, in one part for each thread.

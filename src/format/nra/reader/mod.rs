@@ -201,6 +201,16 @@ impl Archive for NraReader {
         self.read_content(entry, offset, buffer)
     }
 
+    fn with_range(
+        &self,
+        entry: &Entry,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.visit(entry, range, access, sink)
+    }
+
     fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         self.visit(entry, 0..entry.size, access, sink)
     }

@@ -52,9 +52,6 @@ struct RawInputArgs {
     /// Names in FILE end with NUL
     #[arg(short = '0', long, hide_short_help = true)]
     null: bool,
-    /// An input, as earlier versions took it
-    #[arg(short = 'i', long = "input", value_name = "INPUT", hide = true)]
-    earlier: Vec<OsString>,
 }
 
 impl FromArgMatches for InputArgs {
@@ -63,7 +60,6 @@ impl FromArgMatches for InputArgs {
         let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
         let mut rules: Vec<(usize, InputRule)> = Vec::new();
         rules.extend(places("inputs").into_iter().zip(raw.inputs.into_iter().map(InputRule::Path)));
-        rules.extend(places("earlier").into_iter().zip(raw.earlier.into_iter().map(InputRule::Path)));
         rules.extend(places("directories").into_iter().zip(raw.directories.into_iter().map(InputRule::Directory)));
         rules.extend(places("lists").into_iter().zip(raw.lists.into_iter().map(InputRule::List)));
         rules.sort_by_key(|(place, _)| *place);
@@ -182,7 +178,7 @@ mod tests {
 
     #[test]
     fn directories_count_for_what_follows() {
-        let line = Line::parse_from(["nra", "a", "-C", "x", "b", "-C", "y", "c", "-C", "/z", "-i", "d"]);
+        let line = Line::parse_from(["nra", "a", "-C", "x", "b", "-C", "y", "c", "-C", "/z", "d"]);
         let inputs = line.inputs.inputs().unwrap();
         let shown: Vec<_> = inputs.iter().map(|input| (input.directory.as_deref(), input.path.as_path())).collect();
         let at = |directory: &'static str, path: &'static str| (Some(Path::new(directory)), Path::new(path));

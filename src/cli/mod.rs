@@ -5,6 +5,7 @@
 pub mod args;
 pub mod commands;
 pub mod console;
+pub mod earlier;
 pub mod inputs;
 pub mod listing;
 pub mod progress;
@@ -66,7 +67,7 @@ pub fn definition() -> clap::Command {
 pub fn main() -> ExitCode {
     report::install_panic_hook();
     signals::install();
-    let run = std::panic::AssertUnwindSafe(|| run(std::env::args_os().collect()));
+    let run = std::panic::AssertUnwindSafe(|| run(earlier::translate(std::env::args_os().collect())));
     // The hook has told of the panic.
     let code = std::panic::catch_unwind(run).unwrap_or(Code::Failed);
     ExitCode::from(code.number())

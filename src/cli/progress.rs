@@ -168,9 +168,14 @@ impl State {
             ProgressStyleChoice::Lines { after } => self.started + after,
             _ => self.started,
         };
-        while !self.wait() {
+        loop {
+            let over = self.wait();
+            // Whoever asked just before the end gets an answer, too.
             if signals::take_status_request() {
                 self.console.line(&self.snapshot().line(self.sizes));
+            }
+            if over {
+                break;
             }
             let now = Instant::now();
             match style {

@@ -26,7 +26,7 @@ pub enum Command {
     #[command(aliases = ["c", "pack-beta"])]
     Pack(pack::Args),
     /// Extract entries of an archive into a directory
-    #[command(aliases = ["x", "unpack"])]
+    #[command(aliases = ["x", "unpack", "unpack-beta"])]
     Extract(extract::Args),
     /// List what is in an archive
     #[command(aliases = ["ls", "l"])]

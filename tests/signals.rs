@@ -1,0 +1,55 @@
+//! What interrupts do, in a process of their own: what they change is global.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nra::cli::console::{Console, ConsoleOptions};
+use nra::cli::progress::{Progress, ProgressStyleChoice};
+use nra::cli::signals;
+use nra::cli::text::SizeStyle;
+use nra::format::progress::{Counter, Monitor};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGTERM, SIGUSR1};
+use signal_hook::low_level::raise;
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn work_is_asked_to_stop_and_tells_how_far_it_is() {
+    signals::install();
+    let buffer = Buffer::default();
+    let console = Arc::new(Console::new(ConsoleOptions::default(), Box::new(buffer.clone()), None));
+    let progress = Progress::begin("packing", ProgressStyleChoice::Off, SizeStyle::Binary, console);
+    progress.add(Counter::Entries, 3);
+    raise(SIGUSR1).unwrap();
+    assert!(progress.check().is_ok());
+    raise(SIGTERM).unwrap();
+    assert!(progress.check().is_err());
+    assert_eq!(signals::code().number(), 143);
+    progress.finish();
+    assert_eq!(String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap(), "packing: 0 B  3 entries\n");
+}
+
+#[test]
+fn waiting_ends_at_the_first_interrupt() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nra")).args(["list", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        // More than a pipe holds: once this is written the program is at work and waits for the rest.
+        child.stdin.as_mut().unwrap().write_all(&vec![0; 1 << 20]).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+    }
+}

@@ -1,0 +1,104 @@
+//! Prints what block size, level and dictionary cost: size of the archive, CPU seconds of packing, and one random read.
+//!
+//! `cargo bench --bench curves -- DIR...` measures each directory with each setting; without a directory, the sample in `assets/`.
+//! The tables in `docs/design/compression.md` come from here.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nra::convert::pack::{Destination, Input, PackOptions, pack};
+use nra::format::archive::{Access, Archive, OpenOptions, open_path};
+use nra::format::codec::Method;
+use nra::format::entry::Kind;
+use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, WriterOptions};
+use nra::format::progress::Recorder;
+
+/// Entries read at random for one figure.
+const READS: u64 = 300;
+
+fn main() {
+    let mut directories: Vec<PathBuf> = std::env::args_os().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from).collect();
+    if directories.is_empty() {
+        directories.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/sample"));
+    }
+    for directory in directories {
+        println!("\n{}\n", directory.file_name().unwrap_or_default().display());
+        println!("| setting | archive MB | pack CPU s | blocks | one cold read, ms |");
+        println!("| --- | --- | --- | --- | --- |");
+        for (name, options) in settings() {
+            measure(&directory, &name, options);
+        }
+    }
+}
+
+/// Named settings: the presets, then one thing changed at a time.
+fn settings() -> Vec<(String, WriterOptions)> {
+    let balanced = WriterOptions::balanced();
+    let block = |kib: u32, options: &WriterOptions| WriterOptions {
+        block: BlockPolicy { stored_bytes: kib << 10, min_raw_bytes: (kib << 10).max(128 << 10), ..options.block },
+        ..options.clone()
+    };
+    let small = |kib: u32, dictionary: DictionaryPolicy| WriterOptions {
+        block: BlockPolicy { min_raw_bytes: kib << 10, max_raw_bytes: kib << 10, stored_bytes: kib << 10 },
+        dictionary,
+        ..balanced.clone()
+    };
+    let mut list = vec![
+        ("balanced".into(), balanced.clone()),
+        ("dense".into(), WriterOptions::dense()),
+        ("random".into(), WriterOptions::random()),
+    ];
+    list.extend([64, 128, 256, 512].map(|kib| (format!("balanced, {kib} KiB stored"), block(kib, &balanced))));
+    list.extend([1, 2, 5, 6, 9].map(|level| (format!("balanced, level {level}"), WriterOptions { method: Method::zstd(level), ..balanced.clone() })));
+    list.push(("lz4".into(), WriterOptions { method: Method::LZ4, ..balanced.clone() }));
+    for kib in [16, 64, 256] {
+        list.push((format!("{kib} KiB raw"), small(kib, DictionaryPolicy::Never)));
+        list.push((format!("{kib} KiB raw, dictionary"), small(kib, DictionaryPolicy::Auto)));
+    }
+    list
+}
+
+fn measure(directory: &Path, name: &str, writer: WriterOptions) {
+    let scratch = tempfile::tempdir().expect("a scratch directory");
+    let file = scratch.path().join("curve.nra");
+    let options = PackOptions { writer, sync: false, reproducible: true, ..PackOptions::default() };
+    let before = cpu_seconds();
+    let stats = pack(&[Input::new(directory)], Destination::File { path: file.clone(), overwrite: true }, &options, &Recorder::default()).expect("packing works");
+    let cpu = cpu_seconds() - before;
+
+    let archive = open_path(&file, &OpenOptions::default()).expect("the archive opens");
+    let entries = archive.entry_count();
+    let mut state = 7u64;
+    let (mut reads, mut seconds) = (0u32, 0.0);
+    for _ in 0..READS * 4 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let entry = archive.entry((state >> 33) % entries).expect("the entry is there");
+        if entry.kind != Kind::File || entry.size == 0 {
+            continue;
+        }
+        // A fresh reader has nothing in its caches but what opening brings.
+        let cold = open_path(&file, &OpenOptions::default()).expect("the archive opens");
+        let start = Instant::now();
+        cold.with_content(&entry, Access::Random, &mut |_| Ok(())).expect("the entry reads");
+        seconds += start.elapsed().as_secs_f64();
+        reads += 1;
+        if u64::from(reads) == READS {
+            break;
+        }
+    }
+    println!(
+        "| {name} | {:.2} | {cpu:.2} | {} | {:.3} |",
+        stats.written.archive_bytes as f64 / 1e6,
+        stats.written.blocks,
+        seconds * 1e3 / f64::from(reads.max(1))
+    );
+}
+
+/// CPU seconds that this process has used, user and system.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("a command name in parentheses").split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().expect("a number of ticks")).sum();
+    // The kernel counts in hundredths of a second for user space, whatever its own clock is.
+    ticks as f64 / 100.0
+}

@@ -17,7 +17,8 @@ use nra::format::progress::Recorder;
 const READS: u64 = 300;
 
 fn main() {
-    let mut directories: Vec<PathBuf> = std::env::args_os().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from).collect();
+    let mut directories: Vec<PathBuf> =
+        std::env::args_os().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")).map(PathBuf::from).collect();
     if directories.is_empty() {
         directories.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/sample"));
     }
@@ -49,7 +50,10 @@ fn settings() -> Vec<(String, WriterOptions)> {
         ("random".into(), WriterOptions::random()),
     ];
     list.extend([64, 128, 256, 512].map(|kib| (format!("balanced, {kib} KiB stored"), block(kib, &balanced))));
-    list.extend([1, 2, 5, 6, 9].map(|level| (format!("balanced, level {level}"), WriterOptions { method: Method::zstd(level), ..balanced.clone() })));
+    list.extend(
+        [1, 2, 5, 6, 9]
+            .map(|level| (format!("balanced, level {level}"), WriterOptions { method: Method::zstd(level), ..balanced.clone() })),
+    );
     list.push(("lz4".into(), WriterOptions { method: Method::LZ4, ..balanced.clone() }));
     for kib in [16, 64, 256] {
         list.push((format!("{kib} KiB raw"), small(kib, DictionaryPolicy::Never)));
@@ -63,7 +67,9 @@ fn measure(directory: &Path, name: &str, writer: WriterOptions) {
     let file = scratch.path().join("curve.nra");
     let options = PackOptions { writer, sync: false, reproducible: true, ..PackOptions::default() };
     let before = cpu_seconds();
-    let stats = pack(&[Input::new(directory)], Destination::File { path: file.clone(), overwrite: true }, &options, &Recorder::default()).expect("packing works");
+    let stats =
+        pack(&[Input::new(directory)], Destination::File { path: file.clone(), overwrite: true }, &options, &Recorder::default())
+            .expect("packing works");
     let cpu = cpu_seconds() - before;
 
     let archive = open_path(&file, &OpenOptions::default()).expect("the archive opens");

@@ -1,0 +1,357 @@
+//! Archives in `tests/golden/` must read the same for ever.
+//!
+//! Beside each lies what it holds, as JSON, written from what went *into* it. `NRA_BLESS=1 cargo test --test golden` makes those that are missing
+//! and never changes one that is there: a change of the format gets new files beside the old ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
+use nra::format::codec::Method;
+use nra::format::digest::Digest;
+use nra::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
+use nra::format::path::EntryPath;
+use nra::format::progress::Recorder;
+use nra::format::source::MemorySource;
+use serde_json::{Value, json};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// An archive in the making, and what must be found in it.
+struct Golden {
+    writer: Writer<Vec<u8>>,
+    expected: BTreeMap<EntryPath, Value>,
+}
+
+/// Bytes of which a fraction of `variety`/256 is noise; the same for the same arguments on every machine.
+fn content(seed: u64, len: usize, variety: u8) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(3_037_000_493);
+    (0..len)
+        .map(|i| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let noise = u8::try_from(state >> 56).expect("eight bits");
+            if noise < variety {
+                noise ^ u8::try_from(state >> 48 & 0xff).expect("eight bits")
+            } else {
+                b"golden content "[i % 15]
+            }
+        })
+        .collect()
+}
+
+fn entry(path: impl AsRef<[u8]>, kind: Kind) -> Entry {
+    let mut entry = Entry::new(EntryPath::new(path.as_ref()).expect("a valid path"), kind);
+    entry.modified = Some(Timestamp { seconds: 1_700_000_000, nanoseconds: 0 });
+    entry
+}
+
+/// The entry with some of its fields changed.
+fn with(mut entry: Entry, change: impl FnOnce(&mut Entry)) -> Entry {
+    change(&mut entry);
+    entry
+}
+
+fn text(item: &mut Value, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => item[name] = json!(text),
+        Err(_) => item[format!("{name}_hex")] = json!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
+    }
+}
+
+/// What is expected of an entry; the fields are those of `tests/spec_reader/nra5.py json`.
+fn describe(entry: &Entry, content: Option<&[u8]>) -> Value {
+    let kind = match entry.kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::CharacterDevice => "character-device",
+        Kind::BlockDevice => "block-device",
+    };
+    let attributes: Vec<Value> = entry
+        .metadata
+        .attributes
+        .iter()
+        .map(|attribute| {
+            let mut item = json!({ "namespace": attribute.namespace as u8 });
+            text(&mut item, "name", &attribute.name);
+            text(&mut item, "value", &attribute.value);
+            item
+        })
+        .collect();
+    let owner = entry.metadata.owner.as_ref();
+    let mut item = json!({
+        "kind": kind,
+        "mode": format!("{:04o}", entry.metadata.mode),
+        "mtime": entry.modified.map(|time| format!("{}.{:09}", time.seconds, time.nanoseconds)),
+        "attributes": attributes,
+        "uid": owner.map(|owner| owner.user_id),
+        "gid": owner.map(|owner| owner.group_id),
+    });
+    text(&mut item, "path", entry.path.as_bytes());
+    if let Some(owner) = owner.filter(|owner| !(owner.user.is_empty() && owner.group.is_empty())) {
+        text(&mut item, "user", &owner.user);
+        text(&mut item, "group", &owner.group);
+    }
+    match entry.kind {
+        Kind::Symlink => text(&mut item, "target", &entry.target),
+        Kind::CharacterDevice | Kind::BlockDevice => {
+            let device = entry.device.expect("a device has numbers");
+            item["major"] = json!(device.major);
+            item["minor"] = json!(device.minor);
+        }
+        _ => {}
+    }
+    if let Some(content) = content {
+        item["size"] = json!(content.len());
+        item["blake3"] = json!(blake3::hash(content).to_hex().as_str());
+    }
+    item
+}
+
+impl Golden {
+    fn new(options: WriterOptions) -> Self {
+        let options = WriterOptions { reproducible: true, threads: 1, ..options };
+        Self { writer: Writer::create(Vec::new(), options).expect("valid options"), expected: BTreeMap::new() }
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.expected.insert(entry.path.clone(), describe(&entry, None));
+        self.writer.add(entry, NewContent::None).expect("a valid entry");
+    }
+
+    fn file(&mut self, entry: Entry, content: &[u8], incompressible: bool) {
+        self.expected.insert(entry.path.clone(), describe(&entry, Some(content)));
+        let new = NewContent::Whole { bytes: content, digest: Digest::of(content), incompressible };
+        self.writer.add(entry, new).expect("a valid entry");
+    }
+
+    /// A file of pieces, each followed by a hole of the length given.
+    fn pieces(&mut self, entry: Entry, pieces: &[(Vec<u8>, u64)]) {
+        let mut whole = Vec::new();
+        let path = entry.path.clone();
+        let described = entry.clone();
+        self.writer.begin(entry).expect("a valid entry");
+        for (piece, hole) in pieces {
+            self.writer.piece(piece, Digest::of(piece), false).expect("a valid piece");
+            self.writer.hole(*hole).expect("a valid hole");
+            whole.extend_from_slice(piece);
+            whole.resize(whole.len() + usize::try_from(*hole).expect("a small hole"), 0);
+        }
+        self.writer.end(Some(Digest::of(&whole))).expect("a valid end");
+        self.expected.insert(path, describe(&described, Some(&whole)));
+    }
+
+    fn finish(self) -> (Vec<u8>, Value) {
+        let (bytes, _) = self.writer.finish(&Recorder::default()).expect("a whole archive");
+        (bytes, json!({ "entries": self.expected.into_values().collect::<Vec<_>>() }))
+    }
+}
+
+/// Every kind of entry and of metadata.
+fn kinds() -> (Vec<u8>, Value) {
+    let attribute =
+        |namespace, name: &str, value: &[u8]| Attribute { namespace, name: name.as_bytes().into(), value: value.into() };
+    let mut golden = Golden::new(WriterOptions {
+        time: Some(Timestamp { seconds: 1_750_000_000, nanoseconds: 5 }),
+        message: "every kind of entry".into(),
+        attributes: vec![attribute(Namespace::User, "name", b"kinds"), attribute(Namespace::Nra, "root-mode", b"755")],
+        ..WriterOptions::balanced()
+    });
+    let owner = Owner { user_id: 1000, group_id: 100, user: (*b"ada").into(), group: (*b"users").into() };
+    let metadata = |mode, owner: Option<Owner>, attributes: Vec<Attribute>| {
+        Arc::new(Metadata { mode, owner, attributes: attributes.into() })
+    };
+    golden.add(with(entry("dir", Kind::Directory), |entry| {
+        entry.metadata = metadata(0o750, Some(owner.clone()), vec![]);
+    }));
+    golden.add(with(entry("dir/empty-dir", Kind::Directory), |entry| {
+        entry.modified = None;
+    }));
+    let mut image = content(1, 3000, 255);
+    image[..8].copy_from_slice(b"\x89PNG\r\n\x1a\n");
+    golden.file(entry("dir/image.png", Kind::File), &image, true);
+    golden.file(entry("dir/copy-of-image.png", Kind::File), &image, true);
+    let tagged = vec![
+        attribute(Namespace::Xattr, "user.note", b"\x00\xffbytes"),
+        attribute(Namespace::User, "tag", b"train"),
+        attribute(Namespace::Nra, "media-type", b"text/plain"),
+    ];
+    golden.file(
+        with(entry("dir/tagged.txt", Kind::File), |entry| {
+            entry.metadata = metadata(0o4755, Some(Owner { user: Box::default(), group: Box::default(), ..owner }), tagged);
+            entry.modified = Some(Timestamp { seconds: -5, nanoseconds: 999_999_999 });
+        }),
+        b"tagged\n",
+        false,
+    );
+    golden.file(
+        with(entry("links/one", Kind::File), |entry| {
+            entry.link_group = 7;
+        }),
+        b"shared by two names\n",
+        false,
+    );
+    golden.file(
+        with(entry("links/two", Kind::File), |entry| {
+            entry.link_group = 7;
+        }),
+        b"shared by two names\n",
+        false,
+    );
+    golden.expected.insert(
+        EntryPath::try_from("links").expect("valid"),
+        json!({ "path": "links", "kind": "directory", "implied": true, "mode": "0755", "mtime": null }),
+    );
+    golden.file(entry("empty", Kind::File), b"", false);
+    golden.add(with(entry("symlink", Kind::Symlink), |entry| {
+        entry.target = (*b"dir/../dir/image.png").into();
+    }));
+    golden.add(with(entry(b"\xff\xfe not utf-8", Kind::Symlink), |entry| {
+        entry.target = vec![0xff, b'/', b'\n'].into();
+    }));
+    golden.add(entry("pipe", Kind::Fifo));
+    golden.add(with(entry("null", Kind::CharacterDevice), |entry| {
+        entry.device = Some(Device { major: 1, minor: 3 });
+    }));
+    golden.add(with(entry("disk", Kind::BlockDevice), |entry| {
+        entry.device = Some(Device { major: 259, minor: 1_048_577 });
+    }));
+    golden.file(entry("dir!after its subtree", Kind::File), &content(2, 20_000, 60), false);
+    golden.file(entry("name\twith\ncontrol \u{1b}[31m", Kind::File), &content(3, 100, 60), false);
+    golden.finish()
+}
+
+/// Extent lists with holes, and an extent map.
+fn extents() -> (Vec<u8>, Value) {
+    let mut golden = Golden::new(WriterOptions::balanced());
+    let list: Vec<_> = (0..6).map(|i| (content(i, 5_000, 40), i * 4096)).collect();
+    golden.pieces(entry("list", Kind::File), &list);
+    golden.pieces(entry("only-a-hole", Kind::File), &[(Vec::new(), 100_000)]);
+    let map: Vec<_> = (0..1_500).map(|i| (content(i, 40, 200), 10 + i % 3)).collect();
+    golden.pieces(entry("map", Kind::File), &map);
+    golden.finish()
+}
+
+/// More than one leaf and level, names of every length.
+fn tree() -> (Vec<u8>, Value) {
+    let mut golden = Golden::new(WriterOptions::balanced());
+    for class in 0..12 {
+        golden.add(entry(format!("class-{class:02}"), Kind::Directory));
+        for number in 0..60u64 {
+            let name =
+                format!("class-{class:02}/{}{number:05}.txt", "x".repeat(usize::try_from(number * 7 % 90).expect("small")));
+            golden.file(
+                entry(name, Kind::File),
+                &content(number * 31 + class, 30 + usize::try_from(number % 50).expect("small"), 90),
+                false,
+            );
+        }
+    }
+    golden.finish()
+}
+
+/// Small blocks that share a dictionary.
+fn dictionary() -> (Vec<u8>, Value) {
+    let block = BlockPolicy { min_raw_bytes: 4 << 10, max_raw_bytes: 4 << 10, stored_bytes: 4 << 10 };
+    let mut golden = Golden::new(WriterOptions { block, dictionary: DictionaryPolicy::Auto, ..WriterOptions::balanced() });
+    golden.add(entry("logs", Kind::Directory));
+    for number in 0..250u64 {
+        let words = ["train", "loss", "epoch", "batch", "gradient", "validation", "checkpoint", "learning-rate"];
+        let text: String = (0..60)
+            .map(|i| format!("{} {}\n", words[usize::try_from((number * 7 + i * i) % 8).expect("small")], number * i % 97))
+            .collect();
+        golden.file(entry(format!("logs/{number:04}.log"), Kind::File), text.as_bytes(), false);
+    }
+    golden.finish()
+}
+
+/// Aligned raw content and LZ4.
+fn aligned_lz4() -> (Vec<u8>, Value) {
+    let mut golden = Golden::new(WriterOptions { method: Method::LZ4, align: 64, ..WriterOptions::balanced() });
+    for number in 0..12u64 {
+        golden.file(
+            entry(format!("{number:02}.raw"), Kind::File),
+            &content(number, 500 + usize::try_from(number).expect("small"), 255),
+            true,
+        );
+        golden.file(entry(format!("{number:02}.txt"), Kind::File), &content(number, 3_000, 30), false);
+    }
+    golden.finish()
+}
+
+/// No entry at all.
+fn empty() -> (Vec<u8>, Value) {
+    Golden::new(WriterOptions::balanced()).finish()
+}
+
+/// Every golden archive and how it was made. A file in the folder that is not listed here fails the test.
+const MAKERS: [(&str, fn() -> (Vec<u8>, Value)); 6] = [
+    ("v5-kinds", kinds),
+    ("v5-extents", extents),
+    ("v5-tree", tree),
+    ("v5-dictionary", dictionary),
+    ("v5-aligned-lz4", aligned_lz4),
+    ("v5-empty", empty),
+];
+
+/// Compares everything that `expected` says with what the archive gives.
+fn compare(archive: &dyn Archive, expected: &Value) {
+    let expected = expected["entries"].as_array().expect("a list of entries");
+    let found: Vec<Entry> = archive.entries(0..archive.entry_count()).collect::<Result<_, _>>().expect("all entries read");
+    assert_eq!(found.len(), expected.len());
+    for (entry, wanted) in found.iter().zip(expected) {
+        let content = (entry.kind == Kind::File).then(|| archive.read_all(entry, 1 << 24).expect("the content reads"));
+        let described = describe(entry, content.as_deref());
+        for (field, value) in wanted.as_object().expect("an object") {
+            let found = if field == "implied" { &json!(entry.implied) } else { &described[field] };
+            assert_eq!(found, value, "{field} of {}", entry.path);
+        }
+    }
+}
+
+#[test]
+fn golden_archives_read_as_they_always_did() {
+    let bless = std::env::var_os("NRA_BLESS").is_some();
+    for (name, make) in MAKERS {
+        let file = folder().join(name).with_extension("nra");
+        let expectation = file.with_extension("json");
+        if bless && !file.exists() {
+            let (bytes, expected) = make();
+            fs::write(&file, bytes).expect("the folder is writable");
+            fs::write(&expectation, serde_json::to_string(&expected).expect("plain values") + "\n").expect("writable");
+        }
+        let expected = fs::read_to_string(&expectation).expect("an expectation lies beside each golden archive");
+        let expected = serde_json::from_str(&expected).expect("JSON");
+        let archive = open_path(&file, &OpenOptions::default()).expect("the archive opens");
+        assert!(!archive.is_recovered(), "{name}");
+        compare(&*archive, &expected);
+        let verdict = archive.verify(Depth::Full, None, &Recorder::default()).expect("it can be checked");
+        assert_eq!(verdict.damage, [], "{name}");
+    }
+    for item in fs::read_dir(folder()).expect("the folder is there") {
+        let path = item.expect("readable").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        assert!(MAKERS.iter().any(|(listed, _)| *listed == name), "{} is not listed", path.display());
+    }
+}
+
+#[test]
+fn golden_archives_read_the_same_without_their_index() {
+    for (name, _) in MAKERS {
+        let file = folder().join(name).with_extension("nra");
+        let mut bytes = fs::read(&file).expect("readable");
+        // Without tail and commit only the directories of the blocks are left.
+        let cut = bytes.len() - 64;
+        bytes[cut..].fill(0);
+        let expected = fs::read_to_string(file.with_extension("json")).expect("readable");
+        let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("it opens by its directories");
+        assert!(archive.is_recovered());
+        compare(&*archive, &serde_json::from_str(&expected).expect("JSON"));
+    }
+}

@@ -38,7 +38,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// As [`encode`].
+    /// `Limit` when it is longer than a directory may be; `Io` when there is no memory to compress it.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut list = RecordList::new(Place::Directory);
         self.entries.iter().for_each(|entry| list.push(entry));

@@ -1,6 +1,6 @@
 //! Record lists: entries in columns.
 //!
-//! A list is built entry by entry with [`RecordList`] and taken apart by [`parse`], which refuses everything but the one encoding of
+//! A list is built entry by entry (`RecordList`) and taken apart by `parse`, which refuses everything but the one encoding of
 //! valid entries. Neither does any reading or writing.
 //!
 //! Spec: nra.md, section 8.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
-use nra::format::codec::Method;
+use nra::format::codec::{Dictionary, Method};
 use nra::format::digest::Digest;
 use nra::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
@@ -241,16 +241,12 @@ fn extents() -> (Vec<u8>, Value) {
 /// More than one leaf and level, names of every length.
 fn tree() -> (Vec<u8>, Value) {
     let mut golden = Golden::new(WriterOptions::balanced());
-    for class in 0..12 {
+    for class in 0..12u64 {
         golden.add(entry(format!("class-{class:02}"), Kind::Directory));
-        for number in 0..60u64 {
-            let name =
-                format!("class-{class:02}/{}{number:05}.txt", "x".repeat(usize::try_from(number * 7 % 90).expect("small")));
-            golden.file(
-                entry(name, Kind::File),
-                &content(number * 31 + class, 30 + usize::try_from(number % 50).expect("small"), 90),
-                false,
-            );
+        for number in 0..100u64 {
+            let noise: String = content(number * 12 + class, 16, 255).iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = format!("class-{class:02}/{}{number:05}.txt", &noise[..usize::try_from(number % 32).expect("small")]);
+            golden.file(entry(name, Kind::File), &content(number, 30 + usize::try_from(number % 50).expect("small"), 90), false);
         }
     }
     golden.finish()
@@ -259,13 +255,18 @@ fn tree() -> (Vec<u8>, Value) {
 /// Small blocks that share a dictionary.
 fn dictionary() -> (Vec<u8>, Value) {
     let block = BlockPolicy { min_raw_bytes: 4 << 10, max_raw_bytes: 4 << 10, stored_bytes: 4 << 10 };
-    let mut golden = Golden::new(WriterOptions { block, dictionary: DictionaryPolicy::Auto, ..WriterOptions::balanced() });
+    let words = ["train", "loss", "epoch", "batch", "gradient", "validation", "checkpoint", "learning-rate"];
+    let texts: Vec<String> = (0..250u64)
+        .map(|number| {
+            let word = |i| words[usize::try_from((number * 7 + i * i) % 8).expect("small")];
+            (0..60).map(|i| format!("{} {}\n", word(i), number * i % 97)).collect()
+        })
+        .collect();
+    let dictionary = Dictionary::train(&texts, 4 << 10).expect("enough samples");
+    let dictionary = DictionaryPolicy::Given(dictionary.as_bytes().to_vec());
+    let mut golden = Golden::new(WriterOptions { block, dictionary, ..WriterOptions::balanced() });
     golden.add(entry("logs", Kind::Directory));
-    for number in 0..250u64 {
-        let words = ["train", "loss", "epoch", "batch", "gradient", "validation", "checkpoint", "learning-rate"];
-        let text: String = (0..60)
-            .map(|i| format!("{} {}\n", words[usize::try_from((number * 7 + i * i) % 8).expect("small")], number * i % 97))
-            .collect();
+    for (number, text) in texts.iter().enumerate() {
         golden.file(entry(format!("logs/{number:04}.log"), Kind::File), text.as_bytes(), false);
     }
     golden.finish()

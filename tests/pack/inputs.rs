@@ -116,6 +116,18 @@ fn a_missing_input_ends_it_before_anything_is_written() {
 }
 
 #[test]
+fn a_list_may_name_what_has_gone() {
+    let place = tree();
+    let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
+    let (result, warnings) = place.pack_inputs(&[kept("a.txt"), kept("gone")], &options());
+    result.unwrap();
+    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].path.ends_with(b"gone"), "{warnings:?}");
+    assert_eq!(Packed::open(&place.output()).paths(), ["a.txt"]);
+    fs::remove_file(place.output()).unwrap();
+    assert!(place.pack_inputs(&[kept("gone"), kept("lost")], &options()).0.is_err());
+}
+
+#[test]
 fn a_survey_gives_the_same_paths() {
     let place = tree();
     let mut found = Vec::new();

@@ -33,6 +33,8 @@ pub(super) enum Item {
     Link((u64, u64)),
     /// Some names of this inode may stand in a later window: to be stored with them.
     Defer,
+    /// Nothing: it is the archive itself.
+    Own,
     /// Nothing; a warning said why.
     Nothing,
 }

@@ -33,6 +33,33 @@ struct Job {
     out: Sender<Batch>,
 }
 
+/// How reading ahead shares its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Buffers {
+    /// Threads that read.
+    threads: usize,
+    /// Batches that a job may have waiting.
+    batches_ahead: usize,
+    /// Length of a buffer.
+    bytes: usize,
+    /// Buffers in use at most.
+    count: usize,
+}
+
+impl Buffers {
+    /// Divides `total` bytes among up to `threads`; with little memory batches get shorter, then fewer, then the threads.
+    fn new(threads: usize, total: u64) -> Self {
+        let total = usize::try_from(total).unwrap_or(usize::MAX);
+        // One for each batch that waits, one that each job fills, and one that is written.
+        let count = |threads: usize, batches_ahead: usize| threads * JOBS_AHEAD * batches_ahead + threads + 1;
+        let affordable = total / MIN_BUFFER;
+        let batches_ahead = (1..=BATCHES_AHEAD).rev().find(|&ahead| count(threads, ahead) <= affordable).unwrap_or(1);
+        let threads = (1..=threads).rev().find(|&threads| count(threads, batches_ahead) <= affordable).unwrap_or(1);
+        let count = count(threads, batches_ahead);
+        Self { threads, batches_ahead, bytes: (total / count).clamp(MIN_BUFFER, MAX_BUFFER), count }
+    }
+}
+
 /// The writing end.
 pub(super) struct Feed<W: Write + Send> {
     writer: Writer<W>,
@@ -112,12 +139,10 @@ impl<W: Write + Send> Feed<W> {
         if places == 0 {
             return Ok(());
         }
-        let threads = threads.min(places);
+        let Buffers { threads, batches_ahead, bytes: buffer_bytes, count: buffers } =
+            Buffers::new(threads.min(places), read_bytes);
         let jobs_ahead = threads * JOBS_AHEAD;
         let job_names = (places / (threads * 8)).clamp(1, JOB_NAMES);
-        let buffers = jobs_ahead * (BATCHES_AHEAD + 1) + 1;
-        let share = usize::try_from(read_bytes).unwrap_or(usize::MAX) / buffers;
-        let buffer_bytes = share.clamp(MIN_BUFFER, MAX_BUFFER);
         let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
         thread::scope(|scope| {
             let (job_in, jobs) = bounded::<Job>(jobs_ahead);
@@ -133,7 +158,7 @@ impl<W: Write + Send> Feed<W> {
                     && let Some(start) = starts.next()
                 {
                     let places = place(start)..place((start + job_names).min(places));
-                    let (out, batches) = bounded(BATCHES_AHEAD);
+                    let (out, batches) = bounded(batches_ahead);
                     if job_in.send(Job { places, out }).is_err() {
                         // The threads are gone; what they had to say shows when they are joined.
                         return Ok(());
@@ -158,6 +183,7 @@ impl<W: Write + Send> Feed<W> {
         let Placed { place, identity, item } = placed;
         let monitor = context.monitor;
         match item {
+            Item::Own => {}
             Item::Nothing => self.left_out += 1,
             Item::Plain(entry) => {
                 let copy = identity.map(|_| entry.clone());
@@ -289,4 +315,22 @@ fn work(context: Context<'_>, jobs: &Receiver<Job>, mut outlet: Outlet) {
 
 fn place(number: usize) -> u32 {
     u32::try_from(number).expect("a window has fewer than 2^32 names")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ahead_stays_within_its_memory() {
+        for threads in [1, 2, 7, 64, 1000] {
+            for total in [4 << 20, 8 << 20, 64 << 20, 1 << 30] {
+                let buffers = Buffers::new(threads, total);
+                assert!(buffers.bytes as u64 * buffers.count as u64 <= total, "{threads} {total} {buffers:?}");
+                assert!(buffers.threads >= 1 && buffers.threads <= threads);
+            }
+        }
+        assert_eq!(Buffers::new(2, 64 << 20), Buffers { threads: 2, batches_ahead: 4, bytes: 2 << 20, count: 19 });
+        assert_eq!(Buffers::new(8, 0), Buffers { threads: 1, batches_ahead: 1, bytes: MIN_BUFFER, count: 4 });
+    }
 }

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::convert::walk::{NameKind, Root, Start, join};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
+use crate::format::progress::{Monitor, Warning};
 
 /// A file or directory to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +81,9 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 ///
-/// `Io` for an input that isn't there, `Usage` for a prefix that is no path.
-pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool) -> Result<Resolved> {
+/// `Io` for an input that isn't there, `Usage` for a prefix that is no path. What a list of kept paths names is only warned of
+/// when it isn't there, as long as something is.
+pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &dyn Monitor) -> Result<Resolved> {
     let prefix: &[u8] = trim_slashes(prefix);
     if !prefix.is_empty() {
         EntryPath::new(prefix)
@@ -94,11 +96,21 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool) -> Result<R
     let mut resolved = Resolved { starts: Vec::with_capacity(inputs.len()), top: None };
     // The same directory twice needs no second walk.
     let mut known = HashSet::new();
+    let mut missing = None;
     for input in inputs {
         let location = input.location();
         let shown = location.as_os_str().as_bytes();
         let fail = |error: io::Error| Error::io("read", shown, error);
-        let status = status(&location, inputs.len() == 1, follow).map_err(fail)?;
+        let status = match status(&location, inputs.len() == 1, follow) {
+            // A long list is out of date as soon as it is made.
+            Err(error) if input.keep_path && inputs.len() > 1 && error.kind() == io::ErrorKind::NotFound => {
+                missing = Some(fail(error));
+                let message = "is not there".to_owned();
+                monitor.warn(Warning { path: shown.to_vec(), message, degraded: true, damage: false });
+                continue;
+            }
+            status => status.map_err(fail)?,
+        };
         let kind = kind_of(&status);
         let alone = inputs.len() == 1 && !input.keep_path && kind == NameKind::Directory;
         let (above, name) = if alone { (Vec::new(), Vec::new()) } else { stored_name(input, &location)? };
@@ -131,7 +143,10 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool) -> Result<R
             resolved.starts.push(Start::Name { within, name: file_name.as_bytes().into(), kind, inode: status.ino() });
         }
     }
-    Ok(resolved)
+    match missing {
+        Some(error) if resolved.starts.is_empty() => Err(error),
+        _ => Ok(resolved),
+    }
 }
 
 /// Reads the status of an input. A symlink is taken as a symlink, unless it is the only input and leads to a directory, or is

@@ -23,7 +23,7 @@ pub use self::input::{Input, default_output};
 pub use self::output::Destination;
 use self::output::Output;
 use self::plan::Plan;
-use self::read::Context;
+use self::read::{Context, expected_bytes};
 pub use crate::convert::walk::Filter;
 use crate::convert::walk::{NameKind, Walk, WalkOptions, Window, join};
 use crate::format::entry::{Attribute, Kind, Namespace, Timestamp};
@@ -105,7 +105,7 @@ pub struct PackStats {
 /// `Io` when an input is missing or the archive can't be written, `Usage` for options that make no sense, `Cancelled`. Then
 /// nothing is left under the name of the destination, and what was there before is untouched.
 pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, monitor: &dyn Monitor) -> Result<PackStats> {
-    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks)?;
+    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let output = Output::create(destination)?;
     let name = output.name().to_vec();
@@ -121,24 +121,9 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
         writer_options.time = options.latest;
     }
     writer_options.attributes.extend(resolved.top.iter().flat_map(|top| top_attributes(top, options)));
-    let threads = writer_options.threads.max(1);
-    let mut feed = Feed::new(Writer::create(output, writer_options).map_err(|error| named(error, &name))?);
-
-    let mut first = true;
-    while !walk.is_done() {
-        let mut window = walk.next_window(options.window_names, monitor)?;
-        // Names of one inode can lie in different windows only if there are several.
-        let defer = !(first && walk.is_done());
-        first = false;
-        store(&mut feed, &walk, &mut window, &describer, options, &own, defer, threads, read_bytes, monitor)
-            .map_err(|error| named(error, &name))?;
-    }
-    let mut window = feed.take_deferred();
-    if !window.names.is_empty() {
-        store(&mut feed, &walk, &mut window, &describer, options, &own, false, threads, read_bytes, monitor)
-            .map_err(|error| named(error, &name))?;
-    }
-    let (output, stats) = feed.finish(monitor).map_err(|error| named(error, &name))?;
+    let job = Job { describer, options, own, threads: writer_options.threads.max(1), read_bytes, monitor };
+    let writer = Writer::create(output, writer_options).map_err(|error| named(error, &name))?;
+    let (output, stats) = job.run(&mut walk, writer).map_err(|error| named(error, &name))?;
     monitor.check()?;
     output.publish(options.sync)?;
     Ok(stats)
@@ -155,7 +140,7 @@ pub fn survey(
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
-    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks)?;
+    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let mut found: Vec<(EntryPath, Kind)> = Vec::new();
     while !walk.is_done() {
@@ -205,49 +190,72 @@ fn named(error: Error, name: &[u8]) -> Error {
 /// How errors of the writer call the archive.
 const WRITER_NAME: &[u8] = b"the archive";
 
-/// Stores a window: directories, then names in the order of storage.
-#[allow(clippy::too_many_arguments)]
-fn store(
-    feed: &mut Feed<Output>,
-    walk: &Walk,
-    window: &mut Window,
-    describer: &Describer,
-    options: &PackOptions,
-    own: &[(u64, u64)],
-    defer: bool,
+/// What packing the windows of a walk needs.
+struct Job<'a> {
+    describer: Describer,
+    options: &'a PackOptions,
+    /// Files that are the archive itself.
+    own: Vec<(u64, u64)>,
     threads: usize,
+    /// Memory for reading ahead.
     read_bytes: u64,
-    monitor: &dyn Monitor,
-) -> Result<()> {
-    let tree = walk.tree();
-    let plan = Plan::new(tree, window, monitor);
-    let count = window.directories.len() + plan.len();
-    monitor.expect(Counter::Entries, u64::try_from(count).unwrap_or(u64::MAX));
-    let directories = std::mem::take(&mut window.directories);
-    let mut last = LastMetadata::default();
-    let mut path = Vec::new();
-    for (id, facts, attributes) in directories {
-        tree.stored_path(id, &mut path);
-        if !path.is_empty()
-            && let Ok(path) = EntryPath::new(path.as_slice())
-        {
-            feed.add(describer.entry(path, Kind::Directory, &facts, attributes, &mut last), NewContent::None, monitor)?;
+    monitor: &'a dyn Monitor,
+}
+
+impl Job<'_> {
+    /// Stores everything that `walk` finds and finishes the archive.
+    fn run(&self, walk: &mut Walk, writer: Writer<Output>) -> Result<(Output, PackStats)> {
+        let mut feed = Feed::new(writer);
+        let mut first = true;
+        while !walk.is_done() {
+            let mut window = walk.next_window(self.options.window_names, self.monitor)?;
+            // Names of one inode can lie in different windows only if there are several.
+            let defer = !(first && walk.is_done());
+            first = false;
+            self.store(&mut feed, walk, &mut window, defer)?;
         }
+        let mut window = feed.take_deferred();
+        if !window.names.is_empty() {
+            self.store(&mut feed, walk, &mut window, false)?;
+        }
+        feed.finish(self.monitor)
     }
-    let context = Context {
-        tree,
-        handles: walk.handles(),
-        window,
-        plan: &plan,
-        describer,
-        monitor,
-        follow: options.follow_symlinks,
-        xattrs: options.xattrs,
-        holes: true,
-        own,
-        defer,
-    };
-    feed.store(context, threads, read_bytes)
+
+    /// Stores a window: directories, then names in the order of storage.
+    fn store(&self, feed: &mut Feed<Output>, walk: &Walk, window: &mut Window, defer: bool) -> Result<()> {
+        let Self { monitor, options, .. } = *self;
+        let tree = walk.tree();
+        let plan = Plan::new(tree, window, monitor);
+        let count = window.directories.len() + plan.len();
+        monitor.expect(Counter::Entries, u64::try_from(count).unwrap_or(u64::MAX));
+        let mut last = LastMetadata::default();
+        let mut path = Vec::new();
+        for (id, facts, attributes) in std::mem::take(&mut window.directories) {
+            tree.stored_path(id, &mut path);
+            if !path.is_empty()
+                && let Ok(path) = EntryPath::new(path.as_slice())
+            {
+                let entry = self.describer.entry(path, Kind::Directory, &facts, attributes, &mut last);
+                feed.add(entry, NewContent::None, monitor)?;
+            }
+        }
+        let context = Context {
+            tree,
+            handles: walk.handles(),
+            window,
+            plan: &plan,
+            describer: &self.describer,
+            monitor,
+            follow: options.follow_symlinks,
+            xattrs: options.xattrs,
+            own: &self.own,
+            defer,
+        };
+        if !defer && let Some(bytes) = expected_bytes(context) {
+            monitor.expect(Counter::Bytes, bytes);
+        }
+        feed.store(context, self.threads, self.read_bytes)
+    }
 }
 
 /// Mode and time of the directory whose content is packed (nra.md, section 12).

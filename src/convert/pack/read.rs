@@ -15,7 +15,7 @@ use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::progress::{Monitor, Warning};
 
 /// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
 pub(super) const MIN_BUFFER: usize = 2 * MAX_PIECE;
@@ -40,12 +40,30 @@ pub(super) struct Context<'a> {
     pub(super) follow: bool,
     /// Read extended attributes.
     pub(super) xattrs: bool,
-    /// Look for holes.
-    pub(super) holes: bool,
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
     /// Put off files with names outside of this window.
     pub(super) defer: bool,
+}
+
+/// Names that are asked for their sizes beforehand, so that progress can be told in bytes; with more of them it is told in entries.
+const SIZED_NAMES: usize = 1_024;
+
+/// Returns the sum of the sizes of the files of a window, or `None` when asking for them would take time.
+pub(super) fn expected_bytes(context: Context<'_>) -> Option<u64> {
+    let Context { tree, handles, window, plan, .. } = context;
+    if plan.len() > SIZED_NAMES {
+        return None;
+    }
+    let places = 0..u32::try_from(plan.len()).ok()?;
+    let flags = if context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+    let size = |place| {
+        let name = &window.names[plan.name_at(place)];
+        let directory = handles.get(tree, name.directory).ok()?;
+        let facts = Facts::new(&statat(&directory, window.name(name), flags).ok()?);
+        (name.kind == NameKind::File && !context.own.contains(&facts.identity)).then_some(facts.size)
+    };
+    Some(places.filter(|&place| !plan.is_repeated(place)).filter_map(size).fold(0, u64::saturating_add))
 }
 
 /// Reads names on one thread.
@@ -207,7 +225,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Failed> {
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if self.context.own.contains(&facts.identity) {
-            outlet.push(place, None, Item::Nothing);
+            outlet.push(place, None, Item::Own);
             return Ok(());
         }
         let kind = match facts.file_type {
@@ -266,7 +284,7 @@ impl<'a> Reader<'a> {
             return Err(Failed::Told(CHANGED_TYPE.to_owned()));
         }
         if self.context.own.contains(&facts.identity) {
-            outlet.push(place, None, Item::Nothing);
+            outlet.push(place, None, Item::Own);
             return Ok(());
         }
         let identity = (facts.links > 1).then_some(facts.identity);
@@ -286,15 +304,11 @@ impl<'a> Reader<'a> {
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
             entry.link_group = 1 + u64::from(place);
         }
-        self.context.monitor.expect(Counter::Bytes, facts.size);
         if facts.size == 0 {
             outlet.push(place, identity, Item::Plain(entry));
             return Ok(());
         }
-        let sparse = self.context.holes
-            && facts.size >= HOLE_MIN
-            && facts.allocated_bytes < facts.size
-            && first_hole(&file, facts.size).is_some();
+        let sparse = facts.size >= HOLE_MIN && facts.allocated_bytes < facts.size && first_hole(&file, facts.size).is_some();
         if sparse || facts.size > WHOLE_MAX as u64 {
             let mut stream =
                 Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };

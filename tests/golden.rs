@@ -356,3 +356,25 @@ fn golden_archives_read_the_same_without_their_index() {
         compare(&*archive, &serde_json::from_str(&expected).expect("JSON"));
     }
 }
+
+#[test]
+fn the_worked_example_of_the_specification_is_an_archive() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/format/nra.md")).expect("the page is there");
+    let (_, example) = page.split_once("## 24. Worked example").expect("the section is there");
+    let mut bytes = Vec::new();
+    for line in example.lines().filter(|line| line.starts_with("    ") && line.get(8..10) == Some("  ")) {
+        let offset = usize::from_str_radix(&line[4..8], 16).expect("an offset");
+        assert_eq!(offset, bytes.len());
+        let hex = line[10..].split("  ").next().expect("bytes follow the offset");
+        bytes.extend(hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("a byte")));
+    }
+
+    let mut golden = Golden::new(WriterOptions::balanced());
+    golden.file(entry("a/hi.txt", Kind::File), b"hello, nra\n", true);
+    assert_eq!(golden.finish().0, bytes, "what the writer makes of the example");
+
+    let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("it opens");
+    let (_, file) = archive.find(b"a/hi.txt").expect("the index reads").expect("the file is there");
+    assert_eq!(archive.read_all(&file, 100).expect("it reads"), b"hello, nra\n");
+    assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).expect("it can be checked").damage, []);
+}

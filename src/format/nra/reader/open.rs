@@ -53,7 +53,7 @@ fn tail_at_end(window: &Window) -> Result<Tail> {
     Tail::parse(&window.array("tail", place)?, place)
 }
 
-/// Finds the newest whole state: by the tail, else by a slot, else (if `recover`) by the last commit near the end of the file.
+/// Finds the newest whole state: by the tail, else by a slot (but see [`is_finished_behind`]), else (if `recover`) by the last commit near the end of the file.
 ///
 /// # Errors
 ///
@@ -73,7 +73,9 @@ pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
                 Err(error) if is_damage(&error) || matches!(error, Error::Unsupported { .. }) => [None; 2],
                 Err(error) => return Err(error),
             };
-            if let Some(state) = by_slots(window, slots)? {
+            if let Some(state) = by_slots(window, slots)?
+                && !(recover && is_finished_behind(window, &state)?)
+            {
                 return Ok(state);
             }
             error
@@ -126,6 +128,18 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
         return Ok(Some(state));
     }
     Ok(None)
+}
+
+/// Says whether the append behind a state did finish and has lost its tail since: a newer commit is there, and nothing but frames in front of it.
+fn is_finished_behind(window: &Window, state: &State) -> Result<bool> {
+    let Some(newer) = last_commit(window)?.filter(|newer| newer.commit.number > state.commit.number) else { return Ok(false) };
+    let mut between = Walk::from(window, state.end);
+    while let Some(Step::Frame { offset, header, .. }) = between.next()? {
+        if offset + header.frame_len() == newer.end {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Looks for a commit frame in the last bytes of the file.

@@ -194,6 +194,29 @@ fn an_unfinished_append_is_ignored_and_told() {
 }
 
 #[test]
+fn a_finished_append_is_not_lost_with_its_tail() {
+    let mut builder = small();
+    builder.note_slot();
+    builder.block(Method::NONE, &[("zz-new", &noise(900, 4))]);
+    let block_end = builder.bytes.len();
+    builder.commit();
+    let tail = builder.bytes.len() - 20;
+    builder.bytes[tail] ^= 1;
+    let archive = open(&builder.bytes).unwrap();
+    assert!(archive.entries(0..99).map(Result::unwrap).eq(builder.entries.values().cloned()));
+    assert!(archive.is_recovered());
+    assert!(archive.remarks()[0].contains("opened by its last commit"), "{:?}", archive.remarks());
+    let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
+    let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &trusting).unwrap();
+    assert!(archive.find(b"zz-new").unwrap().is_none(), "the slot leads to the state before");
+    // A commit whose frames did not all arrive is no better than none.
+    builder.bytes[block_end - 64..block_end + 64].fill(0);
+    let archive = open(&builder.bytes).unwrap();
+    assert!(archive.find(b"zz-new").unwrap().is_none());
+    assert!(archive.remarks()[0].contains("append that did not finish"), "{:?}", archive.remarks());
+}
+
+#[test]
 fn link_targets_and_kinds_stay() {
     let builder = small();
     let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &OpenOptions::default()).unwrap();

@@ -7,3 +7,7 @@ pub mod format;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;

@@ -14,6 +14,6 @@ pub mod nra;
 pub mod path;
 pub mod progress;
 pub mod source;
-mod wire;
+pub(crate) mod wire;
 
 pub use error::{Error, Result};

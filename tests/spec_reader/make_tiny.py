@@ -233,8 +233,9 @@ class Writer:
         block = Block(offset, len(raw), len(stored), pad_len)
         records = entries(block, places) if callable(entries) else list(entries)
         rest = b"".join(uv(len(piece)) for piece in pieces) + gaps + (record_list(records, block) if records else b"")
-        directory = uv(len(pieces)) + b"".join(map(digest, pieces)) + bytes([rest_codec]) + uv(len(rest))
-        directory += zstandard.ZstdCompressor().compress(rest) if rest_codec else rest
+        packed = zstandard.ZstdCompressor().compress(rest) if rest_codec else rest
+        rest_codec, packed = (rest_codec, packed) if len(packed) < len(rest) else (0, rest)
+        directory = uv(len(pieces)) + b"".join(map(digest, pieces)) + bytes([rest_codec]) + uv(len(rest)) + packed
         self.new_pieces += [(int.from_bytes(digest(piece)[:5], "big"), offset, number)
                             for number, piece in enumerate(pieces)]
         self.totals["piece_bytes"] += sum(map(len, pieces))

@@ -132,6 +132,36 @@ impl Anatomy {
         frames.collect()
     }
 
+    /// Returns every structure that is parsed on its own, in the form that [`reencode`](crate::fuzzing::reencode) takes; headers but for their checksums.
+    pub fn structures(&self) -> Vec<(Structure, Vec<u8>)> {
+        let mut found = Vec::new();
+        for item in &self.items {
+            match item {
+                Item::Head(head) => found.push((Structure::Head, head.encode().to_vec())),
+                Item::Tail { offset, tail } => found.push((Structure::Tail, tail.encode(*offset).to_vec())),
+                Item::Frame(frame) => {
+                    found.push((Structure::FrameHeader, frame.header.encode(frame.offset).0.to_vec()));
+                    if let Some(directory) = &frame.directory {
+                        found.push((
+                            Structure::Directory,
+                            [&frame.header.raw_len.to_le_bytes()[..], &encode_plain(directory)].concat(),
+                        ));
+                    }
+                    let structure = match frame.header.kind {
+                        FrameKind::EntryPage => Structure::EntryPage,
+                        FrameKind::ExtentPage => Structure::ExtentPage,
+                        FrameKind::ChunkPage => Structure::ChunkPage,
+                        FrameKind::Attributes => Structure::Attributes,
+                        FrameKind::Commit => Structure::Commit,
+                        FrameKind::Block | FrameKind::Dictionary | FrameKind::Keys | FrameKind::Recovery => continue,
+                    };
+                    found.push((structure, frame.body.encode(&Places::new())));
+                }
+            }
+        }
+        found
+    }
+
     /// Puts the archive together again after `operations`.
     pub fn rebuild(&self, operations: &[Operation]) -> Vec<u8> {
         let mut places = Places::new();
@@ -375,6 +405,7 @@ mod tests {
     use crate::format::path::EntryPath;
     use crate::format::progress::Recorder;
     use crate::format::source::MemorySource;
+    use crate::fuzzing::reencode;
 
     fn archive() -> Vec<u8> {
         let options = WriterOptions { reproducible: true, method: Method::zstd(3), align: 64, ..WriterOptions::balanced() };
@@ -415,6 +446,18 @@ mod tests {
         assert_eq!(Anatomy::of(&again).unwrap().rebuild(&[]), again);
         assert_eq!(Anatomy::of(&again).unwrap().frames().len(), anatomy.frames().len());
         assert!(Anatomy::of(&bytes[..bytes.len() - 8]).is_err());
+    }
+
+    #[test]
+    fn its_structures_are_valid() {
+        let structures = Anatomy::of(&archive()).unwrap().structures();
+        for (structure, mut bytes) in structures.clone() {
+            seal(structure, &mut bytes);
+            assert_eq!(reencode(structure, &bytes), Some(bytes), "{structure:?}");
+        }
+        for structure in [Structure::Head, Structure::Tail, Structure::Directory, Structure::EntryPage, Structure::ChunkPage] {
+            assert!(structures.iter().any(|(found, _)| *found == structure), "{structure:?}");
+        }
     }
 
     #[test]

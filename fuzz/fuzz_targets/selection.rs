@@ -1,0 +1,39 @@
+//! Patterns: which entries they mean, and where these are looked for.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nra::convert::select::Selection;
+use nra::format::path::EntryPath;
+use nra_fuzz::{bases, check_text, open};
+
+fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
+    let (patterns, path) = input;
+    let selection = match Selection::new(&patterns) {
+        Ok(selection) => selection,
+        Err(error) => return check_text(&error.to_string()),
+    };
+    assert_eq!(selection.is_all(), patterns.is_empty());
+    if let Ok(path) = EntryPath::new(path) {
+        let matched = selection.matches(&path);
+        // A path means itself, as a pattern too, and all below it.
+        let literal = Selection::new([path.as_bytes()]);
+        if let Ok(literal) = &literal {
+            assert!(literal.matches(&path));
+            assert!(literal.unmatched().is_empty());
+        }
+        for pattern in &patterns {
+            if EntryPath::new(&pattern[..]).is_ok_and(|own| own == path || path.is_below(&own)) {
+                assert!(matched, "{pattern:?}");
+            }
+        }
+        assert!(matched || !selection.unmatched().is_empty() || patterns.is_empty());
+    }
+    let archive = open(bases()[1].bytes.to_vec()).expect("a whole archive");
+    let found: Vec<_> = selection.entries(&*archive).expect("no damage").map(|entry| entry.expect("no damage").path).collect();
+    let expected: Vec<_> = archive
+        .entries(0..archive.entry_count())
+        .map(|entry| entry.expect("no damage").path)
+        .filter(|path| selection.matches(path))
+        .collect();
+    assert_eq!(found, expected, "entries outside of the ranges that were looked at");
+});

@@ -1,7 +1,8 @@
 //! What reading threads hand to the thread that writes.
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
+use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::Entry;
 
@@ -23,6 +24,8 @@ pub(super) enum Item {
     Begin(Entry),
     /// Its next piece.
     Piece(Piece),
+    /// Its next piece, still to be measured.
+    Cut(Run),
     /// Its next hole, this many bytes.
     Hole(u64),
     /// Its end; digest of the whole, if known.
@@ -69,9 +72,48 @@ impl Batch {
         Self { bytes, filled: 0, items: Vec::new() }
     }
 
+    /// Measures the pieces that are only cut.
+    fn measure(&mut self) {
+        for placed in &mut self.items {
+            if let Item::Cut(run) = placed.item {
+                placed.item = Item::Piece(measure(&self.bytes[run.start..run.start + run.len], run));
+            }
+        }
+    }
+
     /// Returns the bytes of a run.
     pub(super) fn run(&self, run: Run) -> &[u8] {
         &self.bytes[run.start..run.start + run.len]
+    }
+}
+
+/// Digests and classifies a piece.
+pub(super) fn measure(bytes: &[u8], run: Run) -> Piece {
+    Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
+}
+
+/// A batch on its way to the writing thread.
+#[derive(Debug)]
+pub(super) enum Delivery {
+    /// Here it is.
+    Ready(Batch),
+    /// Another thread measures its pieces and sends it here.
+    Soon(Receiver<Batch>),
+}
+
+/// A batch with pieces to measure, and where it goes then.
+#[derive(Debug)]
+pub(super) struct Unmeasured {
+    batch: Batch,
+    out: Sender<Batch>,
+}
+
+impl Unmeasured {
+    /// Measures the pieces and sends the batch on.
+    pub(super) fn finish(mut self) {
+        self.batch.measure();
+        // Nobody waits for it when the work was stopped.
+        let _ = self.out.send(self.batch);
     }
 }
 
@@ -83,7 +125,9 @@ pub(super) struct Stopped;
 #[derive(Debug)]
 pub(super) struct Outlet {
     pub(super) batch: Batch,
-    out: Option<Sender<Batch>>,
+    out: Option<Sender<Delivery>>,
+    /// Who measures pieces that are only cut; without anybody it is done here.
+    measurers: Option<Sender<Unmeasured>>,
     /// Buffers that were used before.
     spare: Receiver<Vec<u8>>,
     buffer_bytes: usize,
@@ -91,13 +135,13 @@ pub(super) struct Outlet {
 
 impl Outlet {
     /// Creates an outlet that has nowhere to send to yet. Buffers have `buffer_bytes`.
-    pub(super) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize) -> Self {
+    pub(super) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, measurers: Option<Sender<Unmeasured>>) -> Self {
         let bytes = vec![0; buffer_bytes];
-        Self { batch: Batch::new(bytes), out: None, spare, buffer_bytes }
+        Self { batch: Batch::new(bytes), out: None, measurers, spare, buffer_bytes }
     }
 
     /// Sends to `out` from now on.
-    pub(super) fn turn_to(&mut self, out: Sender<Batch>) {
+    pub(super) fn turn_to(&mut self, out: Sender<Delivery>) {
         self.out = Some(out);
     }
 
@@ -115,9 +159,17 @@ impl Outlet {
         let kept = self.batch.filled - keep..self.batch.filled;
         next.bytes[..keep].copy_from_slice(&self.batch.bytes[kept]);
         next.filled = keep;
-        let full = std::mem::replace(&mut self.batch, next);
+        let mut full = std::mem::replace(&mut self.batch, next);
         let out = self.out.as_ref().ok_or(Stopped)?;
-        out.send(full).map_err(|_| Stopped)
+        let cut = full.items.iter().any(|placed| matches!(placed.item, Item::Cut(_)));
+        let Some(measurers) = self.measurers.as_ref().filter(|_| cut) else {
+            full.measure();
+            return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
+        };
+        let (measured, soon) = bounded(1);
+        // Its place in the line first: the room there bounds what waits to be measured, too.
+        out.send(Delivery::Soon(soon)).map_err(|_| Stopped)?;
+        measurers.send(Unmeasured { batch: full, out: measured }).map_err(|_| Stopped)
     }
 
     /// Makes room for `len` more bytes in the batch. At most [`Outlet::buffer_bytes`] fit.

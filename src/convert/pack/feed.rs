@@ -5,10 +5,10 @@ use std::io::Write;
 use std::ops::Range;
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::PackStats;
-use super::batch::{Batch, Item, Outlet, Placed};
+use super::batch::{Batch, Delivery, Item, Outlet, Placed, Unmeasured};
 use super::plan::Plan;
 use super::read::{Context, MIN_BUFFER, Reader};
 use crate::convert::walk::{Window, join};
@@ -30,7 +30,7 @@ const MAX_BUFFER: usize = 2 << 20;
 /// A run of places to read, and where the batches go.
 struct Job {
     places: Range<u32>,
-    out: Sender<Batch>,
+    out: Sender<Delivery>,
 }
 
 /// How reading ahead shares its memory.
@@ -146,13 +146,17 @@ impl<W: Write + Send> Feed<W> {
         let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
         thread::scope(|scope| {
             let (job_in, jobs) = bounded::<Job>(jobs_ahead);
+            let (measure_in, unmeasured) = unbounded::<Unmeasured>();
             for _ in 0..threads {
-                let (jobs, spare) = (jobs.clone(), spare.clone());
-                scope.spawn(move || work(context, &jobs, Outlet::new(spare, buffer_bytes)));
+                let (jobs, unmeasured) = (jobs.clone(), unmeasured.clone());
+                let outlet = Outlet::new(spare.clone(), buffer_bytes, Some(measure_in.clone()));
+                scope.spawn(move || work(context, &jobs, outlet));
+                // Pieces of one large file are measured by all threads.
+                scope.spawn(move || unmeasured.into_iter().for_each(Unmeasured::finish));
             }
-            drop(jobs);
+            drop((jobs, measure_in, unmeasured));
             let mut starts = (0..places).step_by(job_names);
-            let mut waiting: VecDeque<Receiver<Batch>> = VecDeque::with_capacity(jobs_ahead);
+            let mut waiting: VecDeque<Receiver<Delivery>> = VecDeque::with_capacity(jobs_ahead);
             loop {
                 while waiting.len() < jobs_ahead
                     && let Some(start) = starts.next()
@@ -166,17 +170,31 @@ impl<W: Write + Send> Feed<W> {
                     waiting.push_back(batches);
                 }
                 let Some(batches) = waiting.pop_front() else { return Ok(()) };
-                for mut batch in batches {
+                for delivery in batches {
                     context.monitor.check()?;
-                    for item in std::mem::take(&mut batch.items) {
-                        self.take(item, &batch, context, buffer_bytes)?;
+                    if let Some(bytes) = self.take_batch(delivery, context, buffer_bytes)? {
+                        // A full store of buffers drops this one.
+                        let _ = spare_in.try_send(bytes);
                     }
-                    // A full store of buffers drops this one.
-                    let _ = spare_in.try_send(batch.bytes);
                 }
                 context.monitor.check()?;
             }
         })
+    }
+
+    /// Adds what a batch holds; returns its buffer, or nothing when it never came because the work was stopped.
+    fn take_batch(&mut self, delivery: Delivery, context: Context<'_>, buffer_bytes: usize) -> Result<Option<Vec<u8>>> {
+        let mut batch = match delivery {
+            Delivery::Ready(batch) => batch,
+            Delivery::Soon(batch) => match batch.recv() {
+                Ok(batch) => batch,
+                Err(_) => return Ok(None),
+            },
+        };
+        for item in std::mem::take(&mut batch.items) {
+            self.take(item, &batch, context, buffer_bytes)?;
+        }
+        Ok(Some(batch.bytes))
     }
 
     fn take(&mut self, placed: Placed, batch: &Batch, context: Context<'_>, buffer_bytes: usize) -> Result<()> {
@@ -225,6 +243,7 @@ impl<W: Write + Send> Feed<W> {
             }
             Item::Abandon if !self.skipping => self.writer.abandon(),
             Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
+            Item::Cut(_) => unreachable!("pieces are measured before a batch arrives"),
             Item::Link(identity) => self.link(place, identity, context, buffer_bytes)?,
             Item::Defer => {
                 let name = &context.window.names[context.plan.name_at(place)];
@@ -284,13 +303,11 @@ impl<W: Write + Send> Feed<W> {
         thread::scope(|scope| {
             let (out, batches) = bounded(BATCHES_AHEAD);
             let (_, spare) = bounded(0);
-            let mut outlet = Outlet::new(spare, buffer_bytes);
+            let mut outlet = Outlet::new(spare, buffer_bytes, None);
             outlet.turn_to(out);
             scope.spawn(move || Reader::new(context).read(place, false, &mut outlet).and_then(|()| outlet.close()));
-            for mut batch in batches {
-                for item in std::mem::take(&mut batch.items) {
-                    self.take(item, &batch, context, buffer_bytes)?;
-                }
+            for delivery in batches {
+                self.take_batch(delivery, context, buffer_bytes)?;
             }
             context.monitor.check()
         })

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread, read, retry_on_intr};
 
-use super::batch::{Item, Outlet, Piece, Run, Stopped};
+use super::batch::{Item, Outlet, Run, Stopped, measure};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
 use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join, reason};
 use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
-use crate::format::codec::looks_incompressible;
-use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
@@ -385,11 +383,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Digests and classifies a piece.
-fn measure(bytes: &[u8], run: Run) -> Piece {
-    Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
-}
-
 /// Returns where the first hole starts, if that is in front of the end.
 fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
     seek(file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < size)
@@ -482,8 +475,7 @@ impl Stream<'_> {
                 && let Some(len) = next_piece(&outlet.batch.bytes[cut..outlet.batch.filled], ended)
             {
                 let run = Run { start: cut, len };
-                let piece = measure(outlet.batch.run(run), run);
-                outlet.push(self.place, self.identity, Item::Piece(piece));
+                outlet.push(self.place, self.identity, Item::Cut(run));
                 cut += len;
             }
             if ended {

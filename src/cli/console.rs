@@ -49,8 +49,16 @@ pub struct Console {
     options: ConsoleOptions,
     err: Mutex<Box<dyn Write + Send>>,
     log: Option<Mutex<File>>,
-    bar: Mutex<Option<ProgressBar>>,
+    screen: Mutex<Screen>,
     warnings: Mutex<Warnings>,
+}
+
+/// What stands below the lines.
+#[derive(Debug, Default)]
+struct Screen {
+    bar: Option<ProgressBar>,
+    /// A question waits for its answer: no bar may be drawn over it.
+    asking: bool,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +101,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Console {
     /// Wraps where lines go. `log` gets a copy of each, also of those that are only counted.
     pub fn new(options: ConsoleOptions, err: Box<dyn Write + Send>, log: Option<File>) -> Self {
-        Self { options, err: Mutex::new(err), log: log.map(Mutex::new), bar: Mutex::default(), warnings: Mutex::default() }
+        Self { options, err: Mutex::new(err), log: log.map(Mutex::new), screen: Mutex::default(), warnings: Mutex::default() }
     }
 
     /// Returns how standard error is used.
@@ -134,11 +142,11 @@ impl Console {
     }
 
     fn print(&self, line: &str) {
-        let bar = lock(&self.bar).clone();
+        let screen = lock(&self.screen);
         let write = || {
             let _ = lock(&self.err).write_all(format!("{line}\n").as_bytes());
         };
-        match bar {
+        match &screen.bar {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
@@ -215,9 +223,19 @@ impl Console {
         lock(&self.warnings).damage
     }
 
-    /// Puts a bar under the lines, or takes it away.
-    pub(crate) fn set_bar(&self, bar: Option<ProgressBar>) {
-        *lock(&self.bar) = bar;
+    /// Draws the bar under the lines, unless a question stands there.
+    pub(crate) fn draw(&self, draw: impl FnOnce(&mut Option<ProgressBar>)) {
+        let mut screen = lock(&self.screen);
+        if !screen.asking {
+            draw(&mut screen.bar);
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear_bar(&self) {
+        if let Some(bar) = lock(&self.screen).bar.take() {
+            bar.finish_and_clear();
+        }
     }
 
     /// Asks a question whose answer is one of `choices` (key, word). Enter means `default`. `options` names the options that answer it.
@@ -230,9 +248,21 @@ impl Console {
         if !self.options.interactive {
             return Err(Failure::failed(format!("{question} There is no terminal to ask")).hint(format!("set {options}")));
         }
+        lock(&self.screen).asking = true;
+        self.clear_bar();
+        let answer = self.ask(&question, choices, default);
+        lock(&self.screen).asking = false;
+        answer
+    }
+
+    fn ask(&self, question: &str, choices: &[(char, &str)], default: char) -> CommandResult<char> {
         let words: Vec<String> = choices.iter().map(|(key, word)| show_choice(*key, word)).collect();
+        let prompt = format!("{question} {} (Enter = {default}) ", words.join(", "));
         loop {
-            self.prompt(&format!("{question} {} (Enter = {default}) ", words.join(", ")));
+            {
+                let mut err = lock(&self.err);
+                let _ = err.write_all(prompt.as_bytes()).and_then(|()| err.flush());
+            }
             let answer = read_answer()?;
             let answer = answer.trim();
             if answer.is_empty() {
@@ -254,18 +284,6 @@ impl Console {
         match self.options.answer {
             Some(answer) => Ok(answer),
             None => Ok(self.choose(question, &[('y', "yes"), ('n', "no")], 'n', "--yes or --no")? == 'y'),
-        }
-    }
-
-    fn prompt(&self, text: &str) {
-        let bar = lock(&self.bar).clone();
-        let write = || {
-            let mut err = lock(&self.err);
-            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
-        };
-        match bar {
-            Some(bar) => bar.suspend(write),
-            None => write(),
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::format::progress::{Counter, Monitor, Warning};
 const QUIET_START: Duration = Duration::from_millis(250);
 /// Between two looks at the counters.
 const TICK: Duration = Duration::from_millis(100);
+/// A total that has not grown for this long is taken for the whole: while inputs are still being found a percentage would lie.
+const SETTLED: Duration = Duration::from_millis(150);
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(30);
 /// Work longer than this shows plain lines even where no bar can be.
@@ -69,6 +71,21 @@ struct State {
     current: Mutex<Vec<u8>>,
     over: Mutex<bool>,
     wake: Condvar,
+}
+
+/// Watches whether totals still grow.
+struct Totals {
+    seen: [u64; 2],
+    since: Instant,
+}
+
+impl Totals {
+    fn settled(&mut self, now: [u64; 2]) -> bool {
+        if self.seen != now {
+            *self = Self { seen: now, since: Instant::now() };
+        }
+        self.since.elapsed() >= SETTLED
+    }
 }
 
 /// What has been done at one moment.
@@ -163,16 +180,17 @@ impl Monitor for Progress {
 impl State {
     /// Shows progress until the work is over.
     fn show(&self, style: ProgressStyleChoice) {
-        let mut bar = None;
+        let mut totals = Totals { seen: [0; 2], since: self.started };
         let mut last_line = match style {
             ProgressStyleChoice::Lines { after } => self.started + after,
             _ => self.started,
         };
         loop {
             let over = self.wait();
+            let settled = totals.settled(self.expected.each_ref().map(|total| total.load(Ordering::Relaxed)));
             // Whoever asked just before the end gets an answer, too.
             if signals::take_status_request() {
-                self.console.line(&self.snapshot().line(self.sizes));
+                self.console.line(&self.snapshot(settled).line(self.sizes));
             }
             if over {
                 break;
@@ -181,28 +199,24 @@ impl State {
             match style {
                 ProgressStyleChoice::Off => {}
                 ProgressStyleChoice::Bar if now - self.started >= QUIET_START => {
-                    let bar = bar.get_or_insert_with(|| self.new_bar());
-                    self.draw(bar);
+                    self.console.draw(|bar| self.draw(bar.get_or_insert_with(new_bar), settled));
                 }
                 ProgressStyleChoice::Bar => {}
                 ProgressStyleChoice::Lines { .. } if now.saturating_duration_since(last_line) >= LINE_EVERY => {
                     last_line = now;
-                    self.console.line(&self.snapshot().line(self.sizes));
+                    self.console.line(&self.snapshot(settled).line(self.sizes));
                 }
                 ProgressStyleChoice::Lines { .. } => {}
                 ProgressStyleChoice::Json if now - last_line >= JSON_EVERY => {
                     last_line = now;
-                    if let Ok(line) = serde_json::to_string(&self.snapshot()) {
+                    if let Ok(line) = serde_json::to_string(&self.snapshot(settled)) {
                         self.console.line(&line);
                     }
                 }
                 ProgressStyleChoice::Json => {}
             }
         }
-        if let Some(bar) = bar {
-            self.console.set_bar(None);
-            bar.finish_and_clear();
-        }
+        self.console.clear_bar();
     }
 
     /// Waits for the next look; true when the work is over.
@@ -212,14 +226,12 @@ impl State {
         *over
     }
 
-    fn new_bar(&self) -> ProgressBar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-        self.console.set_bar(Some(bar.clone()));
-        bar
-    }
-
-    fn draw(&self, bar: &ProgressBar) {
-        let now = self.snapshot();
+    fn draw(&self, bar: &ProgressBar, settled: bool) {
+        let now = self.snapshot(settled);
+        let name = now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, NAME_WIDTH)));
+        // Every change may draw: words first, then the bar they belong to.
+        bar.set_prefix(self.verb);
+        bar.set_message(format!("{}{name}", now.figures(self.sizes)));
         match now.parts() {
             Some((part, whole)) => {
                 if bar.length() != Some(whole) {
@@ -233,15 +245,14 @@ impl State {
                 bar.tick();
             }
         }
-        bar.set_prefix(self.verb);
-        let name = now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, NAME_WIDTH)));
-        bar.set_message(format!("{}{name}", now.figures(self.sizes)));
     }
 
-    fn snapshot(&self) -> Snapshot {
+    /// Returns what has been done, with totals if they are known.
+    fn snapshot(&self, settled: bool) -> Snapshot {
         let done = |counter: Counter| self.done[counter as usize].load(Ordering::Relaxed);
-        let expected =
-            |counter: Counter| Some(self.expected[counter as usize].load(Ordering::Relaxed)).filter(|&total| total > 0);
+        let expected = |counter: Counter| {
+            Some(self.expected[counter as usize].load(Ordering::Relaxed)).filter(|&total| settled && total > 0)
+        };
         let elapsed = self.started.elapsed();
         let path = self.current.try_lock().ok().filter(|path| !path.is_empty()).map(|path| Quoted::new(&*path).to_string());
         let mut snapshot = Snapshot {
@@ -300,6 +311,12 @@ impl Snapshot {
     fn line(&self, sizes: SizeStyle) -> String {
         format!("{}: {}", self.verb, self.figures(sizes))
     }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    bar.set_style(style("{spinner} {prefix} {msg}"));
+    bar
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -365,7 +382,7 @@ mod tests {
         let progress = Progress::begin("packing", ProgressStyleChoice::Off, SizeStyle::Binary, console);
         progress.add(Counter::Entries, 2);
         progress.expect(Counter::Bytes, 5);
-        let now = progress.state.snapshot();
+        let now = progress.state.snapshot(true);
         assert_eq!((now.entries, now.total_bytes), (2, Some(5)));
         progress.finish();
         assert_eq!(buffer.text(), "");

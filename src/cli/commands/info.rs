@@ -118,7 +118,8 @@ fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
     if !info.message.is_empty() {
         row("message", info.message.clone());
     }
-    for attribute in &info.attributes {
+    // Those of the format itself are for programs: --json has them.
+    for attribute in info.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Nra) {
         let record = AttributeRecord::new(attribute);
         row(&text::harmless(&record.name), record.value);
     }

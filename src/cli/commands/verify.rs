@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::reading;
-use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
 use crate::format::archive::{Damage, Depth, Verdict};
@@ -86,7 +86,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if ok {
         reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
-    if !ui.is_json() {
+    if !ui.is_json() || !ok {
         sum_up(&verdict, &opened.name, seconds, ui)?;
     }
     let summary = Summary {
@@ -147,10 +147,10 @@ fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> Comm
         places => {
             let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
             let places = text::counted(places, "place is", "places are");
-            ui.line(format_args!(
-                "{name}: DAMAGED: {places} damaged, {} hurt ({checked})",
-                text::counted(hurt, "entry", "entries")
-            ))
+            let hurt = text::counted(hurt, "entry", "entries");
+            let failure = Failure::damaged(format!("{name}: {places} damaged, {hurt} hurt ({checked})"));
+            ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
+            Ok(())
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nra::convert::pack::{Destination, Input, PackOptions, pack};
-use nra::format::archive::{Access, Archive, OpenOptions, open_path};
+use nra::format::archive::{Access, OpenOptions, open_path};
 use nra::format::codec::Method;
 use nra::format::entry::Kind;
 use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, WriterOptions};

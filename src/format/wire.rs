@@ -38,20 +38,12 @@ impl<'a> Cursor<'a> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_le_bytes(self.array()?))
-    }
-
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
-        Ok(i64::from_le_bytes(self.array()?))
     }
 
     /// Returns the bytes between this place and a later one in the same string.

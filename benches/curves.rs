@@ -3,6 +3,8 @@
 //! `cargo bench --bench curves -- DIR...` measures each directory with each setting; without a directory, the sample in `assets/`.
 //! The tables in `docs/design/compression.md` come from here.
 
+#![allow(clippy::print_stdout, reason = "its output is a table")]
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

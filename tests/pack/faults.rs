@@ -20,7 +20,7 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
         let place = Place::within(directory);
         place.write("fine", "x");
         let secret = place.write("secret.txt", "x");
-        fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
         place.write("closed/inside", "x");
         fs::set_permissions(place.input("closed"), Permissions::from_mode(0o000)).unwrap();
         place.write("blind/inside", "x");

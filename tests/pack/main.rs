@@ -1,4 +1,5 @@
 //! Directory to archive: what is kept, how it is named, what happens when something goes wrong.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod determinism;
 mod faults;
@@ -6,6 +7,7 @@ mod fidelity;
 mod inputs;
 mod program;
 
+#[allow(dead_code, reason = "a small disk is only needed by extraction")]
 #[path = "../extract/child.rs"]
 mod child;
 

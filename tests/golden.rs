@@ -291,8 +291,11 @@ fn empty() -> (Vec<u8>, Value) {
     Golden::new(WriterOptions::balanced()).finish()
 }
 
+/// Makes an archive and tells what is expected of it.
+type Maker = fn() -> (Vec<u8>, Value);
+
 /// Every golden archive and how it was made. A file in the folder that is not listed here fails the test.
-const MAKERS: [(&str, fn() -> (Vec<u8>, Value)); 6] = [
+const MAKERS: [(&str, Maker); 6] = [
     ("v5-kinds", kinds),
     ("v5-extents", extents),
     ("v5-tree", tree),

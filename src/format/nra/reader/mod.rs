@@ -10,6 +10,7 @@ mod blocks;
 mod cache;
 mod content;
 mod frames;
+mod gather;
 mod iter;
 mod map;
 mod open;
@@ -17,6 +18,7 @@ mod scan;
 mod stored;
 mod tree;
 mod verify;
+mod walk;
 mod window;
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::head::{HEAD_LEN, Head, MAGIC, Slot, TAIL_LEN, Tail, VERSION, check_required};
 use crate::format::nra::reader::frames;
-use crate::format::nra::reader::scan::{Scan, Step, Walk};
+use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
+use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
 
 /// Required features this reader knows.
@@ -231,6 +232,9 @@ pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info
         remarks: vec![format!("{cause}; its entries were found by the directories of its blocks")],
         ..Info::default()
     };
+    if scan.flaws > 0 {
+        info.remarks.push(format!("{} places of the file do not read; entries that were recorded there may be missing", scan.flaws));
+    }
     info.remarks.extend(former_names(scan));
     info
 }

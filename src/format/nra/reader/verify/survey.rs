@@ -13,10 +13,10 @@ use crate::format::nra::content::BlockRef;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::head::{TAIL_LEN, Tail};
 use crate::format::nra::reader::frames;
-use crate::format::nra::reader::scan::{Step, Walk};
 use crate::format::nra::reader::verify::block::{self, Hurt, Job, Report};
 use crate::format::nra::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
 use crate::format::nra::reader::verify::prints::{Prints, Records};
+use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
 use crate::format::progress::{Counter, Monitor};
 

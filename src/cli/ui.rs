@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::ColorChoice;
 use serde::Serialize;
@@ -41,6 +41,7 @@ pub struct Ui {
     console: Arc<Console>,
     out: BufWriter<Box<dyn Write + Send>>,
     list: List,
+    started: Instant,
 }
 
 /// How far the list of the JSON document has come.
@@ -128,6 +129,7 @@ impl Ui {
             console: Arc::new(Console::new(options, Box::new(io::stderr()), log)),
             out: BufWriter::with_capacity(BUFFER, out),
             list: List::None,
+            started: Instant::now(),
         })
     }
 
@@ -310,6 +312,7 @@ impl Ui {
     pub fn end(mut self, result: CommandResult) -> Code {
         let result = result.and_then(|outcome| self.flush().map(|()| outcome));
         self.console.finish_warnings();
+        self.console.detail(2, || format!("took {}", text::duration(self.started.elapsed())));
         match result {
             Ok(outcome) => self.final_code(outcome),
             Err(failure) if failure.is_closed_pipe() => Code::Done,
@@ -349,6 +352,7 @@ impl Ui {
             console: Arc::new(Console::new(ConsoleOptions::default(), Box::new(err.clone()), None)),
             out: BufWriter::new(Box::new(out.clone())),
             list: List::None,
+            started: Instant::now(),
         };
         (ui, out, err)
     }

@@ -341,6 +341,63 @@ fn json_keeps_to_its_schemas() {
 }
 
 #[test]
+fn damage_is_named_and_the_rest_still_reads() {
+    let room = Room::new();
+    let mut bytes = sample::rich();
+    // The payload of the first block begins behind head and frame header.
+    bytes[256 + 64 + 4] ^= 1;
+    sample::save(room.directory.path(), "bad.nra", &bytes);
+    let said = room.run(&["verify", "bad.nra"]);
+    assert_eq!(said.code, Some(4));
+    assert!(
+        said.out.starts_with("damaged: block payload at offset 320: ")
+            && said.out.contains("hurts 6 entries\n    docs/a b.txt\n"),
+        "{}",
+        said.out
+    );
+    assert!(said.err.starts_with("nra: bad.nra is damaged in 1 place; 6 entries hurt ("), "{}", said.err);
+    check_json(&room, &["verify", "bad.nra"], 4);
+    let said = room.run(&["cat", "bad.nra", "owned"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(4), ""));
+    assert!(said.err.starts_with("nra: bad.nra: owned: block at offset 256 is damaged: "), "{}", said.err);
+    assert!(said.err.ends_with("\nhint: nra verify bad.nra tells what is damaged\n"), "{}", said.err);
+    assert_eq!(room.out(&["list", "bad.nra", "owned", "pipe"]), "owned\npipe\n");
+    let said = room.run(&["grep", "bad.nra", "two"]);
+    assert_eq!(said.code, Some(4));
+    assert_eq!(said.err.lines().count(), 6, "{}", said.err);
+    sample::save(room.directory.path(), "cut.nra", &bytes[..200]);
+    let said = room.run(&["list", "cut.nra"]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert!(room.out(&["verify", "rich.nra"]).starts_with("rich.nra: ok (13 entries, 615 B, 1 block, "));
+    assert_eq!(room.out(&["verify", "-q", "rich.nra"]), "");
+}
+
+#[test]
+fn nothing_is_drawn_for_those_who_listen() {
+    let room = Room::new();
+    let said = said(
+        nra()
+            .args(["list", "--tree", "rich.nra", "docs/sub"])
+            .env("NRA_ACCESSIBLE", "1")
+            .current_dir(room.directory.path())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(said.out, "  docs/\n    sub/\n      deep/\n        lines.log\n");
+}
+
+#[test]
+fn command_lines_of_earlier_versions_run() {
+    let room = Room::new();
+    let said = room.run(&["unpack-beta", "-i", "rich.nra", "-o", "there", "-q"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(3), ""));
+    assert_eq!(std::fs::read(room.directory.path().join("there/owned")).unwrap(), b"mine\n");
+    let said = room.run(&["pack-beta", "-i", "there", "-o", "again.nra", "-n", "Title", "--codec", "zstd"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(room.out(&["info-beta", "-i", "again.nra"]).contains("Title"));
+}
+
+#[test]
 fn a_closed_pipe_ends_quietly() {
     let directory = tempfile::tempdir().unwrap();
     let path = sample::save(directory.path(), "many.nra", &sample::many(20_000));

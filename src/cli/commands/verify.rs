@@ -86,9 +86,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if ok {
         reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
-    if !ui.is_json() || !ok {
-        sum_up(&verdict, &opened.name, seconds, ui)?;
-    }
+    sum_up(&verdict, &opened.name, seconds, ui)?;
     let summary = Summary {
         ok,
         depth: if args.quick { "quick" } else { "full" },
@@ -131,10 +129,8 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     Ok(())
 }
 
+/// Says the verdict: that all is well on standard output, damage as the failure it is.
 fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
-    if ui.console().options().quiet && verdict.damage.is_empty() {
-        return Ok(());
-    }
     let checked = format!(
         "{}, {}, {}, {}",
         text::counted(verdict.entries, "entry", "entries"),
@@ -142,15 +138,16 @@ fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> Comm
         text::counted(verdict.blocks, "block", "blocks"),
         text::duration(seconds)
     );
-    match verdict.damage.len() as u64 {
-        0 => ui.line(format_args!("{name}: ok ({checked})")),
-        places => {
-            let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
-            let places = text::counted(places, "place is", "places are");
-            let hurt = text::counted(hurt, "entry", "entries");
-            let failure = Failure::damaged(format!("{name}: {places} damaged, {hurt} hurt ({checked})"));
-            ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
-            Ok(())
-        }
+    let places = verdict.damage.len() as u64;
+    if places > 0 {
+        let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
+        let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
+        let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked})"));
+        ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
+        Ok(())
+    } else if ui.is_json() || ui.console().options().quiet {
+        Ok(())
+    } else {
+        ui.line(format_args!("{name}: ok ({checked})"))
     }
 }

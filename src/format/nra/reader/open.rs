@@ -233,7 +233,8 @@ pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info
         ..Info::default()
     };
     if scan.flaws > 0 {
-        info.remarks.push(format!("{} places of the file do not read; entries that were recorded there may be missing", scan.flaws));
+        info.remarks
+            .push(format!("{} places of the file do not read; entries that were recorded there may be missing", scan.flaws));
     }
     info.remarks.extend(former_names(scan));
     info

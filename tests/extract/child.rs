@@ -50,8 +50,12 @@ fn spawn(name: &str, body: impl FnOnce(PathBuf), command: impl FnOnce(&Path, &Pa
     let everybody = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(directory.path(), everybody.clone()).unwrap();
     let program = directory.path().join("program");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    std::fs::set_permissions(&program, everybody.clone()).unwrap();
+    for (from, to) in
+        [(std::env::current_exe().unwrap(), &program), (env!("CARGO_BIN_EXE_nra").into(), &directory.path().join("nra"))]
+    {
+        std::fs::copy(from, to).unwrap();
+        std::fs::set_permissions(to, everybody.clone()).unwrap();
+    }
     let work = directory.path().join("work");
     std::fs::create_dir(&work).unwrap();
     std::fs::set_permissions(&work, everybody).unwrap();

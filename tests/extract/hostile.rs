@@ -204,3 +204,99 @@ fn content_that_lies_about_its_length_is_refused() {
     assert!(warnings.iter().all(|warning| warning.damage));
     assert_eq!(place.tree(), expect([("ok", "file 644 fine")]));
 }
+
+mod any_archive {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fake::{Run, xattrs};
+    use nra::convert::extract::Overwrite;
+
+    #[derive(Debug, Clone)]
+    enum Made {
+        File(u64),
+        Damaged,
+        Directory(u16),
+        Symlink(&'static str),
+        Fifo,
+        Device,
+    }
+
+    fn path() -> impl Strategy<Value = String> {
+        vec(prop::sample::select(vec!["a", "b", "c", "keep.txt", "outside"]), 1..4).prop_map(|names| names.join("/"))
+    }
+
+    fn made() -> impl Strategy<Value = Made> {
+        prop_oneof![
+            4 => (0..3u64).prop_map(Made::File),
+            1 => Just(Made::Damaged),
+            2 => prop::sample::select(vec![0, 0o555, 0o755, 0o7777]).prop_map(Made::Directory),
+            3 => prop::sample::select(vec!["..", "../outside", "../outside/keep.txt", "a", "/tmp", ".", "b/../..", "c/keep.txt"])
+                .prop_map(Made::Symlink),
+            1 => Just(Made::Fifo),
+            1 => Just(Made::Device),
+        ]
+    }
+
+    fn overwrite() -> impl Strategy<Value = Overwrite> {
+        prop::sample::select(vec![
+            Overwrite::Refuse,
+            Overwrite::Replace,
+            Overwrite::Skip,
+            Overwrite::KeepNewer,
+            Overwrite::Backup,
+            Overwrite::Rename,
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Entries in any order, paths any number of times, twice over, into a target with links that lead out.
+        #[test]
+        fn nothing_outside_changes(
+            entries in vec((path(), made()), 1..12),
+            links in vec((path(), prop::sample::select(vec!["..", "../outside", "../../outside", "a"])), 0..3),
+            overwrites in [overwrite(), overwrite()],
+            (strip, flat, memory) in (0..2usize, any::<bool>(), prop::sample::select(vec![0, 600, 1 << 20])),
+        ) {
+            let place = Place::new();
+            let mut made: Vec<String> = Vec::new();
+            for (path, target) in links {
+                // The test itself must not go through the links that it makes.
+                let below = |other: &String| path == *other || path.starts_with(&format!("{other}/"));
+                let place = place.at(&path);
+                if !made.iter().any(below) && !place.exists() {
+                    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+                    symlink(target, &place).unwrap();
+                    made.push(path);
+                }
+            }
+            let mut archive = Fake::new();
+            for (path, made) in &entries {
+                archive = match made {
+                    Made::File(number) => archive.file_with(path, b"content", group(*number)),
+                    Made::Damaged => archive.runs(path, vec![Run::Data(b"half".to_vec()), Run::Damage], |_| {}),
+                    Made::Directory(bits) => archive.entry(path, Kind::Directory, |entry| {
+                        mode(*bits)(entry);
+                        xattrs(&[("user.x", b"1")])(entry);
+                    }),
+                    Made::Symlink(target) => archive.symlink(path, target),
+                    Made::Fifo => archive.entry(path, Kind::Fifo, |_| {}),
+                    Made::Device => archive.device(path, 1, 3),
+                };
+            }
+            for overwrite in overwrites {
+                // It may be refused; only what is outside matters, and that it ends.
+                let _ = place.extract_with(&archive, |options| {
+                    options.overwrite = overwrite;
+                    (options.strip_components, options.flat, options.memory) = (strip, flat && strip == 0, memory);
+                });
+            }
+            place.check_outside();
+            let left = place.tree().into_keys().find(|path| path.contains(".part"));
+            prop_assert_eq!(left, None);
+        }
+    }
+}

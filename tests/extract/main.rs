@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod child;
+mod command;
 mod conflicts;
 mod failures;
 mod fake;

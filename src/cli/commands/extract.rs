@@ -23,6 +23,8 @@ use crate::format::{Error, Result};
 
 /// Default for `--memory`.
 const MEMORY: u64 = 256 << 20;
+/// Open files that are enough for all handles that are kept.
+const OPEN_FILES: u64 = 17_000;
 /// Endings that are no part of what an archive is called.
 const ENDINGS: [&[u8]; 20] = [
     b".nra", b".zip", b".7z", b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tlz4", b".gz", b".zst", b".xz", b".bz2", b".lz4",
@@ -167,6 +169,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         return to_stdout(&opened, &selection, ui);
     }
+    allow_many_open_files();
     let mut options = options(args, memory / 2, &opened, ui);
     let talk = Talk { console: ui.console().clone(), failure: Mutex::new(None) };
     let ask = |conflict: &Conflict<'_>| talk.ask(conflict);
@@ -243,6 +246,18 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     options.threads = args.resources.threads;
     options.memory = memory.saturating_mul(2);
     options
+}
+
+/// Raises the number of open files as far as is allowed and useful: handles of directories are kept while files are made in them.
+fn allow_many_open_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let useful = limit.maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
+    if limit.current.is_some_and(|current| current < useful) {
+        limit.current = Some(useful);
+        // Without it there are fewer handles, nothing else.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
 }
 
 /// Returns the name of the folder for an archive: its own without endings.

@@ -54,22 +54,24 @@ pub fn extract(
     options: &ExtractOptions<'_>,
     monitor: &dyn Monitor,
 ) -> Result<ExtractStats> {
-    let budget = usize::try_from(options.memory / 2).unwrap_or(usize::MAX);
+    // At least one entry at a time.
+    let budget = usize::try_from(options.memory / 2).unwrap_or(usize::MAX).max(1);
     let selected = Selected::collect(archive, selection, options, monitor, budget)?;
-    if let Some(limit) = options.max_size.filter(|limit| selected.sums.bytes > *limit) {
-        return Err(Error::Limit { what: "size of the content", found: selected.sums.bytes, limit });
+    if let Some(limit) = options.max_size.filter(|limit| selected.sums.distinct_bytes > *limit) {
+        return Err(Error::Limit { what: "size of the content", found: selected.sums.distinct_bytes, limit });
     }
     let root = Root::find(&options.target, selected.sums.several)?;
     let decisions = survey(&selected, &root, options, monitor)?;
     let run = Run::new(archive, options, monitor, decisions, &root.path);
     run.lost(selected.lost);
-    if options.dry_run {
+    let nothing = selected.sums.entries == 0 && !selection.is_all();
+    if options.dry_run || nothing {
         return Ok(run.stats(&root.path));
     }
     monitor.expect(Counter::Entries, selected.sums.entries);
     monitor.expect(Counter::Bytes, selected.sums.bytes);
     let (handle, made) = root.make(&run.rules)?;
-    root::check_space(&handle, &root.path, selected.sums.bytes, monitor);
+    root::check_space(&handle, &root.path, selected.sums.distinct_bytes, monitor);
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
     make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget)?;
     if made && whole {

@@ -1,6 +1,6 @@
 //! What is known before anything is written: how much there is, where it goes, and what stands in the way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -37,8 +37,11 @@ impl Decisions {
 pub(super) struct Sums {
     /// Entries to make.
     pub entries: u64,
-    /// Sum of the sizes of the files, hard links counted once where they are neighbours.
+    /// Sum of the sizes of the files.
     pub bytes: u64,
+    /// The same with each hard link group counted once.
+    pub distinct_bytes: u64,
+    groups: HashSet<u64>,
     /// First name at the top, and whether there is another.
     top: Option<Box<[u8]>>,
     /// More than one name at the top.
@@ -50,6 +53,9 @@ impl Sums {
     pub(super) fn add(&mut self, item: &Item) {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(item.entry.size);
+        if item.entry.link_group == 0 || self.groups.insert(item.entry.link_group) {
+            self.distinct_bytes = self.distinct_bytes.saturating_add(item.entry.size);
+        }
         let path = item.path();
         let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
         match &self.top {

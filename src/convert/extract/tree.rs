@@ -15,8 +15,8 @@ use super::run::Item;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;
-/// Handles kept at most; far below the usual limit of 1,024 open files, and workers hold a few more.
-const MAX_HANDLES: usize = 256;
+/// Handles kept, if the system allows at least four times as many open files; otherwise a quarter of what it allows.
+const MAX_HANDLES: u64 = 4_096;
 
 /// What became of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +61,18 @@ struct Handles {
     order: VecDeque<u32>,
 }
 
+/// Returns how many handles are kept.
+fn max_handles() -> usize {
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from((allowed / 4).clamp(1, MAX_HANDLES)).expect("not many")
+}
+
 /// The directories in use. Number [`ROOT`] is the target.
 pub(super) struct Tree {
     nodes: Vec<Node>,
     root: Arc<OwnedFd>,
     handles: Mutex<Handles>,
+    max_handles: usize,
 }
 
 impl Tree {
@@ -73,7 +80,7 @@ impl Tree {
     pub(super) fn new(root: Arc<OwnedFd>) -> Self {
         let group = rustix::fs::fstat(&*root).ok().and_then(|stat| inherited_group(&stat));
         let node = Node { parent: ROOT, name: Box::default(), item: None, made: Made::Old(None), group };
-        Self { nodes: vec![node], root, handles: Mutex::default() }
+        Self { nodes: vec![node], root, handles: Mutex::default(), max_handles: max_handles() }
     }
 
     /// Returns the number of directories, the target included.
@@ -187,7 +194,7 @@ impl Tree {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         if handles.map.insert(number, Arc::clone(handle)).is_none() {
             handles.order.push_back(number);
-            if handles.order.len() > MAX_HANDLES
+            if handles.order.len() > self.max_handles
                 && let Some(oldest) = handles.order.pop_front()
             {
                 handles.map.remove(&oldest);

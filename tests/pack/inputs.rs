@@ -8,6 +8,8 @@ use nra::convert::pack::{Destination, Filter, Input, PackOptions, pack, survey};
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::{Packed, Place, options};
 
 fn tree() -> Place {
@@ -130,12 +132,16 @@ fn a_list_may_name_what_has_gone() {
 #[test]
 fn a_survey_gives_the_same_paths() {
     let place = tree();
+    mknodat(CWD, place.input("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let mut found = Vec::new();
     survey(&[Input::new(place.at("in"))], &options(), &Recorder::default(), &mut |path, kind| {
         found.push(format!("{path} {kind:?}"));
         Ok(())
     })
     .unwrap();
-    assert_eq!(found, ["a.txt File", "sub Directory", "sub/b.txt File", "sub/deep Directory", "sub/deep/c.log File"]);
+    assert_eq!(
+        found,
+        ["a.txt File", "pipe Fifo", "sub Directory", "sub/b.txt File", "sub/deep Directory", "sub/deep/c.log File"]
+    );
     assert!(!Path::new(&place.output()).exists());
 }

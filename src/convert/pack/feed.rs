@@ -164,8 +164,8 @@ impl<W: Write + Send> Feed<W> {
                     let places = place(start)..place((start + job_names).min(places));
                     let (out, batches) = bounded(batches_ahead);
                     if job_in.send(Job { places, out }).is_err() {
-                        // The threads are gone; what they had to say shows when they are joined.
-                        return Ok(());
+                        // The threads are gone: stopped, or in a panic that goes on when they are joined.
+                        return context.monitor.check();
                     }
                     waiting.push_back(batches);
                 }

@@ -170,10 +170,14 @@ fn kind_of(status: &std::fs::Metadata) -> NameKind {
         NameKind::File
     } else if file_type.is_symlink() {
         NameKind::Symlink
-    } else if file_type.is_socket() {
-        NameKind::Other
+    } else if file_type.is_fifo() {
+        NameKind::Fifo
+    } else if file_type.is_char_device() {
+        NameKind::CharacterDevice
+    } else if file_type.is_block_device() {
+        NameKind::BlockDevice
     } else {
-        NameKind::Special
+        NameKind::Other
     }
 }
 

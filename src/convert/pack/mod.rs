@@ -158,7 +158,9 @@ pub fn survey(
                 NameKind::File => Kind::File,
                 NameKind::Symlink => Kind::Symlink,
                 NameKind::Directory => Kind::Directory,
-                NameKind::Special => Kind::Fifo,
+                NameKind::Fifo => Kind::Fifo,
+                NameKind::CharacterDevice => Kind::CharacterDevice,
+                NameKind::BlockDevice => Kind::BlockDevice,
                 NameKind::Other => continue,
             };
             found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, kind)));

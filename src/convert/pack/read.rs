@@ -171,7 +171,9 @@ impl<'a> Reader<'a> {
             NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, bytes, &directory, outlet),
             NameKind::File => self.read_file(place, name, bytes, &directory, outlet),
             NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
-            NameKind::Special => self.read_special(place, name, bytes, &directory, outlet),
+            NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
+                self.read_special(place, name, bytes, &directory, outlet)
+            }
             NameKind::Other => Err(Failed::Told("left out: a socket".to_owned())),
             NameKind::Directory => Err(Failed::Told(CHANGED_TYPE.to_owned())),
         }

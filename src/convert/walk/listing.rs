@@ -240,12 +240,14 @@ impl<'a> Lister<'a> {
 }
 
 /// Returns what a type of the system stands for; `None` when the system does not say.
-pub(super) fn kind_of(file_type: FileType) -> Option<NameKind> {
+fn kind_of(file_type: FileType) -> Option<NameKind> {
     Some(match file_type {
         FileType::RegularFile => NameKind::File,
         FileType::Directory => NameKind::Directory,
         FileType::Symlink => NameKind::Symlink,
-        FileType::Fifo | FileType::CharacterDevice | FileType::BlockDevice => NameKind::Special,
+        FileType::Fifo => NameKind::Fifo,
+        FileType::CharacterDevice => NameKind::CharacterDevice,
+        FileType::BlockDevice => NameKind::BlockDevice,
         FileType::Unknown => return None,
         _ => NameKind::Other,
     })

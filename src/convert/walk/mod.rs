@@ -37,8 +37,12 @@ pub(crate) enum NameKind {
     Directory,
     /// Symbolic link.
     Symlink,
-    /// Fifo or device.
-    Special,
+    /// Named pipe.
+    Fifo,
+    /// Character device.
+    CharacterDevice,
+    /// Block device.
+    BlockDevice,
     /// Socket, or something the format has no kind for.
     Other,
 }

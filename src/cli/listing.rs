@@ -128,7 +128,8 @@ impl Ui {
         if self.is_json() {
             return self.record(&EntryRecord::new(entry, facts));
         }
-        self.entry_line(entry, facts, columns).map_err(|error| Failure::output(&error))
+        self.entry_line(entry, facts, columns).map_err(|error| Failure::output(&error))?;
+        self.breathe()
     }
 
     fn entry_line(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> io::Result<()> {

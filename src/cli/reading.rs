@@ -1,6 +1,6 @@
 //! What all reading commands do: open the archive, choose entries, say what was not found or is damaged.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -125,6 +125,21 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     for remark in remarks {
         ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded: damage, damage });
     }
+}
+
+/// Writes the zero bytes of a hole.
+///
+/// # Errors
+///
+/// What writing gives.
+pub fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    while length > 0 {
+        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
+        out.write_all(&ZEROS[..step])?;
+        length -= step as u64;
+    }
+    Ok(())
 }
 
 /// Builds the threads that `-j` asks for.

@@ -19,6 +19,9 @@ use crate::format::Error;
 /// Bytes of output collected before they are written.
 const BUFFER: usize = 64 << 10;
 
+/// Output waits no longer than this in the buffer while more of it comes.
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+
 /// Form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
@@ -42,6 +45,8 @@ pub struct Ui {
     out: BufWriter<Box<dyn Write + Send>>,
     list: List,
     started: Instant,
+    /// When buffered output was last written out.
+    flushed: Instant,
 }
 
 /// How far the list of the JSON document has come.
@@ -130,6 +135,7 @@ impl Ui {
             out: BufWriter::with_capacity(BUFFER, out),
             list: List::None,
             started: Instant::now(),
+            flushed: Instant::now(),
         })
     }
 
@@ -199,7 +205,21 @@ impl Ui {
     ///
     /// When standard output can't be written.
     pub fn line(&mut self, line: impl std::fmt::Display) -> CommandResult<()> {
-        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
+        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))?;
+        self.breathe()
+    }
+
+    /// Writes out what is buffered if it has waited long: whoever reads along sees slow results when they come.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn breathe(&mut self) -> CommandResult<()> {
+        if self.flushed.elapsed() < FLUSH_EVERY {
+            return Ok(());
+        }
+        self.flushed = Instant::now();
+        self.flush()
     }
 
     /// Writes out what is buffered.
@@ -234,7 +254,8 @@ impl Ui {
             }
             Form::JsonLines => {
                 self.json(record)?;
-                self.write(b"\n")
+                self.write(b"\n")?;
+                self.breathe()
             }
         }
     }
@@ -353,6 +374,7 @@ impl Ui {
             out: BufWriter::new(Box::new(out.clone())),
             list: List::None,
             started: Instant::now(),
+            flushed: Instant::now(),
         };
         (ui, out, err)
     }

@@ -1,7 +1,7 @@
 //! `nra cat`
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use base64::Engine as _;
@@ -18,8 +18,6 @@ use crate::format::entry::{Entry, Kind};
 
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
-/// Zero bytes written at once for a hole.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// Longest content that is put into a JSON string, bytes.
 const JSON_LIMIT: u64 = 64 << 20;
 
@@ -170,7 +168,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> C
         let out = ui.out();
         opened.archive.with_content(entry, Access::Random, &mut |part| match part {
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
-            Part::Hole(length) => write_zeros(out, length).map_err(failed),
+            Part::Hole(length) => reading::write_zeros(out, length).map_err(failed),
         })
     } else {
         let mut copy = || {
@@ -190,15 +188,6 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> C
         copy()
     };
     result.map_err(|error| reading::explain_entry(error, &opened.name, entry))
-}
-
-fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
-    while length > 0 {
-        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
-        out.write_all(&ZEROS[..step])?;
-        length -= step as u64;
-    }
-    Ok(())
 }
 
 fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {

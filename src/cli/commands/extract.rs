@@ -1,6 +1,5 @@
 //! `nra extract`
 
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -30,8 +29,6 @@ const ENDINGS: [&[u8]; 20] = [
     b".nra", b".zip", b".7z", b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tlz4", b".gz", b".zst", b".xz", b".bz2", b".lz4",
     b".shard", b".cpio", b".rar", b".jar", b".whl", b".br",
 ];
-/// Zero bytes written at once for a hole.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Arguments of `nra extract`.
 #[derive(Debug, clap::Args)]
@@ -393,21 +390,12 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
         let out = ui.out();
         let result = opened.archive.with_content(&entry, Access::Sequential, &mut |part| match part {
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
-            Part::Hole(length) => write_zeros(out, length).map_err(failed),
+            Part::Hole(length) => reading::write_zeros(out, length).map_err(failed),
         });
         reading::intact_content(result, entry.path.as_bytes(), &console)?;
     }
     ui.flush()?;
     reading::conclude(opened, selection, any, ui)
-}
-
-fn write_zeros(out: &mut dyn Write, mut length: u64) -> std::io::Result<()> {
-    while length > 0 {
-        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
-        out.write_all(&ZEROS[..step])?;
-        length -= step as u64;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

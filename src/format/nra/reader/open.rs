@@ -233,8 +233,9 @@ pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info
         ..Info::default()
     };
     if scan.flaws > 0 {
-        info.remarks
-            .push(format!("{} places of the file do not read; entries that were recorded there may be missing", scan.flaws));
+        let places =
+            if scan.flaws == 1 { "1 place of the file does".into() } else { format!("{} places of the file do", scan.flaws) };
+        info.remarks.push(format!("{places} not read; entries that were recorded there may be missing"));
     }
     info.remarks.extend(former_names(scan));
     info

@@ -7,6 +7,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::tree::{Lost, Node, Seek, Spot, behind};
+use crate::format::path::EntryPath;
 
 /// Ranges of up to this many entries leave their leaves in the cache; longer ones would only push out what is needed again.
 const SHORT: u64 = 4_096;
@@ -73,9 +74,12 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// Direct children of a directory: what lies below them is skipped by descending to what follows.
+/// Direct children of a directory: what lies below them is skipped by descending to what follows. Where the record of a child is lost,
+/// so is what lies below it.
 pub(super) struct Children<'a> {
     reader: &'a NraReader,
+    /// Bytes in front of the names of children.
+    prefix_len: usize,
     next: u64,
     end: u64,
     /// The leaf in use and the index of the next child in it.
@@ -84,21 +88,32 @@ pub(super) struct Children<'a> {
 }
 
 impl<'a> Children<'a> {
-    /// Children among the numbers `next..end`, which begin with a child.
-    pub(super) fn new(reader: &'a NraReader, next: u64, end: u64) -> Self {
-        Self { reader, next, end, at: None, error: None }
+    /// Children of `directory` among the numbers `next..end`, which lie below it.
+    pub(super) fn new(reader: &'a NraReader, directory: Option<&[u8]>, next: u64, end: u64) -> Self {
+        let prefix_len = directory.map_or(0, |directory| directory.len() + 1);
+        Self { reader, prefix_len, next, end, at: None, error: None }
     }
 
     /// An iterator that gives an error only.
     pub(super) fn failed(reader: &'a NraReader, error: Error) -> Self {
-        Self { reader, next: 0, end: 0, at: None, error: Some(error) }
+        Self { reader, prefix_len: 0, next: 0, end: 0, at: None, error: Some(error) }
     }
 
-    /// Goes on behind everything below `directory`, which stands at `index` of `spot`.
-    fn skip(&mut self, directory: &Entry, spot: Spot, index: usize) -> Result<()> {
-        let key = behind(directory.path.as_bytes());
+    /// Returns the child that is `path` or above it.
+    fn child_of(&self, path: &EntryPath) -> EntryPath {
+        let bytes = path.as_bytes();
+        let name = bytes.get(self.prefix_len..).unwrap_or_default();
+        match name.iter().position(|&byte| byte == b'/') {
+            Some(slash) => EntryPath::from_checked(&bytes[..self.prefix_len + slash]),
+            None => path.clone(),
+        }
+    }
+
+    /// Goes on behind everything below `directory`, which stands, or something below it does, at `index` of `spot`.
+    fn skip(&mut self, directory: &EntryPath, spot: Spot, index: usize) -> Result<()> {
+        let key = behind(directory.as_bytes());
         let entries = spot.leaf().entries();
-        if entries.get(index + 1).is_some_and(|next| !next.path.is_below(&directory.path)) {
+        if entries.get(index + 1).is_some_and(|next| !next.path.is_below(directory)) {
             self.at = Some((spot, index + 1));
             return Ok(());
         }
@@ -124,17 +139,22 @@ impl Iterator for Children<'_> {
             if let Some((spot, index)) = self.at.take() {
                 if index < spot.end_index(self.end) {
                     let entry = spot.leaf().entries()[index].clone();
-                    if entry.kind != Kind::Directory {
+                    let child = self.child_of(&entry.path);
+                    let is_child = child == entry.path;
+                    if is_child && entry.kind != Kind::Directory {
                         self.at = Some((spot, index + 1));
                     } else {
                         let next = spot.end();
-                        if let Err(error) = self.skip(&entry, spot, index) {
+                        if let Err(error) = self.skip(&child, spot, index) {
                             // Nobody knows where the next child is; the end of this leaf is as good as any.
                             self.next = next;
                             self.error = Some(error);
                         }
                     }
-                    return Some(Ok(entry));
+                    if is_child {
+                        return Some(Ok(entry));
+                    }
+                    continue;
                 }
                 self.error = spot.shortage();
                 self.next = spot.end();

@@ -194,7 +194,7 @@ impl Archive for NraReader {
 
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
         Box::new(match self.below(directory) {
-            Ok(range) => Children::new(self, range.start, range.end),
+            Ok(range) => Children::new(self, directory, range.start, range.end),
             Err(error) => Children::failed(self, error),
         })
     }

@@ -192,3 +192,26 @@ fn arbitrary_files_do_no_harm() {
     let bytes = [&b"NRA\0\x05\0"[..], &[0; 250], &[0x8a, 0x4e, 0x0d, 0x0a, 1, 0, 0, 0].repeat(1 << 20)].concat();
     assert!(open(&bytes).is_err());
 }
+
+#[test]
+fn what_lies_below_a_lost_directory_is_no_child() {
+    let mut builder = Builder::new();
+    for directory in ["a", "b"] {
+        for i in 0..20 {
+            builder.entry(Entry::new(path(&format!("{directory}/{i:02}")), Kind::File));
+        }
+    }
+    builder.entry(Entry::new(path("c"), Kind::File));
+    builder.commit();
+    // The leaf in which `b` stands; its neighbours begin with `a` and with what lies below `b`.
+    let leaves: Vec<_> = builder.frames.iter().filter(|frame| frame.0 == FrameKind::EntryPage).collect();
+    let hit = leaves[21 / builder.fanout].1 as usize + 80;
+    builder.bytes[hit] ^= 1;
+    let options = OpenOptions { recover: false, ..OpenOptions::default() };
+    let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &options).unwrap();
+    assert!(archive.find(b"b").is_err());
+    let children: Vec<_> = archive.children(None).collect();
+    assert!(children.iter().any(Result::is_err));
+    let names: Vec<_> = children.into_iter().flatten().map(|child| child.path.to_string()).collect();
+    assert_eq!(names, ["a", "c"]);
+}

@@ -13,7 +13,7 @@ use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted};
+use crate::format::path::{EntryPath, Quoted, is_unsafe_to_show};
 
 /// Longest glob that is compiled, bytes.
 const MAX_GLOB: usize = 64 << 10;
@@ -206,7 +206,9 @@ fn compile(glob: &str, given: &[u8]) -> Result<globset::Glob> {
         return Err(usage(format!("more than {MAX_GLOB} bytes")));
     }
     let build = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
-    build.map_err(|error| usage(error.kind().to_string()))
+    // Some kinds repeat characters of the pattern.
+    let harmless = |c: char| if is_unsafe_to_show(c) { c.escape_default().to_string() } else { c.into() };
+    build.map_err(|error| usage(error.kind().to_string().chars().map(harmless).collect()))
 }
 
 /// Returns the directory in front of the first component of a glob that is not plain.
@@ -287,6 +289,8 @@ mod tests {
             let error = Selection::new([pattern]).unwrap_err();
             assert!(matches!(&error, Error::Usage { detail } if detail.starts_with("pattern ")), "{error}");
         }
+        let error = Selection::new(["[b-\u{1b}]"]).unwrap_err().to_string();
+        assert!(!error.chars().any(is_unsafe_to_show), "{error:?}");
     }
 
     #[test]

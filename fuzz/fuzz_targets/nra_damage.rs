@@ -63,6 +63,8 @@ struct Damage {
     blocks: HashSet<u64>,
     dictionary: bool,
     extent_map: bool,
+    /// The tail and something else behind a slot's state: as after an append that did not finish.
+    append: bool,
 }
 
 impl Damage {
@@ -72,12 +74,9 @@ impl Damage {
             file.get(range.clone()) != base.bytes.get(range)
         };
         let len = base.bytes.len() as u64;
-        let mut damage = Self {
-            index: file.len() != base.bytes.len() || is_hit(len - 64, len),
-            blocks: HashSet::new(),
-            dictionary: false,
-            extent_map: false,
-        };
+        let tail = file.len() != base.bytes.len() || is_hit(len - 64, len);
+        let append = base.appended_from > 0 && tail && is_hit(base.appended_from, len - 64);
+        let mut damage = Self { index: tail, blocks: HashSet::new(), dictionary: false, extent_map: false, append };
         for (range, kind) in base.anatomy.frames().into_iter().filter(|(range, _)| is_hit(range.start, range.end)) {
             match kind {
                 FrameKind::Block => {
@@ -94,7 +93,7 @@ impl Damage {
 
     /// Says whether every entry must still be found: by the index, or by the directories of all blocks.
     fn leaves_entries(&self) -> bool {
-        !self.index || (self.blocks.is_empty() && !self.dictionary)
+        !self.index || (self.blocks.is_empty() && !self.dictionary && !self.append)
     }
 
     /// Says whether the content of an entry must still be read.

@@ -17,6 +17,8 @@ pub struct Base {
     pub newest: Vec<Version>,
     /// What earlier commits held.
     pub former: Vec<Version>,
+    /// Where the last append begins; 0 if there was none.
+    pub appended_from: u64,
 }
 
 /// An entry at some commit.
@@ -61,7 +63,8 @@ impl Base {
             let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.expect("no damage"));
             entries.map(|entry| Version { content: archive.read_all(&entry, MAX_CONTENT).expect("no damage"), entry }).collect()
         };
+        let appended_from = ends.last().map_or(0, |&end| end as u64);
         let former = ends.into_iter().flat_map(|end| -> Vec<Version> { versions(end) }).collect();
-        Self { bytes, anatomy, newest: versions(bytes.len()), former }
+        Self { bytes, anatomy, newest: versions(bytes.len()), former, appended_from }
     }
 }

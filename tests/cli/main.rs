@@ -62,7 +62,7 @@ impl Room {
 
 fn commands() -> Vec<String> {
     let definition = nra::cli::definition();
-    definition.get_subcommands().map(|command| command.get_name().to_owned()).collect()
+    definition.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| command.get_name().to_owned()).collect()
 }
 
 #[test]
@@ -370,6 +370,45 @@ fn damage_is_named_and_the_rest_still_reads() {
     assert_eq!(said.code, Some(4), "{}", said.err);
     assert!(room.out(&["verify", "rich.nra"]).starts_with("rich.nra: ok (13 entries, 615 B, 1 block, "));
     assert_eq!(room.out(&["verify", "-q", "rich.nra"]), "");
+}
+
+#[test]
+fn paths_inside_archives_are_completed() {
+    let room = Room::new();
+    assert_eq!(room.out(&["complete-paths", "rich.nra", "do"]), "docs/\n");
+    assert_eq!(room.out(&["complete-paths", "rich.nra", "docs/s"]), "docs/sub/\n");
+    assert_eq!(room.out(&["complete-paths", "rich.nra", "docs/"]), "docs/a b.txt\ndocs/empty\ndocs/sub/\n");
+    assert_eq!(room.out(&["complete-paths", "rich.nra", "nope/x"]), "");
+}
+
+/// Completes a line in bash, as the Tab key would.
+#[test]
+fn bash_completes_commands_and_paths() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("nra.bash"), room.out(&["completions", "bash"])).unwrap();
+    for (words, expected) in [
+        (&["nra", "ver"][..], "verify\nversion\n"),
+        (&["nra", "cat", "rich.nra", "docs/a"], "docs/a b.txt\n"),
+        (&["nra", "extract", "rich.nra", "own"], "owned\n"),
+        (&["nra", "list", "rich.nra", "--dig"], "--digest\n"),
+    ] {
+        let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+        let script = format!(
+            "compopt() {{ :; }}; nra() {{ '{}' \"$@\"; }}; source nra.bash\nCOMP_WORDS=({}); COMP_CWORD={}; COMP_LINE='{}'; COMP_POINT=${{#COMP_LINE}}\n\
+             _nra_inside nra '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+            env!("CARGO_BIN_EXE_nra"),
+            quoted.join(" "),
+            words.len() - 1,
+            words.join(" "),
+            words[words.len() - 1],
+            words[words.len() - 2],
+        );
+        let Ok(output) = Command::new("bash").args(["--norc", "-c", &script]).current_dir(room.directory.path()).output() else {
+            return;
+        };
+        let said = said(output);
+        assert_eq!(said.out, expected, "{words:?}: {}", said.err);
+    }
 }
 
 #[test]

@@ -44,7 +44,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Some(directory) => {
             let create = std::fs::create_dir_all(directory);
             create.map_err(|error| Error::io("create directory", directory.as_os_str().as_bytes(), error))?;
-            let commands: Vec<_> = definition.get_subcommands().filter(|command| command.get_name() != "help").cloned().collect();
+            let commands: Vec<_> = definition
+                .get_subcommands()
+                .filter(|command| command.get_name() != "help" && !command.is_hide_set())
+                .cloned()
+                .collect();
             pages.push(write_page(directory, "nra", definition)?);
             for command in commands {
                 let name = format!("nra-{}", command.get_name());

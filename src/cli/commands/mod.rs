@@ -11,6 +11,7 @@ pub mod info;
 pub mod list;
 pub mod man;
 pub mod pack;
+pub mod paths;
 pub mod verify;
 pub mod version;
 
@@ -49,6 +50,9 @@ pub enum Command {
     Formats(formats::Args),
     /// Print a script that completes command lines in a shell
     Completions(completions::Args),
+    /// Print paths in an archive that begin with what has been typed
+    #[command(name = "complete-paths", hide = true)]
+    CompletePaths(paths::Args),
     /// Print the manual page, or write those of all commands
     Man(man::Args),
     /// Print the version and what was built in
@@ -74,6 +78,7 @@ impl Command {
             Self::Du(args) => du::run(args, ui),
             Self::Formats(args) => formats::run(args, ui),
             Self::Completions(args) => completions::run(args, ui),
+            Self::CompletePaths(args) => paths::run(args, ui),
             Self::Man(args) => man::run(args, ui),
             Self::Version(args) => version::run(args, ui),
         }

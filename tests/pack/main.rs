@@ -6,6 +6,7 @@ mod faults;
 mod fidelity;
 mod inputs;
 mod program;
+mod property;
 
 #[allow(dead_code, reason = "a small disk is only needed by extraction")]
 #[path = "../extract/child.rs"]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::convert::walk::Facts;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Owner, Timestamp};
 use crate::format::limits::MAX_OWNER_NAME;
+use crate::format::nra::content::Content;
 use crate::format::path::EntryPath;
 
 /// How many different sets of metadata are remembered; beyond that (every file with attributes of its own) it starts afresh.
@@ -64,13 +65,18 @@ impl Describer {
         attributes: Vec<Attribute>,
         last: &mut LastMetadata,
     ) -> Entry {
-        let mut entry = Entry::new(path, kind);
-        entry.metadata = self.metadata(facts, attributes, last);
-        entry.modified = self.time(facts);
-        if matches!(kind, Kind::CharacterDevice | Kind::BlockDevice) {
-            entry.device = Some(facts.device);
+        Entry {
+            path,
+            kind,
+            metadata: self.metadata(facts, attributes, last),
+            modified: self.time(facts),
+            size: 0,
+            link_group: 0,
+            target: Box::default(),
+            device: matches!(kind, Kind::CharacterDevice | Kind::BlockDevice).then_some(facts.device),
+            implied: false,
+            content: Content::None,
         }
-        entry
     }
 
     /// Returns the time to record.

@@ -71,12 +71,22 @@ pub(super) struct Feed<W: Write + Send> {
     /// Files with several names, by the place of the first: identity, entry, number.
     linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
     deferred: Window,
+    /// Path of the entry in work, for messages.
+    path: Vec<u8>,
 }
 
 impl<W: Write + Send> Feed<W> {
     /// Feeds `writer`.
     pub(super) fn new(writer: Writer<W>) -> Self {
-        Self { writer, left_out: 0, skipping: false, begun: None, linked: HashMap::new(), deferred: Window::default() }
+        Self {
+            path: Vec::new(),
+            writer,
+            left_out: 0,
+            skipping: false,
+            begun: None,
+            linked: HashMap::new(),
+            deferred: Window::default(),
+        }
     }
 
     /// Takes the names that were put off.
@@ -104,14 +114,20 @@ impl<W: Write + Send> Feed<W> {
             NewContent::Whole { bytes, .. } => bytes.len() as u64,
             NewContent::None => 0,
         };
-        let path = entry.path.clone();
-        monitor.current(path.as_bytes());
+        self.note(&entry.path);
+        monitor.current(&self.path);
         let added = self.writer.add(entry, content);
-        self.settle(&path, added, bytes, monitor)
+        self.settle(added, bytes, monitor)
     }
 
-    /// Counts an entry that was added, or warns of one that can't be held.
-    fn settle(&mut self, path: &EntryPath, added: Result<EntryId>, bytes: u64, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
+    /// Remembers what is in work.
+    fn note(&mut self, path: &EntryPath) {
+        self.path.clear();
+        self.path.extend_from_slice(path.as_bytes());
+    }
+
+    /// Counts the entry of `path` that was added, or warns that it can't be held.
+    fn settle(&mut self, added: Result<EntryId>, bytes: u64, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         match added {
             Ok(id) => {
                 monitor.add(Counter::Entries, 1);
@@ -121,7 +137,7 @@ impl<W: Write + Send> Feed<W> {
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
                 self.left_out += 1;
                 let message = format!("left out: {error}");
-                monitor.warn(Warning { path: path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                monitor.warn(Warning { path: self.path.clone(), message, degraded: true, damage: false });
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -238,7 +254,8 @@ impl<W: Write + Send> Feed<W> {
             Item::End(digest) if !self.skipping => {
                 let entry = self.begun.take().expect("a file that ends was begun");
                 let ended = self.writer.end(digest);
-                let id = self.settle(&entry.path, ended, 0, monitor)?;
+                self.note(&entry.path);
+                let id = self.settle(ended, 0, monitor)?;
                 self.remember(place, identity, Some(entry), id, context.plan);
             }
             Item::Abandon if !self.skipping => self.writer.abandon(),
@@ -294,10 +311,11 @@ impl<W: Write + Send> Feed<W> {
             context.tree.stored_path(name.directory, &mut path);
             join(&mut path, context.window.name(name));
             let Ok(path) = EntryPath::new(path) else { return Ok(()) };
-            entry.path = path.clone();
-            context.monitor.current(path.as_bytes());
+            self.note(&path);
+            entry.path = path;
+            context.monitor.current(&self.path);
             let added = self.writer.add_link(entry, id);
-            self.settle(&path, added, 0, context.monitor)?;
+            self.settle(added, 0, context.monitor)?;
             return Ok(());
         }
         thread::scope(|scope| {

@@ -39,7 +39,6 @@ struct Pattern {
     text: Vec<u8>,
     /// Everything it can match lies at or below this path; `None` = anywhere.
     root: Option<Box<[u8]>>,
-    is_glob: bool,
     matched: AtomicBool,
 }
 
@@ -78,12 +77,7 @@ impl Selection {
             }
             selection.literals.insert(normal.into(), number);
             let root = if glob.is_some() { glob_root(text, normal) } else { Some(normal.into()) };
-            selection.patterns.push(Pattern {
-                text: text.to_vec(),
-                root,
-                is_glob: glob.is_some(),
-                matched: AtomicBool::new(false),
-            });
+            selection.patterns.push(Pattern { text: text.to_vec(), root, matched: AtomicBool::new(false) });
         }
         selection.globs =
             globs.build().map_err(|error| Error::Usage { detail: format!("the patterns are too large: {error}") })?;
@@ -172,11 +166,6 @@ impl Selection {
     pub fn unmatched(&self) -> Vec<&[u8]> {
         self.patterns.iter().filter(|pattern| !pattern.matched.load(Ordering::Relaxed)).map(|pattern| &*pattern.text).collect()
     }
-
-    /// Says whether any pattern is a glob.
-    pub fn has_globs(&self) -> bool {
-        self.patterns.iter().any(|pattern| pattern.is_glob)
-    }
 }
 
 /// Takes away what a path within an archive does not have: slashes at the ends and `./` in front. What is left is empty for the top.
@@ -221,7 +210,17 @@ fn glob_root(given: &[u8], normal: &[u8]) -> Option<Box<[u8]>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::format::archive::{OpenOptions, open};
+    use crate::format::entry::Kind;
+    use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
+    use crate::format::progress::Recorder;
+    use crate::format::source::MemorySource;
 
     fn path(text: &str) -> EntryPath {
         EntryPath::try_from(text).unwrap()
@@ -300,6 +299,43 @@ mod tests {
         {
             let found = glob_root(pattern.as_bytes(), normal(pattern.as_bytes()));
             assert_eq!(found.as_deref(), root.map(str::as_bytes), "{pattern}");
+        }
+    }
+
+    /// Returns an archive with files at `paths` and the directories above them.
+    fn archive(paths: &BTreeSet<String>) -> Box<dyn Archive> {
+        let mut directories = BTreeSet::new();
+        for file in paths {
+            directories.extend(file.match_indices('/').map(|(end, _)| file[..end].to_owned()));
+        }
+        let options = WriterOptions { threads: 1, ..WriterOptions::balanced() };
+        let mut writer = Writer::create(Vec::new(), options).unwrap();
+        for directory in &directories {
+            writer.add(Entry::new(path(directory), Kind::Directory), NewContent::None).unwrap();
+        }
+        for file in paths.iter().filter(|file| !directories.contains(*file)) {
+            writer.add(Entry::new(path(file), Kind::File), NewContent::None).unwrap();
+        }
+        let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
+        open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn narrowing_loses_nothing(
+            paths in prop::collection::btree_set("[ab!](/[ab!]){0,3}", 1..12),
+            patterns in prop::collection::vec("[/]?[ab*?!](/([ab!*?]|[*][*])){0,3}[/]?", 0..4),
+        ) {
+            let archive = archive(&paths);
+            let selection = Selection::new(&patterns).unwrap();
+            let all: Vec<EntryPath> = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path).collect();
+            let expected: Vec<&EntryPath> = all.iter().filter(|path| selection.matches(path)).collect();
+            let fresh = Selection::new(&patterns).unwrap();
+            let found: Vec<EntryPath> = fresh.entries(&*archive).unwrap().map(|entry| entry.unwrap().path).collect();
+            prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+            prop_assert_eq!(fresh.unmatched(), selection.unmatched());
         }
     }
 }

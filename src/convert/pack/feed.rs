@@ -23,9 +23,9 @@ const JOB_NAMES: usize = 256;
 /// Jobs in work or waiting for each thread.
 const JOBS_AHEAD: usize = 2;
 /// Batches that a job may have waiting.
-const BATCHES_AHEAD: usize = 4;
-/// Largest buffer of a batch, bytes.
-const MAX_BUFFER: usize = 2 << 20;
+const BATCHES_AHEAD: usize = 2;
+/// Largest buffer of a batch, bytes. Longer ones are slower: what was read has left the cache when it is written.
+const MAX_BUFFER: usize = 1 << 20;
 
 /// A run of places to read, and where the batches go.
 struct Job {
@@ -365,7 +365,7 @@ mod tests {
                 assert!(buffers.threads >= 1 && buffers.threads <= threads);
             }
         }
-        assert_eq!(Buffers::new(2, 64 << 20), Buffers { threads: 2, batches_ahead: 4, bytes: 2 << 20, count: 19 });
+        assert_eq!(Buffers::new(2, 64 << 20), Buffers { threads: 2, batches_ahead: 2, bytes: 1 << 20, count: 11 });
         assert_eq!(Buffers::new(8, 0), Buffers { threads: 1, batches_ahead: 1, bytes: MIN_BUFFER, count: 4 });
     }
 }

@@ -1,4 +1,5 @@
 //! Tests that need a process of their own: another user, other limits.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -23,6 +24,7 @@ pub fn run(name: &str, plain: bool, body: impl FnOnce(PathBuf)) {
     });
 }
 
+#[allow(dead_code, reason = "not needed by all who need `run`")]
 /// Runs the test `name` again on a file system of 64 MiB; not at all where none can be mounted.
 pub fn run_on_small_disk(name: &str, body: impl FnOnce(PathBuf)) {
     spawn(name, body, |program, work| {

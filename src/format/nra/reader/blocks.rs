@@ -110,12 +110,19 @@ fn fetch_len(block: &BlockRef) -> Result<usize> {
 impl NraReader {
     /// Returns the raw payload of a block, from the cache or by one read.
     pub(super) fn block(&self, block: &BlockRef) -> Result<Arc<Block>> {
-        self.content(Key::block(block), || self.load_block(block)).and_then(|content| {
-            if let Some(header) = &content.header {
-                compare(header, block.check, block)?;
-            }
-            Ok(content)
-        })
+        let key = Key::block(block);
+        let large = self.caches.is_large(block.raw_len);
+        let content = match large.then(|| self.caches.large(&key)).flatten() {
+            Some(content) => content,
+            None => self.content(key, || self.load_block(block))?,
+        };
+        if let Some(header) = &content.header {
+            compare(header, block.check, block)?;
+        }
+        if large {
+            self.caches.keep_large(key, &content);
+        }
+        Ok(content)
     }
 
     /// Returns content from the cache or loads it, once for all who want it. Damage is kept too.

@@ -1,6 +1,8 @@
 //! What was decoded and may be needed again, bounded in bytes. Readers of one thing at one time decode it once.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
@@ -125,17 +127,52 @@ macro_rules! decoded {
 
 decoded!(Node, MapNode, Pieces, Dictionary);
 
+/// Large blocks kept at most.
+const MAX_LARGE: usize = 8;
+
 /// The caches of one reader.
 pub(super) struct Caches {
     parts: Cache<Key, Part, Weigh>,
     pub(super) contents: Cache<Key, Content, Weigh>,
+    /// Raw length from which on `contents` may not keep a block, bytes.
+    large_len: u64,
+    /// The last such block of each thread. Going through its entries would otherwise decode it for each of them.
+    large: Mutex<VecDeque<(ThreadId, Key, Arc<Block>)>>,
 }
 
 impl Caches {
     /// Creates caches that together hold up to `bytes`: a quarter for pages, the rest for content.
     pub(super) fn new(bytes: u64) -> Self {
         let parts = bytes / 4;
-        Self { parts: cache(parts, 64 << 10), contents: cache(bytes - parts, 256 << 10) }
+        let contents = bytes - parts;
+        Self {
+            parts: cache(parts, 64 << 10),
+            contents: cache(contents, 256 << 10),
+            large_len: contents / 8,
+            large: Mutex::default(),
+        }
+    }
+
+    /// Says whether a block of this raw length is kept by [`Caches::keep_large`].
+    pub(super) fn is_large(&self, raw_len: u32) -> bool {
+        u64::from(raw_len) > self.large_len
+    }
+
+    /// Returns a large block that a thread has read last.
+    pub(super) fn large(&self, key: &Key) -> Option<Arc<Block>> {
+        let large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        large.iter().find(|(_, of, _)| of == key).map(|(_, _, block)| Arc::clone(block))
+    }
+
+    /// Keeps a large block until this thread reads another one.
+    pub(super) fn keep_large(&self, key: Key, block: &Arc<Block>) {
+        let thread = std::thread::current().id();
+        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        large.retain(|(by, _, _)| *by != thread);
+        if large.len() >= MAX_LARGE {
+            large.pop_front();
+        }
+        large.push_back((thread, key, Arc::clone(block)));
     }
 
     /// Returns what is kept under `key`.

@@ -164,6 +164,20 @@ fn tiny_caches_still_read() {
 
 /// The promise of the spec, section 16, and of the design: three reads and 128 KiB beside the block for one of a million entries.
 #[test]
+fn a_block_that_no_cache_holds_is_decoded_once() {
+    let builder = large();
+    let source = Arc::new(RecordingSource::new(MemorySource::new(builder.bytes.clone())));
+    let options = OpenOptions { cache_bytes: 1 << 10, ..OpenOptions::default() };
+    let archive = NraReader::open(source.clone(), &options).unwrap();
+    let entries: Vec<_> = archive.entries(archive.subtree(Some(b"noise")).unwrap()).map(Result::unwrap).collect();
+    source.take();
+    for entry in &entries {
+        archive.with_content(entry, Access::Sequential, &mut |_| Ok(())).unwrap();
+    }
+    assert_eq!(source.take().len(), 1);
+}
+
+#[test]
 fn one_of_a_million_entries_is_cheap() {
     let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
     let mut directories = BTreeSet::new();

@@ -197,6 +197,16 @@ impl From<format::Error> for Failure {
 
 /// Returns the words of a system error without its number.
 pub fn reason(error: &io::Error) -> String {
+    // Errors that did not come from the system have words of programmers.
+    if error.raw_os_error().is_none() && error.get_ref().is_none() {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => return "it exists already".to_owned(),
+            io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+            io::ErrorKind::UnexpectedEof => return "it ends too early".to_owned(),
+            io::ErrorKind::WriteZero => return "nothing more can be written".to_owned(),
+            _ => {}
+        }
+    }
     let text = error.to_string();
     let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
     let mut characters = text.chars();
@@ -257,6 +267,14 @@ mod tests {
         assert_eq!(Failure::from(error).lines(), ["nra: cannot open 'a b': no such file or directory"]);
         let lines = Failure::failed("x\u{1b}[1m").hint("try\n y").lines();
         assert_eq!(lines, ["nra: x\\x1b[1m", "hint: try\\n y"]);
+    }
+
+    #[test]
+    fn reasons_are_for_people() {
+        assert_eq!(reason(&io::ErrorKind::AlreadyExists.into()), "it exists already");
+        assert_eq!(reason(&io::Error::from_raw_os_error(17)), "file exists");
+        assert_eq!(reason(&io::Error::other("Strange thing")), "strange thing");
+        assert_eq!(reason(&io::Error::other("EOF of it")), "EOF of it");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! A local file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
@@ -25,7 +27,9 @@ impl FileSource {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.as_os_str().as_bytes().to_vec();
         let fail = |error| Error::io("open", &name, error);
-        let file = File::open(path).map_err(fail)?;
+        // A fifo would wait for a writer before it could be refused.
+        let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the system's flags are of this type");
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         if metadata.is_dir() {
             return Err(fail(std::io::ErrorKind::IsADirectory.into()));
@@ -46,5 +50,18 @@ impl ReadAt for FileSource {
     }
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.file.read_exact_at(buffer, offset).map_err(|error| Error::io("read", &self.name, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifo_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert!(FileSource::open(&path).unwrap_err().to_string().contains("cannot open"));
     }
 }

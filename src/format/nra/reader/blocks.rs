@@ -2,6 +2,7 @@
 //!
 //! Spec: nra.md, sections 6 and 7.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::checksum::content_checksum;
@@ -13,6 +14,7 @@ use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::{Piece, parse_pieces};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::reader::cache::{Content, Flaw, Key};
+use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::{NraReader, frames};
 
 /// How much is read of a dictionary whose length nobody tells, bytes: writers make none that is longer.
@@ -74,6 +76,14 @@ impl Pieces {
 
     pub(super) fn weight(&self) -> u64 {
         (self.pieces.len() * (size_of::<Piece>() + size_of::<u32>())) as u64
+    }
+
+    /// Returns the pieces with bytes in a range of the raw payload, each with its place there.
+    fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u32, &Piece)> {
+        let first = self.starts.partition_point(|&start| u64::from(start) <= range.start).saturating_sub(1);
+        let from_first = self.starts[first..].iter().copied().zip(&self.pieces[first..]);
+        let end = |(start, piece): (u32, &Piece)| u64::from(start) + u64::from(piece.raw_len);
+        from_first.skip_while(move |&item| end(item) <= range.start).take_while(move |item| u64::from(item.0) < range.end)
     }
 
     /// Returns the digest of the piece that `extent` is, if it is one.
@@ -190,21 +200,41 @@ impl NraReader {
         len: u64,
         use_bytes: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
-        let place = extent.block.offset;
         match self.block(&extent.block) {
             Ok(block) => use_bytes(block.part(extent, start, len)?),
-            // Somewhere in a payload that is stored as it is a byte is wrong: the digest tells whether it is one of these.
+            // Somewhere in a payload that is stored as it is a byte is wrong: the digests tell whether it is one of these.
             Err(Error::Corrupt { structure, offset, detail }) if extent.block.raw_len == extent.block.stored_len => {
-                let Ok(Some(digest)) = self.piece_digest(extent) else { return Err(Error::corrupt(structure, offset, detail)) };
-                let content = self.content(Key::extent(extent), || {
-                    let content = self.load_extent(extent)?;
-                    let good = Digest::of(content.raw()) == digest;
-                    if good { Ok(content) } else { Err(Error::corrupt(structure, offset, detail)) }
-                })?;
-                use_bytes(content.slice(place, start, len)?)
+                let damage = move || Error::corrupt(structure, offset, detail.clone());
+                use_bytes(&self.by_pieces(extent, start, len, &damage)?)
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Reads `len` bytes from `start` of an extent of a block of codec 0 with a damaged payload, by way of the pieces they lie in.
+    fn by_pieces(&self, extent: &Extent, start: u64, len: u64, damage: &dyn Fn() -> Error) -> Result<Vec<u8>> {
+        let from = u64::from(extent.offset).saturating_add(start);
+        let to = from.saturating_add(len);
+        let pieces = match self.pieces(&extent.block) {
+            Err(error) if is_damage(&error) => return Err(damage()),
+            other => other?,
+        };
+        let mut bytes = Vec::new();
+        let mut at = from;
+        for (offset, piece) in pieces.within(from..to) {
+            let begin = u64::from(offset);
+            // Bytes between pieces have no digest, and belong to no entry.
+            let skipped = at.checked_sub(begin).ok_or_else(damage)?;
+            let part = Extent { block: extent.block, offset, len: piece.raw_len.into() };
+            let content = self.content(Key::extent(&part), || {
+                let content = self.load_extent(&part)?;
+                if Digest::of(content.raw()) == piece.digest { Ok(content) } else { Err(damage()) }
+            })?;
+            let wanted = to.min(begin + part.len) - at;
+            bytes.extend_from_slice(content.slice(extent.block.offset, skipped, wanted)?);
+            at += wanted;
+        }
+        if at == to { Ok(bytes) } else { Err(damage()) }
     }
 
     /// Hands out `len` bytes from `start` of an extent that has a checksum of its own (form 2), without reading the rest of its block.

@@ -6,56 +6,81 @@ use std::collections::HashSet;
 
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
+use crate::format::nra::reader::cache::weight_beside;
 use crate::format::path::EntryPath;
 
-/// Entries that a file may give however short it is. Beyond it a byte of the file gives one at most: whole archives
-/// take more than two for an entry, files that were made to fill the memory much less.
-const FREE_ENTRIES: u64 = 1 << 20;
+/// Memory that a byte of the file may be turned into. Archives of empty files with names that compress well come close to it;
+/// files that were made to fill the memory claim thousands.
+const BYTES_FOR_A_BYTE: u64 = 256;
 /// Bytes of paths of directories that are added because something lies below them: a single long path can name gigabytes of them.
 const PARENT_BYTES: usize = 64 << 20;
+/// Memory of records at which former ones are thrown out for the first time, bytes.
+const FIRST_FULL: u64 = 16 << 20;
 
 /// Records in the order of the file.
 pub(super) struct Gathered {
     /// With the number of the record, which grows.
     records: Vec<(u64, Entry)>,
     next: u64,
+    /// Memory of the records, bytes.
+    weight: u64,
     limit: u64,
-    /// Records at which former ones are thrown out.
-    full: usize,
+    /// Weight at which former records are thrown out.
+    full: u64,
 }
 
 impl Gathered {
-    /// Prepares for what a file of this length can hold.
-    pub(super) fn new(file_len: u64) -> Self {
-        Self { records: Vec::new(), next: 0, limit: file_len.max(FREE_ENTRIES), full: 1 << 16 }
+    /// Prepares for what a file of this length can hold. `memory`: bytes that may be filled however short it is.
+    pub(super) fn new(file_len: u64, memory: u64) -> Self {
+        let limit = file_len.saturating_mul(BYTES_FOR_A_BYTE).max(memory);
+        Self { records: Vec::new(), next: 0, weight: 0, limit, full: limit.min(FIRST_FULL) }
     }
 
     /// Adds the records of a directory.
     ///
     /// # Errors
     ///
-    /// `Limit` when there are more entries than a file of this length would hold.
+    /// `Limit` when they would take more memory than those of a file of this length do.
     pub(super) fn add(&mut self, entries: impl Iterator<Item = Entry>) -> Result<()> {
-        self.records.extend((self.next..).zip(entries));
-        self.next = self.records.last().map_or(self.next, |last| last.0 + 1);
-        if self.records.len() > self.full {
-            self.keep_last();
-            let found = self.records.len() as u64;
-            if found > self.limit {
-                return Err(Error::Limit { what: "number of recorded entries", found, limit: self.limit });
+        let mut shared = HashSet::new();
+        for entry in entries {
+            self.weight = self.weight.saturating_add(weight(&entry, &mut shared));
+            self.records.push((self.next, entry));
+            self.next += 1;
+            if self.weight > self.full {
+                self.make_room()?;
             }
-            // Half of them are new each time, so that sorting again costs little.
-            self.full = 2 * self.records.len().max(1 << 15);
-            self.records.sort_unstable_by_key(|record| record.0);
         }
         Ok(())
     }
 
-    /// Returns the entries in path order, each with its parent directories.
-    pub(super) fn finish(mut self) -> Vec<Entry> {
+    /// Throws former records out, which leaves those in path order, and refuses those that are left if they are too many.
+    fn settle(&mut self) -> Result<()> {
         self.keep_last();
+        self.weight = weigh(self.records.iter().map(|record| &record.1));
+        if self.weight > self.limit {
+            return Err(Error::Limit { what: "memory for the recorded entries", found: self.weight, limit: self.limit });
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<()> {
+        self.settle()?;
+        // Half of them are new each time, so that sorting again costs little.
+        self.full = self.weight.saturating_mul(2).max(FIRST_FULL.min(self.limit));
+        self.records.sort_unstable_by_key(|record| record.0);
+        Ok(())
+    }
+
+    /// Returns the entries in path order, each with its parent directories, and how many were left out because they would need too many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::add`].
+    pub(super) fn finish(mut self) -> Result<(Vec<Entry>, u64)> {
+        self.settle()?;
         drop_former_names(&mut self.records);
-        add_parents(self.records.into_iter().map(|(_, entry)| entry).collect())
+        Ok(add_parents(self.records.into_iter().map(|(_, entry)| entry).collect()))
     }
 
     /// Puts records in path order and keeps the last of each path.
@@ -87,8 +112,17 @@ fn drop_former_names(records: &mut Vec<(u64, Entry)>) {
     records.retain(|_| !dropped.next().unwrap_or_default());
 }
 
-/// Adds directories that are missing; where that would be too much, leaves out what lies in them.
-fn add_parents(entries: Vec<Entry>) -> Vec<Entry> {
+fn weight(entry: &Entry, shared: &mut HashSet<usize>) -> u64 {
+    size_of::<(u64, Entry)>() as u64 + weight_beside(entry, shared)
+}
+
+fn weigh<'a>(entries: impl Iterator<Item = &'a Entry>) -> u64 {
+    let mut shared = HashSet::new();
+    entries.map(|entry| weight(entry, &mut shared)).fold(0, u64::saturating_add)
+}
+
+/// Adds directories that are missing; where that would be too much, leaves out what lies in them and returns how many that are.
+fn add_parents(entries: Vec<Entry>) -> (Vec<Entry>, u64) {
     let known: HashSet<&[u8]> =
         entries.iter().filter(|entry| entry.kind == Kind::Directory).map(|entry| entry.path.as_bytes()).collect();
     let mut added: HashSet<EntryPath> = HashSet::new();
@@ -123,7 +157,7 @@ fn add_parents(entries: Vec<Entry>) -> Vec<Entry> {
         }
     }
     if added.is_empty() && orphans.is_empty() {
-        return entries;
+        return (entries, 0);
     }
     drop(known);
     let mut index = 0;
@@ -138,7 +172,7 @@ fn add_parents(entries: Vec<Entry>) -> Vec<Entry> {
         directory
     }));
     entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    entries
+    (entries, orphans.len() as u64)
 }
 
 #[cfg(test)]
@@ -152,11 +186,11 @@ mod tests {
     }
 
     fn gathered(records: &[(&str, Kind, u64)]) -> Vec<(String, u64, bool)> {
-        let mut gathered = Gathered::new(0);
+        let mut gathered = Gathered::new(0, 1 << 20);
         for (path, kind, size) in records {
             gathered.add(std::iter::once(entry(path, *kind, *size))).unwrap();
         }
-        gathered.finish().into_iter().map(|entry| (entry.path.to_string(), entry.size, entry.implied)).collect()
+        gathered.finish().unwrap().0.into_iter().map(|entry| (entry.path.to_string(), entry.size, entry.implied)).collect()
     }
 
     #[test]
@@ -171,27 +205,40 @@ mod tests {
 
     #[test]
     fn former_records_do_not_pile_up() {
-        let mut gathered = Gathered::new(0);
+        let mut gathered = Gathered::new(0, 2 << 20);
         for size in 0..100u64 {
             gathered.add((0..5_000).map(|i| entry(&format!("f{i}"), Kind::File, size))).unwrap();
         }
-        assert!(gathered.records.len() <= 1 << 17);
-        let entries = gathered.finish();
+        assert!(gathered.records.len() <= 20_000);
+        let entries = gathered.finish().unwrap().0;
         assert_eq!(entries.len(), 5_000);
         assert!(entries.iter().all(|entry| entry.size == 99));
     }
 
     #[test]
-    fn more_entries_than_the_file_has_bytes_are_refused() {
-        let mut gathered = Gathered::new(0);
-        let mut add = |from: u64| gathered.add((from..from + 50_000).map(|i| entry(&format!("f{i}"), Kind::File, 0)));
-        let refused = (0..100).find_map(|batch| add(batch * 50_000).err());
-        assert!(matches!(refused, Some(Error::Limit { limit: FREE_ENTRIES, .. })));
+    fn records_that_would_fill_the_memory_are_refused() {
+        // Front coding makes a long path of three bytes, so their number alone says little.
+        let long = "p".repeat(60_000);
+        for (count, rest) in [(1_000_000, ""), (100, &*long)] {
+            let mut gathered = Gathered::new(1_000, 4 << 20);
+            let refused = (0..count).find_map(|i| {
+                let entry = entry(&format!("{rest}{i}"), Kind::File, 0);
+                gathered.add(std::iter::once(entry)).err()
+            });
+            assert!(matches!(refused, Some(Error::Limit { limit: 4_194_304, .. })));
+            assert!(gathered.weight < 9 << 20);
+        }
+        // A file that is long enough may.
+        let mut gathered = Gathered::new(1 << 20, 4 << 20);
+        gathered.add((0..500_000).map(|i| entry(&i.to_string(), Kind::File, 0))).unwrap();
+        assert_eq!(gathered.finish().unwrap().0.len(), 500_000);
     }
 
     #[test]
     fn long_paths_do_not_name_gigabytes_of_parents() {
         let path = format!("{}x", "d/".repeat(32_000));
         assert_eq!(gathered(&[(&path, Kind::File, 1), ("a/b/c", Kind::File, 2)]).len(), 3);
+        let left_out = add_parents(vec![entry(&path, Kind::File, 1), entry("a/b", Kind::File, 1)]).1;
+        assert_eq!(left_out, 1);
     }
 }

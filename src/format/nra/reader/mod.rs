@@ -2,7 +2,7 @@
 //!
 //! Promises: what is returned was checked on the way to it (section 23); a cold look-up reads the window at the end of the file, pages
 //! down to the leaf, and the content (section 16); memory is bounded by [`OpenOptions::cache_bytes`], except that an archive
-//! whose index is damaged is served from a list of all its entries. Readers are shared between threads.
+//! whose index is damaged is served from a list of all its entries, bounded by the length of the file. Readers are shared between threads.
 //!
 //! Spec: nra.md, sections 9, 15, 16, 22 and 23.
 
@@ -25,7 +25,7 @@ mod window;
 mod tests;
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::format::archive::{Access, Archive, Depth, Info, OpenOptions, Part, Totals, Verdict};
 use crate::format::digest::Digest;
@@ -54,8 +54,12 @@ pub struct NraReader {
     /// The way to `state` was not the usual one.
     recovered: bool,
     may_recover: bool,
-    /// All entries by the directories of the blocks: made when the first damaged page is met. `None` in it: that failed, too.
+    /// All entries by the directories of the blocks: made when the first damaged page is met. `None` in it: the file does not allow it.
     rescue: OnceLock<Option<Scan>>,
+    /// Bytes that they may take however short the file is.
+    memory: u64,
+    /// Held by the one that makes them.
+    scanning: Mutex<()>,
 }
 
 /// Where look-ups begin. An archive without entries has a whole list of none.
@@ -81,7 +85,7 @@ impl NraReader {
     }
 
     fn from_window(window: Window, options: &OpenOptions) -> Result<Self> {
-        let caches = Caches::new(options.cache_bytes);
+        let (caches, memory) = (Caches::new(options.cache_bytes), options.cache_bytes);
         match open::newest(&window, options.recover) {
             Ok(state) => {
                 let info = open::describe(&window, &state)?;
@@ -96,28 +100,63 @@ impl NraReader {
                     None => Root::Whole(Arc::new(Node::Leaf(Leaf::new(Vec::new())))),
                 };
                 let (state, may_recover) = (Some((commit, end)), options.recover);
-                Ok(Self { window, caches, info, root, state, recovered, may_recover, rescue: OnceLock::new() })
+                Ok(Self {
+                    window,
+                    caches,
+                    info,
+                    root,
+                    state,
+                    recovered,
+                    may_recover,
+                    rescue: OnceLock::new(),
+                    memory,
+                    scanning: Mutex::default(),
+                })
             }
             Err(cause) if options.recover && is_damage(&cause) => {
-                let scan = Scan::run(&window)?;
+                let scan = Scan::run(&window, window.file_len(), options.cache_bytes)?;
                 if scan.blocks == 0 {
                     return Err(cause);
                 }
                 let info = open::describe_scan(&window, &scan, &cause);
                 let root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
                 let rescue = OnceLock::from(Some(scan));
-                Ok(Self { window, caches, info, root, state: None, recovered: true, may_recover: true, rescue })
+                Ok(Self {
+                    window,
+                    caches,
+                    info,
+                    root,
+                    state: None,
+                    recovered: true,
+                    may_recover: true,
+                    rescue,
+                    memory,
+                    scanning: Mutex::default(),
+                })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that.
-    fn rescue(&self) -> Option<&Scan> {
+    /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that and the file allows it.
+    ///
+    /// # Errors
+    ///
+    /// What says nothing of the file; the next call tries again.
+    fn rescue(&self) -> Result<Option<&Scan>> {
         if !self.may_recover {
-            return None;
+            return Ok(None);
         }
-        self.rescue.get_or_init(|| Scan::run(&self.window).ok()).as_ref()
+        let _one = self.scanning.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.rescue.get().is_none() {
+            let end = self.state.as_ref().map_or(self.window.file_len(), |state| state.1);
+            let scan = match Scan::run(&self.window, end, self.memory) {
+                Err(error) if is_damage(&error) => None,
+                other => Some(other?),
+            };
+            let _ = self.rescue.set(scan);
+        }
+        Ok(self.rescue.get().and_then(Option::as_ref))
     }
 
     /// Resolves `directory` to the numbers below it, itself not among them.
@@ -134,7 +173,7 @@ impl Archive for NraReader {
     }
 
     fn is_recovered(&self) -> bool {
-        self.recovered || self.rescue.get().is_some()
+        self.recovered || matches!(self.rescue.get(), Some(Some(_)))
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -27,9 +27,9 @@ pub(super) struct State {
     pub(super) recovered: bool,
 }
 
-/// Says whether the file is, or was, an NRA 5 archive.
+/// Says whether the file is, or was, an NRA 5 archive. One whose tail is of another version counts too, so that opening it tells the version.
 pub(super) fn is_nra(window: &Window) -> Result<bool> {
-    if tail_at_end(window).is_ok() {
+    if matches!(tail_at_end(window), Ok(_) | Err(Error::Unsupported { .. })) {
         return Ok(true);
     }
     if window.file_len() < HEADER_LEN as u64 {
@@ -39,8 +39,12 @@ pub(super) fn is_nra(window: &Window) -> Result<bool> {
     // One read for both: the head tells, or where it is lost the first frame does.
     let len = (HEAD_LEN + HEADER_LEN).min(usize::try_from(window.file_len()).unwrap_or(usize::MAX));
     let start = window.bytes("head", 0, len)?;
+    if start.starts_with(&MAGIC) {
+        // A head of another version tells that the frames are none of ours, whatever they look like.
+        return Ok(starts_as_nra(&start));
+    }
     let first_frame = start.get(HEAD_LEN..).and_then(|rest| rest.first_chunk());
-    Ok(starts_as_nra(&start) || first_frame.is_some_and(|header| FrameHeader::peek(header, HEAD_LEN as u64).is_some()))
+    Ok(first_frame.is_some_and(|header| FrameHeader::peek(header, HEAD_LEN as u64).is_some()))
 }
 
 fn starts_as_nra(start: &[u8]) -> bool {
@@ -58,29 +62,30 @@ fn tail_at_end(window: &Window) -> Result<Tail> {
 ///
 /// # Errors
 ///
-/// `Unsupported` for features that this reader does not know; else the error of the tail or commit that should have led to the state.
+/// `Unsupported` for a version or features that this reader does not know; else the error of the tail or commit that should have led to the state.
 pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
     let lost = match tail_at_end(window) {
         Ok(tail) => match by_tail(window, &tail) {
             Err(error) if is_damage(&error) => error,
             other => return other,
         },
-        Err(error) => {
+        Err(error) if is_damage(&error) => {
             let slots = match head(window) {
                 Ok(head) => {
                     check_required(head.required, SUPPORTED)?;
                     head.slots
                 }
-                Err(error) if is_damage(&error) || matches!(error, Error::Unsupported { .. }) => [None; 2],
+                Err(error) if is_damage(&error) => [None; 2],
                 Err(error) => return Err(error),
             };
-            if let Some(state) = by_slots(window, slots)?
-                && !(recover && is_finished_behind(window, &state)?)
-            {
-                return Ok(state);
+            match by_slots(window, slots) {
+                Ok(Some(state)) if !(recover && is_finished_behind(window, &state)?) => return Ok(state),
+                Ok(_) => error,
+                Err(error) if is_damage(&error) => error,
+                Err(error) => return Err(error),
             }
-            error
         }
+        Err(error) => return Err(error),
     };
     match if recover { last_commit(window)? } else { None } {
         Some(mut state) => {
@@ -109,19 +114,23 @@ fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
     Ok(State { commit, end, remarks: Vec::new(), recovered: false })
 }
 
+/// Returns the state that the newest slot with a tail leads to.
+///
+/// # Errors
+///
+/// That of its commit: an older state would be told for the newest one, while the directories know what came after it.
 fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> {
     let mut slots: Vec<Slot> = slots.into_iter().flatten().filter(|slot| slot.end <= window.file_len()).collect();
     slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
     for slot in slots {
         let Some(place) = slot.end.checked_sub(TAIL_LEN as u64) else { continue };
-        let Ok(tail) = Tail::parse(&window.array("tail", place)?, place) else { continue };
-        if tail.number != slot.number {
-            continue;
-        }
-        let mut state = match by_tail(window, &tail) {
+        let tail = match Tail::parse(&window.array("tail", place)?, place) {
+            Ok(tail) if tail.number == slot.number => tail,
+            Ok(_) => continue,
             Err(error) if is_damage(&error) => continue,
-            other => other?,
+            Err(error) => return Err(error),
         };
+        let mut state = by_tail(window, &tail)?;
         let left = window.file_len() - slot.end;
         state
             .remarks
@@ -151,9 +160,15 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
     };
     while offset >= first {
         let header = FrameHeader::parse(&window.array("commit", offset)?, offset);
-        if header.is_ok_and(|(header, _)| header.kind == FrameKind::Commit)
-            && let Ok((commit, commit_ref)) = commit_at(window, offset)
-        {
+        let found = match header {
+            Ok((header, _)) if header.kind == FrameKind::Commit => commit_at(window, offset).map(Some),
+            _ => Ok(None),
+        };
+        let found = match found {
+            Err(error) if is_damage(&error) => None,
+            other => other?,
+        };
+        if let Some((commit, commit_ref)) = found {
             let end = commit_ref.offset + commit_ref.length;
             // Frames behind it belong to a later state, which the directories tell better.
             let mut behind = Walk::from(window, end);

@@ -37,13 +37,25 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Goes through all frames of the file.
-    pub(super) fn run(window: &Window) -> Result<Self> {
+    /// Goes through all frames of the file up to `end`: what lies behind a commit is no part of it. `memory`: bytes that it may fill however short the file is.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` when the entries would take much more memory than those of a file of this length do.
+    pub(super) fn run(window: &Window, end: u64, memory: u64) -> Result<Self> {
         let mut scan = Self::default();
-        let mut found = Gathered::new(window.file_len());
+        let mut found = Gathered::new(window.file_len(), memory);
         let mut walk = Walk::new(window);
         while let Some(step) = walk.next()? {
             match step {
+                Step::Frame { offset, .. }
+                | Step::Other { offset, .. }
+                | Step::Tail { offset, .. }
+                | Step::Gap { offset, .. }
+                    if offset >= end =>
+                {
+                    break;
+                }
                 Step::Frame { offset, header, check } => {
                     scan.commits = scan.commits.max(header.commit);
                     if header.kind == FrameKind::Block {
@@ -54,7 +66,9 @@ impl Scan {
                 Step::Other { .. } | Step::Tail { .. } => {}
             }
         }
-        scan.entries = Arc::new(found.finish());
+        let (entries, left_out) = found.finish()?;
+        scan.entries = Arc::new(entries);
+        scan.flaws += left_out;
         Ok(scan)
     }
 

@@ -157,6 +157,32 @@ impl Node {
         }
     }
 
+    /// Checks that the page belongs between the key that led to it and that of what follows, `None` at the end of the tree.
+    ///
+    /// So no two ways lead to one leaf, and a small file can't list the same entries without end.
+    fn check_place(&self, key: &[u8], upper: Option<&[u8]>) -> Result<(), &'static str> {
+        let (first, last) = match self {
+            Self::Leaf(leaf) => {
+                let Some((first, last)) = leaf.entries().first().zip(leaf.entries().last()) else { return Ok(()) };
+                (first.path.as_bytes(), last.path.as_bytes())
+            }
+            Self::Inner(inner) => {
+                let Some((first, last)) = inner.children.first().zip(inner.children.last()) else { return Ok(()) };
+                if *first.key != *key {
+                    return Err("its first key is not the one that led to it");
+                }
+                (&*first.key, &*last.key)
+            }
+        };
+        if compare(first, key) == Ordering::Less {
+            return Err("it begins in front of the key that led to it");
+        }
+        match upper {
+            Some(upper) if compare(last, upper) != Ordering::Less => Err("it does not end in front of the next key"),
+            _ => Ok(()),
+        }
+    }
+
     fn children(&self) -> &[Child] {
         match self {
             Self::Leaf(_) => &[],
@@ -249,12 +275,18 @@ impl NraReader {
     /// Returns the page of `child`, or what stands in for it.
     fn node(&self, child: &Child, above: &[(Arc<Node>, usize)], keep: bool) -> Result<Arc<Node>> {
         let level = above.last().map(|(node, _)| node.level() - 1);
-        match self.page(child, level, keep || level != Some(0)) {
+        // The next key on the way up ends what belongs to this page.
+        let upper = above.iter().rev().find_map(|(node, index)| Some(&*node.children().get(index + 1)?.key));
+        let page = self.page(child, level, keep || level != Some(0)).and_then(|node| {
+            // Not part of loading: a page may be reached on two ways, and then belongs to one of them at most.
+            let misplaced = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
+            node.check_place(&child.key, upper).map_err(|detail| misplaced(detail.to_owned()))?;
+            Ok(node)
+        });
+        match page {
             Err(error) if is_damage(&error) => {
-                let Some(scan) = self.rescue() else { return Err(error) };
-                // The next key on the way up ends what belongs to this page.
-                let next = |(node, index): &(Arc<Node>, usize)| node.children().get(index + 1).map(|next| next.key.clone());
-                Ok(scan.stand_in(child, above.iter().rev().find_map(next).as_deref()))
+                let Some(scan) = self.rescue()? else { return Err(error) };
+                Ok(scan.stand_in(child, upper))
             }
             other => other,
         }

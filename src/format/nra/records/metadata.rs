@@ -199,8 +199,8 @@ pub(crate) fn take_attributes(cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>,
     if count == 0 {
         return Err("an empty set".into());
     }
-    // Each takes three bytes at least; more is not allocated at once.
-    let mut attributes: Vec<Attribute> = Vec::with_capacity(count.min(cursor.remaining() / 3));
+    // A set as large as its count claims is not there yet: memory grows with what was parsed.
+    let mut attributes: Vec<Attribute> = Vec::with_capacity(count.min(16));
     for _ in 0..count {
         let number = cursor.u8()?;
         let namespace = Namespace::from_number(number).ok_or_else(|| format!("unknown namespace {number}"))?;

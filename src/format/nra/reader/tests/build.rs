@@ -182,6 +182,11 @@ impl Builder {
             self.commit.runs = vec![self.frame(FrameKind::ChunkPage, Method::zstd(3), &page, b"").0];
         }
         self.commit.entry_root = self.pages();
+        self.seal();
+    }
+
+    /// Writes commit and tail.
+    pub(super) fn seal(&mut self) {
         let payload = self.commit.encode();
         let (frame, _) = self.frame(FrameKind::Commit, Method::NONE, &payload, b"");
         let tail = Tail {
@@ -204,7 +209,8 @@ impl Builder {
 
     /// Notes the present end in a slot, as an append does.
     pub(super) fn note_slot(&mut self) {
-        self.head.slots[0] = Some(Slot { number: self.commit.number - 1, end: self.bytes.len() as u64 });
+        let older = usize::from(self.head.slots[0].is_some());
+        self.head.slots[older] = Some(Slot { number: self.commit.number - 1, end: self.bytes.len() as u64 });
         let head = self.head.encode();
         self.bytes[..head.len()].copy_from_slice(&head);
     }

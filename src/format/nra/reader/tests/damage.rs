@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::format::archive::{Archive, OpenOptions};
 use crate::format::codec::Method;
@@ -9,11 +11,12 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Error;
 use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
+use crate::format::nra::page::{Child, InnerPage, Page};
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
 use crate::format::nra::reader::tests::{content, open};
 use crate::format::path::EntryPath;
-use crate::format::source::MemorySource;
+use crate::format::source::{MemorySource, ReadAt};
 
 /// Opens and reads all it can; panics on wrong content. Returns what reads.
 fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
@@ -214,4 +217,119 @@ fn what_lies_below_a_lost_directory_is_no_child() {
     assert!(children.iter().any(Result::is_err));
     let names: Vec<_> = children.into_iter().flatten().map(|child| child.path.to_string()).collect();
     assert_eq!(names, ["a", "c"]);
+}
+
+/// Offset and length of the first leaf of the last commit.
+fn first_leaf(builder: &Builder) -> (usize, usize) {
+    let commits: Vec<usize> = (0..builder.frames.len()).filter(|&i| builder.frames[i].0 == FrameKind::Commit).collect();
+    let from = commits.len().checked_sub(2).map_or(0, |before| commits[before]);
+    let leaf = builder.frames[from..].iter().find(|frame| frame.0 == FrameKind::EntryPage).unwrap();
+    (leaf.1 as usize, leaf.2 as usize)
+}
+
+#[test]
+fn what_lies_behind_a_commit_stands_in_for_nothing_of_it() {
+    let mut builder = small();
+    let (leaf, _) = first_leaf(&builder);
+    let whole = builder.entries.clone();
+    builder.note_slot();
+    builder.block(Method::NONE, &[("dir/new", &noise(300, 50)), ("dir/raw1", &noise(20, 51))]);
+    builder.bytes[leaf + 70] ^= 1;
+    let archive = open(&builder.bytes).unwrap();
+    let found: Vec<Entry> = archive.entries(0..99).map(Result::unwrap).collect();
+    assert!(archive.is_recovered());
+    let brief = |entry: &Entry| (entry.path.clone(), entry.size, entry.place());
+    assert!(found.iter().map(brief).eq(whole.values().map(brief)));
+}
+
+#[test]
+fn a_slot_whose_commit_is_lost_does_not_hide_what_came_before() {
+    let mut builder = small();
+    builder.note_slot();
+    builder.block(Method::NONE, &[("second", &noise(300, 50))]);
+    builder.commit();
+    builder.note_slot();
+    let commit = builder.frames.iter().rfind(|frame| frame.0 == FrameKind::Commit).unwrap().1 as usize;
+    builder.block(Method::NONE, &[("third", &noise(300, 51))]);
+    assert_eq!(open(&builder.bytes).unwrap().info().commit, Some(2));
+    builder.bytes[commit + 70] ^= 1;
+    let archive = open(&builder.bytes).unwrap();
+    assert!(archive.is_recovered());
+    assert_eq!(archive.info().commit, None);
+    assert!(archive.remarks()[0].contains("directories of its blocks"), "{:?}", archive.remarks());
+    assert!(archive.find(b"second").unwrap().is_some());
+    let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
+    let refused = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &trusting).err().unwrap();
+    assert!(matches!(refused, Error::Corrupt { structure: "commit", .. }), "{refused}");
+}
+
+#[test]
+fn a_leaf_is_reached_by_one_key_only() {
+    let mut builder = small();
+    let leaf = Page::Leaf(builder.entries.values().cloned().collect()).encode();
+    let (page, _) = builder.frame(FrameKind::EntryPage, Method::zstd(3), &leaf, b"");
+    let (entries, content_bytes) = (builder.commit.entries, builder.commit.content_bytes);
+    let keys = ["", "a", "b", "c", "zz"];
+    let children = keys.map(|key| Child { key: key.as_bytes().into(), page, entries, content_bytes }).to_vec();
+    let root = Page::Inner(InnerPage { level: 1, children }).encode();
+    builder.commit.entry_root = Some(builder.frame(FrameKind::EntryPage, Method::zstd(3), &root, b"").0);
+    builder.commit.entries = 5 * entries;
+    builder.commit.files *= 5;
+    builder.commit.content_bytes = 5 * content_bytes;
+    builder.seal();
+    let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
+    let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &trusting).unwrap();
+    let (good, bad): (Vec<_>, Vec<_>) = archive.entries(0..u64::MAX).partition(Result::is_ok);
+    // All its entries lie between "c" and "zz".
+    assert_eq!((good.len(), bad.len()), (builder.entries.len(), 4));
+    let archive = open(&builder.bytes).unwrap();
+    let found: Vec<EntryPath> = archive.entries(0..u64::MAX).flatten().map(|entry| entry.path).collect();
+    assert!(found.iter().eq(builder.entries.keys()));
+}
+
+#[test]
+fn a_scan_that_the_system_stopped_is_made_again() {
+    struct Flaky(MemorySource, AtomicBool);
+    impl ReadAt for Flaky {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn name(&self) -> &[u8] {
+            self.0.name()
+        }
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+            if self.1.load(Relaxed) {
+                return Err(Error::io("read", self.name(), std::io::ErrorKind::TimedOut.into()));
+            }
+            self.0.read_exact_at(offset, buffer)
+        }
+    }
+    let mut builder = small();
+    builder.block(Method::NONE, &[("zz-new", &noise(90_000, 4))]);
+    builder.commit();
+    let (leaf, _) = first_leaf(&builder);
+    builder.bytes[leaf + 70] ^= 1;
+    let source = Arc::new(Flaky(MemorySource::new(builder.bytes.clone()), AtomicBool::new(false)));
+    let archive = NraReader::open(Arc::clone(&source) as Arc<dyn ReadAt>, &OpenOptions::default()).unwrap();
+    source.1.store(true, Relaxed);
+    assert!(matches!(archive.find(b"dir"), Err(Error::Io { .. })));
+    source.1.store(false, Relaxed);
+    assert!(archive.find(b"dir").unwrap().is_some());
+    assert_eq!(archive.entries(0..99).flatten().count(), builder.entries.len());
+}
+
+#[test]
+fn a_scan_is_refused_the_memory_that_a_small_file_should_not_need() {
+    let mut builder = Builder::new();
+    for block in 0..4 {
+        for number in 0..10_000 {
+            builder.entry(Entry::new(path(&format!("{}{block}{number}", "long".repeat(500))), Kind::File));
+        }
+        builder.write_block(Method::NONE, b"", Vec::new());
+    }
+    builder.bytes.resize(builder.bytes.len() + 64, 0);
+    assert!(builder.bytes.len() < 400_000, "{}", builder.bytes.len());
+    let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
+    let refused = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &options).err();
+    assert!(matches!(refused, Some(Error::Limit { what: "memory for the recorded entries", .. })), "{refused:?}");
 }

@@ -49,12 +49,21 @@ pub(super) struct RecordPrint {
 #[derive(Default)]
 pub(super) struct Records {
     prints: Vec<RecordPrint>,
+    /// Prints that were kept when former ones were thrown out the last time.
+    kept: usize,
 }
 
 impl Records {
     /// Adds records, in the order of the file.
     pub(super) fn extend(&mut self, prints: Vec<RecordPrint>) {
+        /// Prints at which former ones are thrown out for the first time: 64 MiB.
+        const FULL: usize = 4 << 20;
         self.prints.extend(prints);
+        // Thousands of records that say the same of one path take few bytes of a file.
+        if self.prints.len() > self.kept.saturating_mul(2).max(FULL) {
+            self.settle();
+            self.kept = self.prints.len();
+        }
     }
 
     /// Keeps the last of each path.

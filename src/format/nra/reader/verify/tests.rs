@@ -271,6 +271,41 @@ fn a_selection_is_checked_alone() {
 }
 
 #[test]
+fn damage_in_a_raw_block_takes_the_files_it_hits() {
+    let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::balanced() }).unwrap();
+    let contents: Vec<Vec<u8>> = (0..5).map(|i| noise(200_000, 70 + i)).collect();
+    for (number, content) in contents.iter().enumerate() {
+        writer.begin(file(&format!("{number}.bin"))).unwrap();
+        for piece in content.chunks(128 << 10) {
+            writer.piece(piece, Digest::of(piece), true).unwrap();
+        }
+        writer.end(Some(Digest::of(content))).unwrap();
+    }
+    let mut bytes = writer.finish(&Recorder::default()).unwrap().0;
+    let reader = open(bytes.clone()).unwrap();
+    let entries: Vec<Entry> = reader.entries(0..9).map(Result::unwrap).collect();
+    let blocks: BTreeSet<u64> = entries.iter().map(|entry| entry.place().0).collect();
+    assert_eq!((entries.len(), blocks.len()), (5, 1), "all in one block");
+    assert!(entries.iter().all(|entry| matches!(entry.content, Content::Extent(_))));
+    // In the second piece of the third file.
+    let needle = &contents[2][150_000..150_016];
+    let at = bytes.windows(16).position(|window| window == needle).unwrap();
+    bytes[at] ^= 0x10;
+    let reader = open(bytes).unwrap();
+    for (number, entry) in entries.iter().enumerate() {
+        let read = reader.read_all(entry, 1 << 20);
+        assert_eq!(read.ok().as_ref(), Some(&contents[number]).filter(|_| number != 2));
+    }
+    let mut part = vec![0; 100_000];
+    assert_eq!(reader.read_at(&entries[2], 20_000, &mut part).unwrap(), part.len());
+    assert_eq!(part, contents[2][20_000..120_000]);
+    assert!(reader.read_at(&entries[2], 100_000, &mut part).is_err());
+    for depth in [Depth::Quick, Depth::Full] {
+        assert_eq!(named(&verify(&reader, depth).damage), BTreeSet::from([entries[2].path.clone()]));
+    }
+}
+
+#[test]
 fn verifying_can_be_stopped() {
     let recorder = Recorder::default();
     recorder.cancel();

@@ -215,8 +215,10 @@ pub(super) struct TreeCheck<'a> {
     in_doubt: bool,
     /// Keys of the pages entered since the last leaf, with the offsets of the pages that hold them.
     keys: Vec<(Box<[u8]>, u64)>,
-    /// Directories on the way to the entry before.
-    open: Vec<Vec<u8>>,
+    /// The innermost directory of those met last.
+    innermost: Vec<u8>,
+    /// Lengths of the paths of directories on the way to it, itself the last: each is a part of its path.
+    open: Vec<usize>,
     /// All pages were read.
     pub(super) is_complete: bool,
     room: u64,
@@ -225,7 +227,17 @@ pub(super) struct TreeCheck<'a> {
 impl<'a> TreeCheck<'a> {
     pub(super) fn new(check: EntryCheck<'a>) -> Self {
         let room = check.reader.window.file_len() / HEADER_LEN as u64;
-        Self { check, number: 0, last: None, in_doubt: false, keys: Vec::new(), open: Vec::new(), is_complete: true, room }
+        Self {
+            check,
+            number: 0,
+            last: None,
+            in_doubt: false,
+            keys: Vec::new(),
+            innermost: Vec::new(),
+            open: Vec::new(),
+            is_complete: true,
+            room,
+        }
     }
 
     /// Files met.
@@ -329,14 +341,16 @@ impl<'a> TreeCheck<'a> {
     /// Keeps the list of directories on the way; says whether the parent of `entry` is among them.
     fn enter(&mut self, entry: &Entry) -> bool {
         let path = entry.path.as_bytes();
-        let is_above = |directory: &Vec<u8>| path.strip_prefix(&directory[..]).is_some_and(|rest| rest.starts_with(b"/"));
-        while self.open.last().is_some_and(|directory| !is_above(directory)) {
+        let common = path.iter().zip(&self.innermost).take_while(|(a, b)| a == b).count();
+        while self.open.last().is_some_and(|&len| len > common || path.get(len) != Some(&b'/')) {
             self.open.pop();
         }
-        let parent = path.iter().rposition(|&byte| byte == b'/').map(|slash| &path[..slash]);
-        let known = self.open.last().map(|directory| &directory[..]) == parent;
+        let parent = path.iter().rposition(|&byte| byte == b'/');
+        let known = self.open.last().copied() == parent;
         if entry.kind == Kind::Directory {
-            self.open.push(path.to_vec());
+            self.open.push(path.len());
+            self.innermost.clear();
+            self.innermost.extend_from_slice(path);
         }
         known
     }

@@ -947,17 +947,27 @@ class Archive(Blocks):
     def find(self, path):
         """The entry with this path, by going down the tree; None if there is none."""
         reference, level, wanted = self.commit.entry_root, None, path_key(path)
+        low, high = b"", None
         while reference is not None:
             found, cursor = self.page(reference, ENTRY_PAGE)
             need(level in (None, found), f"{cursor.what}: wrong level")
             if found == 0:
                 entries = read_record_list(cursor)
                 cursor.done()
+                first, last = entries[0].path, entries[-1].path
+                need(path_key(low) <= path_key(first), f"{cursor.what}: it begins in front of its key")
+                need(high is None or path_key(last) < path_key(high), f"{cursor.what}: it ends behind the next key")
                 return next((entry for entry in entries if entry.path == path), None)
             reference = None
-            for key, child, _, _ in self.inner_page(cursor):
+            children = self.inner_page(cursor)
+            need(children[0][0] == low, f"{cursor.what}: its first key is not the one that led to it")
+            need(high is None or path_key(children[-1][0]) < path_key(high), f"{cursor.what}: it ends behind the next key")
+            for key, child, _, _ in children:
                 if path_key(key) <= wanted:
-                    reference = child
+                    reference, low = child, key
+                else:
+                    high = key
+                    break
             level = found - 1
         return None
 
@@ -1013,6 +1023,17 @@ class Archive(Blocks):
 # --- reading without an index (sections 7 and 22) --------------------------------------------------------------------
 
 
+def without_former(records):
+    """Drops the earlier of two records of which one lies below the other, which is no directory; the table is in the order of the file."""
+    rank = {path: number for number, path in enumerate(records)}
+    dropped = set()
+    for path in records:
+        for above in (path[:end] for end, byte in enumerate(path) if byte == ord("/")):
+            if above in records and records[above].kind != DIR:
+                dropped.add(min(above, path, key=rank.get))
+    return {path: record for path, record in records.items() if path not in dropped}
+
+
 class Scan(Blocks):
     """Entries by the block directories alone."""
 
@@ -1027,9 +1048,12 @@ class Scan(Blocks):
                 continue
             try:
                 for record in self.directory(frame).records:
+                    # The order of this table is that of the last records.
+                    self.found.pop(record.path, None)
                     self.found[record.path] = record
             except Refused as error:
                 self.notes.append(str(error))
+        self.found = without_former(self.found)
         if len(commits) > 1:
             self.notes.append("there is more than one commit: some of these names may be former ones")
 

@@ -14,6 +14,7 @@ import random
 import struct
 import sys
 import tempfile
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -113,6 +114,17 @@ class Reading(unittest.TestCase):
         found = content_of(scan)
         self.assertEqual({path: found[path] for path in wanted}, wanted)
         self.assertEqual(set(found) - set(wanted), {b"many/000.json", b"many/001.json"})
+
+    def test_former_names(self):
+        """Of a file and what lies below it the earlier record is dropped."""
+        def kept(*records):
+            table = {path: types.SimpleNamespace(path=path, kind=kind) for path, kind in records}
+            return set(nra5.without_former(table))
+
+        self.assertEqual(kept((b"a", nra5.FILE), (b"a/x", nra5.FILE)), {b"a/x"})
+        self.assertEqual(kept((b"a/x", nra5.FILE), (b"a", nra5.FILE)), {b"a"})
+        self.assertEqual(kept((b"a", nra5.DIR), (b"a/x", nra5.FILE), (b"b", nra5.FILE)), {b"a", b"a/x", b"b"})
+        self.assertEqual(kept((b"a/x", nra5.FILE), (b"a/x/y", nra5.FILE), (b"a", nra5.FILE)), {b"a"})
 
     def test_empty(self):
         writer = make_tiny.Writer()

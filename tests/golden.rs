@@ -8,7 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nra::format::Error;
 use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
+use nra::format::checksum::checksum;
 use nra::format::codec::{Dictionary, Method};
 use nra::format::digest::Digest;
 use nra::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
@@ -345,18 +347,80 @@ fn golden_archives_read_as_they_always_did() {
     }
 }
 
+/// Returns a number of the file.
+fn number(bytes: &[u8], offset: usize) -> usize {
+    let number = u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"));
+    usize::try_from(number).expect("a small file")
+}
+
 #[test]
 fn golden_archives_read_the_same_without_their_index() {
+    const ENTRY_PAGE: u8 = 3;
+    const ATTRIBUTES: u8 = 6;
     for (name, _) in MAKERS {
         let file = folder().join(name).with_extension("nra");
         let mut bytes = fs::read(&file).expect("readable");
-        // Without tail and commit only the directories of the blocks are left.
-        let cut = bytes.len() - 64;
-        bytes[cut..].fill(0);
+        let tail = bytes.len() - 64;
+        let commit = number(&bytes, tail + 16);
         let expected = fs::read_to_string(file.with_extension("json")).expect("readable");
-        let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("it opens by its directories");
-        assert!(archive.is_recovered());
-        compare(&*archive, &serde_json::from_str(&expected).expect("JSON"));
+        let expected = serde_json::from_str(&expected).expect("JSON");
+        let check = |bytes: &[u8]| {
+            let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("it opens by its directories");
+            assert!(archive.is_recovered(), "{name}");
+            assert_eq!(archive.info().commit, None, "{name}");
+            compare(&*archive, &expected);
+        };
+        // An archive without entries may have no block to be told by.
+        if name == "v5-empty" {
+            continue;
+        }
+        bytes[commit..].fill(0);
+        check(&bytes);
+        // Nor may anything be taken from the pages of the index.
+        let mut at = 256;
+        while at < commit {
+            let part = |field: usize| u32::from_le_bytes(bytes[at + field..at + field + 4].try_into().expect("four bytes"));
+            let len = [12, 16, 20].map(part).iter().sum::<u32>();
+            let end = at + (64 + usize::try_from(len).expect("small")).next_multiple_of(8);
+            if (ENTRY_PAGE..=ATTRIBUTES).contains(&bytes[at + 4]) && bytes[at + 4] != 4 {
+                bytes[at..end].fill(0);
+            }
+            at = end;
+        }
+        check(&bytes);
+    }
+}
+
+#[test]
+fn archives_of_a_later_version_are_named_by_it() {
+    for (name, _) in MAKERS {
+        let whole = fs::read(folder().join(name).with_extension("nra")).expect("readable");
+        let tail = whole.len() - 64;
+        let later = |bytes: &mut [u8], start: usize, version: usize| {
+            bytes[start + version] = 6;
+            let sum = checksum(&bytes[start..start + 56], start.try_into().expect("small"));
+            bytes[start + 56..start + 64].copy_from_slice(&sum.to_le_bytes());
+        };
+        let refusal = |bytes: Vec<u8>| {
+            let refused = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).err().expect("not version 5");
+            assert!(matches!(refused, Error::Unsupported { .. }), "{name}: {refused}");
+            refused.to_string()
+        };
+        let mut both = whole.clone();
+        later(&mut both, 0, 4);
+        later(&mut both, tail, 8);
+        assert_eq!(refusal(both.clone()), "NRA version 6 is not supported (known: 5)");
+        let mut tail_only = whole.clone();
+        later(&mut tail_only, tail, 8);
+        assert_eq!(refusal(tail_only), "NRA version 6 is not supported (known: 5)");
+        // The tail is lost, so that the head tells.
+        for lost in [both.len() - 1, both.len() - 70, 300] {
+            assert_eq!(refusal(both[..lost].to_vec()), "file type NRA 6 is not supported (known: NRA 5)");
+        }
+        let mut head_only = whole;
+        later(&mut head_only, 0, 4);
+        head_only[tail..].fill(0);
+        assert_eq!(refusal(head_only), "file type NRA 6 is not supported (known: NRA 5)");
     }
 }
 

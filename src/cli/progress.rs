@@ -28,8 +28,12 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 const LONG_RUN: Duration = Duration::from_secs(60);
 /// Between two JSON lines.
 const JSON_EVERY: Duration = Duration::from_secs(1);
-/// Characters of the name in work that are shown.
-const NAME_WIDTH: usize = 60;
+/// Columns of a terminal that does not tell how many it has.
+const COLUMNS: usize = 80;
+/// Characters of a bar at most; below the least there is none.
+const BAR: std::ops::RangeInclusive<usize> = 4..=24;
+/// Work that has not stopped this long after the first interrupt says that it heard it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +181,21 @@ impl Monitor for Progress {
     }
 }
 
+/// What the screen knows of an interrupt.
+enum Stopping {
+    No,
+    Since(Instant),
+    Told,
+}
+
+/// Returns the width of the terminal on standard error.
+fn columns() -> usize {
+    match rustix::termios::tcgetwinsize(std::io::stderr()) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => COLUMNS,
+    }
+}
+
 impl State {
     /// Shows progress until the work is over.
     fn show(&self, style: ProgressStyleChoice) {
@@ -185,6 +204,7 @@ impl State {
             ProgressStyleChoice::Lines { after } => self.started + after,
             _ => self.started,
         };
+        let mut stopping = Stopping::No;
         loop {
             let over = self.wait();
             let settled = totals.settled(self.expected.each_ref().map(|total| total.load(Ordering::Relaxed)));
@@ -196,6 +216,16 @@ impl State {
                 break;
             }
             let now = Instant::now();
+            if signals::stopped() {
+                match stopping {
+                    Stopping::No => stopping = Stopping::Since(now),
+                    Stopping::Since(since) if now - since >= PATIENCE => {
+                        self.console.note("nra: stopping after the block in work; interrupt again to stop at once");
+                        stopping = Stopping::Told;
+                    }
+                    Stopping::Since(_) | Stopping::Told => {}
+                }
+            }
             match style {
                 ProgressStyleChoice::Off => {}
                 ProgressStyleChoice::Bar if now - self.started >= QUIET_START => {
@@ -228,16 +258,20 @@ impl State {
 
     fn draw(&self, bar: &ProgressBar, settled: bool) {
         let now = self.snapshot(settled);
-        let name = now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, NAME_WIDTH)));
+        // One column stays free: a character in the last one makes some terminals wrap.
+        let columns = columns().saturating_sub(1);
+        let figures = now.figures(self.sizes);
+        let name =
+            now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, columns.saturating_sub(2))));
+        let room = columns.saturating_sub(self.verb.len() + figures.len() + "  [] ".len()).min(*BAR.end());
+        let parts = now.parts().filter(|_| room >= *BAR.start());
         // Every change may draw: words first, then the bar they belong to.
         bar.set_prefix(self.verb);
-        bar.set_message(format!("{}{name}", now.figures(self.sizes)));
-        match now.parts() {
+        bar.set_message(format!("{}{name}", shorten(&figures, columns.saturating_sub(self.verb.len() + 3))));
+        match parts {
             Some((part, whole)) => {
-                if bar.length() != Some(whole) {
-                    bar.set_style(style("{prefix} [{bar:24}] {msg}"));
-                    bar.set_length(whole);
-                }
+                bar.set_style(style(&format!("{{prefix}} [{{bar:{room}}}] {{msg}}")));
+                bar.set_length(whole);
                 bar.set_position(part.min(whole));
             }
             None => {

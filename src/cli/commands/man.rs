@@ -62,10 +62,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 fn render(command: clap::Command) -> CommandResult<Vec<u8>> {
+    // A page has room for what the short help leaves out.
+    let command = command.mut_args(|arg| arg.hide_short_help(false));
     let mut page = Vec::new();
+    let man = clap_mangen::Man::new(command);
     // Writing into memory does not fail.
-    clap_mangen::Man::new(command).render(&mut page).map_err(|error| Error::io("make", "manual page", error))?;
-    Ok(page)
+    man.render(&mut page).map_err(|error| Error::io("make", "manual page", error))?;
+    // The text behind the options, under a heading that says what it is.
+    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXAMPLES\n").replace("\nExamples:\n", "\n");
+    Ok(page.into_bytes())
 }
 
 fn write_page(directory: &Path, name: &str, command: clap::Command) -> CommandResult<String> {

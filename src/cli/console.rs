@@ -142,10 +142,14 @@ impl Console {
     }
 
     fn print(&self, line: &str) {
-        let screen = lock(&self.screen);
-        let write = || {
+        self.without_bar(|| {
             let _ = lock(&self.err).write_all(format!("{line}\n").as_bytes());
-        };
+        });
+    }
+
+    /// Takes the bar away while `write` writes to the screen.
+    pub(crate) fn without_bar<T>(&self, write: impl FnOnce() -> T) -> T {
+        let screen = lock(&self.screen);
         match &screen.bar {
             Some(bar) => bar.suspend(write),
             None => write(),

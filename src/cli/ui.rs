@@ -181,7 +181,6 @@ impl Ui {
 
     /// Begins long work named `verb` (`packing`). Give the result to the library as monitor; drop it before the summary.
     pub fn progress(&self, verb: &'static str) -> Progress {
-        // Lines of the result and a bar on the same screen are told apart by the console only for its own lines.
         Progress::begin(verb, self.progress, self.sizes, Arc::clone(&self.console))
     }
 
@@ -215,7 +214,9 @@ impl Ui {
     ///
     /// When standard output can't be written.
     pub fn breathe(&mut self) -> CommandResult<()> {
-        if self.flushed.elapsed() < FLUSH_EVERY {
+        // On a screen that has a bar, too, only whole lines may be written out.
+        let full = self.stdout_terminal && self.out.buffer().len() > BUFFER / 2;
+        if !full && self.flushed.elapsed() < FLUSH_EVERY {
             return Ok(());
         }
         self.flushed = Instant::now();
@@ -228,7 +229,9 @@ impl Ui {
     ///
     /// When standard output can't be written.
     pub fn flush(&mut self) -> CommandResult<()> {
-        self.out.flush().map_err(|error| Failure::output(&error))
+        let out = &mut self.out;
+        let flushed = if self.stdout_terminal { self.console.without_bar(|| out.flush()) } else { out.flush() };
+        flushed.map_err(|error| Failure::output(&error))
     }
 
     /// Announces that the JSON document is of type `kind` and has its records in an array `key`.

@@ -146,6 +146,24 @@ fn too_much_content_is_refused() {
     assert!(!room.at("out").exists());
 }
 
+#[test]
+fn a_full_disk_is_told_with_what_is_there() {
+    child::run_on_small_disk("command::a_full_disk_is_told_with_what_is_there", |directory| {
+        let program = directory.join("../nra");
+        std::fs::create_dir(directory.join("in")).unwrap();
+        std::fs::write(directory.join("in/a"), "alpha").unwrap();
+        std::fs::write(directory.join("in/b"), vec![7; 40 << 20]).unwrap();
+        assert!(run(&program, &directory, &["pack", "-q", "in", "-o", "in.nra"]).status.success());
+        let output = run(&program, &directory, &["extract", "in.nra", "-j1", "-C", "out"]);
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("nra: warning: out: the content takes up to "), "{text}");
+        assert!(text.contains("nra: cannot write out/b: no space left on device\n"), "{text}");
+        assert!(text.contains("hint: 1 entry was made before that, whole; -k goes on with the rest\n"), "{text}");
+        assert!(directory.join("out/a").exists() && !directory.join("out/b").exists());
+    });
+}
+
 /// Makes one of everything that the present user can make.
 fn make_everything(top: &Path) {
     std::fs::create_dir_all(top.join("dir/empty")).unwrap();

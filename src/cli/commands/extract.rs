@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -177,15 +178,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("extracting");
     let records = args.dry_run || ui.console().verbose() > 0;
     let shared = Mutex::new(&mut *ui);
+    let done = AtomicU64::new(0);
     let observe = |event: &Event<'_>| {
-        let mut ui = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(failure) = tell(event, args.dry_run, &mut ui) {
-            talk.keep(failure);
+        done.fetch_add(1, Ordering::Relaxed);
+        if records {
+            let mut ui = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(failure) = tell(event, args.dry_run, &mut ui) {
+                talk.keep(failure);
+            }
         }
     };
-    if records {
-        options.observe = Some(&observe);
-    }
+    options.observe = Some(&observe);
     let result = extract(&*opened.archive, &selection, &options, &progress);
     let seconds = progress.elapsed();
     drop(progress);
@@ -193,7 +196,18 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let stats = match (result, talk.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         (_, Some(failure)) => return Err(failure),
         (Ok(stats), None) => stats,
-        (Err(error), None) => return Err(refused(error, &opened.name)),
+        (Err(error), None) => {
+            let stopped = matches!(error, Error::Cancelled | Error::Io { .. });
+            let failure = refused(error, &opened.name);
+            return Err(match done.into_inner() {
+                0 => failure,
+                done if stopped => failure.hint(format!(
+                    "{} before that, whole; -k goes on with the rest",
+                    text::counted(done, "entry was made", "entries were made")
+                )),
+                _ => failure,
+            });
+        }
     };
     let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted > 0 || args.dry_run, ui)?;
     sum_up(&stats, args.dry_run, seconds, ui);

@@ -144,7 +144,7 @@ fn block_directory(job: &Job, bytes: &[u8], report: &mut Report) -> Option<Direc
             report.piece_bytes = directory.pieces.iter().map(|piece| u64::from(piece.raw_len)).sum();
             let numbered = (0u64..).zip(&directory.pieces);
             report.piece_prints = numbered.map(|(number, piece)| prints::piece(piece.digest.key(), job.offset, number)).collect();
-            report.record_prints = prints::records(&directory.entries, Some((job.offset, job.check)));
+            report.record_prints = prints::last_records(&directory.entries, (job.offset, job.check));
             Some(directory)
         }
         Err(detail) => {

@@ -110,6 +110,13 @@ pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<RecordP
     entries.iter().map(|entry| RecordPrint { path: xxh3_64(entry.path.as_bytes()), record: printer.print(entry) }).collect()
 }
 
+/// Returns the print of the last record of each path.
+pub(super) fn last_records(entries: &[Entry], own: (u64, u64)) -> Vec<RecordPrint> {
+    let mut records = Records { prints: records(entries, Some(own)), kept: 0 };
+    records.settle();
+    records.prints
+}
+
 struct Printer {
     own: Option<(u64, u64)>,
     /// By place in memory, which the entries keep alive: large attributes shared by many entries are read once.

@@ -119,6 +119,7 @@ fn all_limits() {
         ("MAX_LIST_ENTRIES", limits::MAX_LIST_ENTRIES as u64),
         ("MAX_LIST_PATHS", limits::MAX_LIST_PATHS as u64),
         ("MAX_LIST_EXTENTS", limits::MAX_LIST_EXTENTS as u64),
+        ("MAX_LIST_SEGMENTS", limits::MAX_LIST_SEGMENTS as u64),
         ("MAX_MESSAGE", limits::MAX_MESSAGE as u64),
         ("MAX_KEYS", limits::MAX_KEYS.into()),
         ("MAX_RECOVERY", limits::MAX_RECOVERY.into()),

@@ -32,6 +32,8 @@ pub const MAX_LIST_ENTRIES: usize = 65_536;
 pub const MAX_LIST_PATHS: usize = 64 << 20;
 /// Extents and holes of one extent list (a count).
 pub const MAX_LIST_EXTENTS: usize = 1_024;
+/// Extents and holes of all extent lists of a record list (a count).
+pub const MAX_LIST_SEGMENTS: usize = 4 << 20;
 /// Length of the message of a commit.
 pub const MAX_MESSAGE: usize = 65_535;
 /// Length of a keys frame's payload: 64 slots.

@@ -75,6 +75,7 @@ MAX_LEVEL = 15
 MAX_RUNS = 16
 MAX_LIST_ENTRIES = 65536
 MAX_LIST_EXTENTS = 1024
+MAX_LIST_SEGMENTS = 4194304
 MAX_MAP_CHILDREN = 4096
 MAX_KEYS = 8200
 MAX_RECOVERY = 134217728
@@ -547,6 +548,7 @@ class ExtentColumns:
     def __init__(self, blocks, indexes, offsets):
         self.blocks, self.indexes, self.offsets = blocks, indexes, offsets
         self.index, self.end_before, self.index_before, self.used = 0, 0, None, 0
+        self.room = MAX_LIST_SEGMENTS
 
     def extent(self, length):
         what = self.indexes.what
@@ -563,7 +565,10 @@ class ExtentColumns:
     def extent_list(self, cursor):
         """One item of column 17, with its values in columns 14 and 15."""
         items = []
-        for _ in range(cursor.count(1, MAX_LIST_EXTENTS)):
+        count = cursor.count(1, MAX_LIST_EXTENTS)
+        self.room -= count
+        need(self.room >= 0, f"{cursor.what}: too many extents and holes in all")
+        for _ in range(count):
             value = cursor.uv()
             length, hole = value >> 1, value & 1
             need(length >= 1, f"{cursor.what}: length 0")

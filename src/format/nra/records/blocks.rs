@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS, MAX_OFFSET, MAX_PAD};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PAD};
 use crate::format::nra::content::{BlockRef, Extent, Segment};
 use crate::format::nra::frame::{HEADER_LEN, is_place};
 use crate::format::wire::{Cursor, Malformed, put_sv, put_uv};
@@ -79,13 +79,16 @@ pub(crate) struct ExtentDecoder<'a> {
     end: u64,
     /// How many blocks of the table were used: each new one is the next.
     used: u64,
+    /// Extents and holes that lists may still have: a few bytes each, of which compression leaves next to nothing.
+    room: usize,
 }
 
 impl<'a> ExtentDecoder<'a> {
     /// `own_block`: offset of the block whose directory this is; only there the check is 0.
     pub(crate) fn new(table: &[u8], blocks: &'a [u8], offsets: &'a [u8], own_block: Option<u64>) -> Result<Self, Malformed> {
         let table = parse_table(table, own_block).map_err(|detail| format!("block table: {detail}"))?;
-        Ok(Self { table, blocks: Cursor::new(blocks), offsets: Cursor::new(offsets), index: 0, end: 0, used: 0 })
+        let (blocks, offsets) = (Cursor::new(blocks), Cursor::new(offsets));
+        Ok(Self { table, blocks, offsets, index: 0, end: 0, used: 0, room: MAX_LIST_SEGMENTS })
     }
 
     /// Takes the next extent, of `len` bytes.
@@ -177,6 +180,8 @@ pub(crate) fn take_list(lists: &mut Cursor<'_>, extents: &mut ExtentDecoder<'_>)
     if count == 0 {
         return Err("an extent list without extents".into());
     }
+    let room = extents.room.checked_sub(count);
+    extents.room = room.ok_or_else(|| format!("more than {MAX_LIST_SEGMENTS} extents and holes"))?;
     let mut segments: Vec<Segment> = Vec::with_capacity(count);
     let mut sum = 0u64;
     for _ in 0..count {
@@ -204,5 +209,22 @@ pub(crate) fn are_one(first: &Segment, second: &Segment) -> bool {
             first.block.offset == second.block.offset && u64::from(first.offset) + first.len == u64::from(second.offset)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_together_are_bounded() {
+        let mut extents = ExtentDecoder::new(&[0], &[], &[], None).unwrap();
+        extents.room = 2;
+        let lists = [1, 9].repeat(3);
+        let mut lists = Cursor::new(&lists);
+        for _ in 0..2 {
+            assert_eq!(take_list(&mut lists, &mut extents).unwrap().1, 4);
+        }
+        assert!(take_list(&mut lists, &mut extents).is_err());
     }
 }

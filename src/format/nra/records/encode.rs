@@ -1,7 +1,9 @@
 //! The writing side of record lists.
 
 use crate::format::entry::{Device, Entry, Kind};
-use crate::format::limits::{MAX_LIST_ENTRIES, MAX_LIST_EXTENTS, MAX_LIST_PATHS, MAX_OFFSET, MAX_PATH, MAX_TARGET};
+use crate::format::limits::{
+    MAX_LIST_ENTRIES, MAX_LIST_EXTENTS, MAX_LIST_PATHS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PATH, MAX_TARGET,
+};
 use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::front::FrontEncoder;
 use crate::format::nra::records::blocks::{ExtentEncoder, are_one, put_list};
@@ -26,6 +28,7 @@ pub(crate) struct RecordList {
     place: Place,
     count: usize,
     path_bytes: usize,
+    segments: usize,
     paths: FrontEncoder,
     metadata: MetadataEncoder,
     extents: ExtentEncoder,
@@ -40,6 +43,7 @@ impl RecordList {
             place,
             count: 0,
             path_bytes: 0,
+            segments: 0,
             paths: FrontEncoder::default(),
             metadata: MetadataEncoder::default(),
             extents: ExtentEncoder::default(),
@@ -55,7 +59,9 @@ impl RecordList {
 
     /// Says whether no further entry may be added, by the limits of the format on a list.
     pub(crate) fn is_full(&self) -> bool {
-        self.count >= MAX_LIST_ENTRIES || self.path_bytes > MAX_LIST_PATHS - MAX_PATH
+        self.count >= MAX_LIST_ENTRIES
+            || self.path_bytes > MAX_LIST_PATHS - MAX_PATH
+            || self.segments > MAX_LIST_SEGMENTS - MAX_LIST_EXTENTS
     }
 
     /// Raw length of the list so far, bytes; a few more than there will be.
@@ -114,6 +120,7 @@ impl RecordList {
                 return form::EXTENT;
             }
             Content::List(segments, digest) => {
+                self.segments += segments.len();
                 put_list(segments, &mut columns[column::EXTENT_LISTS], &mut self.extents);
                 (form::LIST, digest)
             }

@@ -30,6 +30,23 @@ fn one_name_goes_here_and_several_into_a_folder() {
 }
 
 #[test]
+fn the_folder_is_in_the_directory() {
+    let several = Fake::new().file("a", b"x").file("b", b"x");
+    let one = Fake::new().file("a", b"x");
+    for name in ["", ".", "..", "../outside", "a/b", "/", "a/"] {
+        let place = Place::new();
+        let mut options = ExtractOptions::new(Target::Auto { base: place.out(), name: name.into() });
+        options.umask = Some(0o022);
+        for archive in [&several, &one] {
+            let result = extract(archive, &Selection::new(&[] as &[&str]).unwrap(), &options, &Recorder::default());
+            assert!(matches!(result, Err(Error::Usage { .. })), "{name}: {result:?}");
+        }
+        assert!(place.tree().is_empty());
+        place.check_outside();
+    }
+}
+
+#[test]
 fn the_folder_merges_but_does_not_clobber() {
     let archive = Fake::new().file("a", b"x").file("b", b"x");
     let place = Place::new();

@@ -25,6 +25,8 @@ use crate::format::{Error, Result};
 const MEMORY: u64 = 256 << 20;
 /// Open files that are enough for all handles that are kept.
 const OPEN_FILES: u64 = 17_000;
+/// Folder of an archive whose own name makes none: `..nra` without its ending is `.`.
+const NAMELESS: &[u8] = b"archive";
 /// Endings that are no part of what an archive is called.
 const ENDINGS: [&[u8]; 20] = [
     b".nra", b".zip", b".7z", b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tlz4", b".gz", b".zst", b".xz", b".bz2", b".lz4",
@@ -271,8 +273,13 @@ fn allow_many_open_files() {
     }
 }
 
-/// Returns the name of the folder for an archive: its own without endings.
+/// Returns the name of the folder for an archive: its own without endings, unless that is no name.
 fn folder_name(archive: &Path, shown: &str) -> Vec<u8> {
+    let name = own_name(archive, shown);
+    if matches!(&*name, b"" | b"." | b"..") || name.contains(&b'/') { NAMELESS.to_vec() } else { name }
+}
+
+fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
     let Some(name) = archive.file_name().filter(|name| *name != "-").map(OsStrExt::as_bytes) else {
         return shown.replace(' ', "-").into_bytes();
     };
@@ -426,8 +433,19 @@ mod tests {
             ("data", "data.d"),
             (".nra", ".nra.d"),
             ("-", "standard-input"),
+            ("..nra", "archive"),
+            ("...nra", "archive"),
+            ("/a/...NRA", "archive"),
+            ("..tar.gz", "archive"),
+            ("...tar.gz", "archive"),
+            ("....nra", "..."),
+            ("..", "standard-input"),
+            ("/", "standard-input"),
         ] {
             assert_eq!(folder_name(Path::new(archive), "standard input"), expected.as_bytes(), "{archive}");
+        }
+        for shown in ["", ".", "..", "a/..", "/"] {
+            assert_eq!(folder_name(Path::new(".."), shown), NAMELESS, "{shown}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
@@ -31,6 +31,10 @@ impl Root {
     /// Finds the target. `several`: there is more than one name at the top.
     pub(super) fn find(target: &Target, several: bool) -> Result<Self> {
         match target {
+            Target::Auto { name, .. } if !is_one_name(name) => {
+                let shown = crate::format::path::Quoted::new(name);
+                Err(Error::Usage { detail: format!("the folder to extract to can't be called {shown}") })
+            }
             Target::Exactly(path) => Self::by_path(path.clone()),
             Target::Auto { base, .. } if !several => Self::by_path(base.clone()),
             Target::Auto { base, name } => {
@@ -87,6 +91,12 @@ impl Root {
         };
         Ok((Arc::new(handle), true))
     }
+}
+
+/// Says whether `name` leads to something in a directory, and nowhere else.
+fn is_one_name(name: &[u8]) -> bool {
+    let mut components = Path::new(std::ffi::OsStr::from_bytes(name)).components();
+    matches!(components.next(), Some(Component::Normal(first)) if first.as_bytes() == name) && components.next().is_none()
 }
 
 /// Restores what the archive says of the directory that was packed, on a target made for it.
@@ -160,6 +170,16 @@ fn bytes(path: &Path) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_is_one_name() {
+        for good in ["a", "...", ".a", "a b", "-"] {
+            assert!(is_one_name(good.as_bytes()), "{good}");
+        }
+        for bad in ["", ".", "..", "/", "a/", "./a", "../a", "a/b", "/a", "a/."] {
+            assert!(!is_one_name(bad.as_bytes()), "{bad}");
+        }
+    }
 
     #[test]
     fn times_have_nine_digits() {

@@ -155,13 +155,21 @@ fn text(glob: &OsStr) -> CommandResult<&str> {
 }
 
 fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
-    let mut text = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(LIST_MAX).read_to_end(&mut text)
+        read_whole(std::io::stdin().lock(), LIST_MAX)
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LIST_MAX).read_to_end(&mut text))
+        std::fs::File::open(path).and_then(|file| read_whole(file, LIST_MAX))
     };
-    read.map_err(|error| Error::io("read", path.as_os_str().as_bytes(), error))?;
+    Ok(read.map_err(|error| Error::io("read", path.as_os_str().as_bytes(), error))?)
+}
+
+/// Reads all there is, if that is no more than `most` bytes.
+fn read_whole(from: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    from.take(most + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("a list has at most {most} bytes")));
+    }
     Ok(text)
 }
 
@@ -188,5 +196,11 @@ mod tests {
     #[test]
     fn nothing_named_is_an_error() {
         assert!(Line::parse_from(["nra", "-C", "x"]).inputs.inputs().is_err());
+    }
+
+    #[test]
+    fn a_list_is_read_whole_or_not_at_all() {
+        assert_eq!(read_whole(&b"abc"[..], 3).unwrap(), b"abc");
+        assert!(read_whole(&b"abcd"[..], 3).is_err());
     }
 }

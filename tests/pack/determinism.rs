@@ -104,3 +104,20 @@ fn small_windows_keep_everything() {
         assert!(size(&place) < whole + whole / 4, "{} {whole}", size(&place));
     }
 }
+
+#[test]
+fn links_of_different_windows_are_different_files() {
+    let place = Place::new();
+    let pairs = 30;
+    for number in 0..pairs {
+        let first = place.write(&format!("{number:02}/a"), format!("content {number}"));
+        fs::hard_link(first, place.input(format!("{number:02}/b"))).unwrap();
+    }
+    let packed = place.packed(&PackOptions { window_names: 7, ..options() });
+    let mut groups = std::collections::BTreeSet::new();
+    for number in 0..pairs {
+        let group = |name: &str| packed.entry(&format!("{number:02}/{name}")).link_group;
+        assert!(group("a") != 0 && group("a") == group("b"), "{number}");
+        assert!(groups.insert(group("a")), "{number}");
+    }
+}

@@ -209,22 +209,24 @@ impl Job<'_> {
     fn run(&self, walk: &mut Walk, writer: Writer<Output>) -> Result<(Output, PackStats)> {
         let mut feed = Feed::new(writer);
         let mut first = true;
+        let mut before = 0;
         while !walk.is_done() {
             let mut window = walk.next_window(self.options.window_names, self.monitor)?;
             // Names of one inode can lie in different windows only if there are several.
             let defer = !(first && walk.is_done());
             first = false;
-            self.store(&mut feed, walk, &mut window, defer)?;
+            before += self.store(&mut feed, walk, &mut window, before, defer)?;
         }
         let mut window = feed.take_deferred();
         if !window.names.is_empty() {
-            self.store(&mut feed, walk, &mut window, false)?;
+            self.store(&mut feed, walk, &mut window, before, false)?;
         }
         feed.finish(self.monitor)
     }
 
-    /// Stores a window: directories, then names in the order of storage.
-    fn store(&self, feed: &mut Feed<Output>, walk: &Walk, window: &mut Window, defer: bool) -> Result<()> {
+    /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in
+    /// earlier windows.
+    fn store(&self, feed: &mut Feed<Output>, walk: &Walk, window: &mut Window, before: u64, defer: bool) -> Result<u64> {
         let Self { monitor, options, .. } = *self;
         let tree = walk.tree();
         let plan = Plan::new(tree, window, monitor);
@@ -251,12 +253,14 @@ impl Job<'_> {
             follow: options.follow_symlinks,
             xattrs: options.xattrs,
             own: &self.own,
+            links_before: before,
             defer,
         };
         if !defer && let Some(bytes) = expected_bytes(context) {
             monitor.expect(Counter::Bytes, bytes);
         }
-        feed.store(context, self.threads, self.read_bytes)
+        feed.store(context, self.threads, self.read_bytes)?;
+        Ok(u64::try_from(plan.len()).unwrap_or(u64::MAX))
     }
 }
 

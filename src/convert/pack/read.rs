@@ -40,6 +40,8 @@ pub(super) struct Context<'a> {
     pub(super) xattrs: bool,
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
+    /// Names in the windows before this one: link groups are numbered by places across all of them.
+    pub(super) links_before: u64,
     /// Put off files with names outside of this window.
     pub(super) defer: bool,
 }
@@ -302,7 +304,7 @@ impl<'a> Reader<'a> {
         }
         let mut entry = self.describe(bytes, Kind::File, &facts, attributes)?;
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
-            entry.link_group = 1 + u64::from(place);
+            entry.link_group = self.context.links_before + 1 + u64::from(place);
         }
         if facts.size == 0 {
             outlet.push(place, identity, Item::Plain(entry));

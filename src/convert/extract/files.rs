@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
@@ -60,12 +61,30 @@ pub(super) struct Draft {
     plan: Plan,
     /// Created with fewer permissions than it shall have.
     closed: bool,
+    /// It has its name, or was removed.
+    settled: AtomicBool,
 }
 
 impl Draft {
     /// Removes the file.
     pub(super) fn abandon(&self) {
-        self.spot.abandon(&self.directory);
+        if !self.settled.swap(true, Ordering::AcqRel) {
+            self.spot.abandon(&self.directory);
+        }
+    }
+
+    /// Gives the file its name.
+    fn commit(&self) -> Result<(), Fault> {
+        self.spot.commit(&self.directory)?;
+        self.settled.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    /// A file that nobody finished does not stay, whatever the reason.
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 
@@ -100,7 +119,7 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     let (file, spot) = Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
         rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
     })?;
-    Ok(Draft { file, directory, spot, plan, closed })
+    Ok(Draft { file, directory, spot, plan, closed, settled: AtomicBool::new(false) })
 }
 
 /// Writes the content in `range`. Holes stay unwritten.
@@ -193,10 +212,10 @@ pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action
     }
     if item.entry.link_group != 0 {
         let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
-        draft.spot.commit(&draft.directory)?;
+        draft.commit()?;
         run.lead(item, &final_path(item, draft), Inode::of(&stat));
     } else {
-        draft.spot.commit(&draft.directory)?;
+        draft.commit()?;
     }
     Ok(draft.spot.action)
 }

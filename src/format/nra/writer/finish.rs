@@ -70,6 +70,11 @@ fn order(index: &mut Index, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<
     for id in ids {
         match kept.last_mut() {
             Some(last) if index.entry(*last).entry.path == index.entry(id).entry.path => {
+                let (a, b) = (&index.entry(*last).entry, &index.entry(id).entry);
+                if (a.kind, a.size, a.modified, &a.target) != (b.kind, b.size, b.modified, &b.target) {
+                    let message = "replaced: a later entry has the same path".to_owned();
+                    monitor.warn(Warning { path: a.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                }
                 index.leave_group(*last);
                 *last = id;
                 // The record of the one before may lie behind its own.

@@ -25,6 +25,9 @@ const FAST_LEVEL: i32 = 1;
 const BEST_LEVEL: i32 = 19;
 /// Least memory that packing works with, bytes.
 const MIN_MEMORY: u64 = 32 << 20;
+/// The part of the memory that names which are put into order together get, and what each takes, bytes.
+const NAMES_SHARE: u64 = 8;
+const NAME_BYTES: u64 = 64;
 /// Longest dictionary that is taken from a file, bytes.
 const MAX_DICTIONARY: u64 = 128 << 10;
 
@@ -259,8 +262,14 @@ fn options(args: &Args) -> CommandResult<PackOptions> {
         (_, true) => OwnerPolicy::Ids,
         _ => OwnerPolicy::Names,
     };
+    let defaults = PackOptions::default();
+    let window_names = args.resources.memory.map_or(defaults.window_names, |memory| {
+        let names = memory.max(MIN_MEMORY) / NAMES_SHARE / NAME_BYTES;
+        usize::try_from(names).unwrap_or(usize::MAX).min(defaults.window_names)
+    });
     Ok(PackOptions {
         writer: writer_options(args)?,
+        window_names,
         filter,
         prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
         follow_symlinks: fidelity.dereference,
@@ -271,7 +280,7 @@ fn options(args: &Args) -> CommandResult<PackOptions> {
         reproducible: fidelity.reproducible,
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
         sync: !args.no_sync,
-        ..PackOptions::default()
+        ..defaults
     })
 }
 
@@ -316,7 +325,7 @@ fn writer_options(args: &Args) -> CommandResult<WriterOptions> {
         threads => threads,
     };
     if let Some(memory) = args.resources.memory {
-        options.memory_bytes = memory.max(MIN_MEMORY);
+        options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
     }
     Ok(options)
 }

@@ -40,6 +40,13 @@ const TAIL: &str = "\
 
 A reader that closes the pipe ends the program quietly with code 0.
 
+What `extract` leaves out on purpose is told in one remark and is no reason for code 3: set-id bits, the sticky bit of a file and `security.capability`
+without `--special`, and, unless root extracts, `security.*` and `trusted.*` attributes. Root restores the latter without being asked, but for the
+capability. What was to be restored and was refused, and devices without `--special`, are told one by one and give code 3.
+
+`pack --reproducible` leaves `security.*` and `trusted.*` attributes out: they belong to a machine. Its bytes depend on `--memory` when a tree has
+more names than fit into an eighth of that (64 bytes a name; a million at most).
+
 ## JSON
 
 `--json` prints one document, `--jsonl` one object a line. Each object has a `type`; the last line is of type `summary` (or the single object of `info`, `version` …),

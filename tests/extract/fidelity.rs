@@ -273,9 +273,12 @@ fn a_plain_user_gets_what_the_umask_leaves() {
 #[test]
 fn the_root_of_what_was_packed_comes_back() {
     let attribute = |name: &[u8], value: &[u8]| Attribute { namespace: Namespace::Nra, name: name.into(), value: value.into() };
-    let archive = Fake::new()
-        .file("a", b"x")
-        .attributes(vec![attribute(b"root-mode", b"2750"), attribute(b"root-time", b"1234567890.000000007")]);
+    let archive = Fake::new().file("a", b"x").attributes(vec![
+        attribute(b"root-mode", b"2750"),
+        attribute(b"root-time", b"1234567890.000000007"),
+        attribute(b"root-owner", b"0:77::"),
+        Attribute { namespace: Namespace::Xattr, name: b"user.top"[..].into(), value: b"v"[..].into() },
+    ]);
     let place = Place::new();
     let target = place.at("made/for it");
     let change = |options: &mut nra::convert::extract::ExtractOptions<'_>| {
@@ -284,6 +287,11 @@ fn the_root_of_what_was_packed_comes_back() {
     place.extract_with(&archive, change).0.unwrap();
     let metadata = target.metadata().unwrap();
     assert_eq!((metadata.mode() & 0o7777, metadata.mtime(), metadata.mtime_nsec()), (0o750, 1_234_567_890, 7));
+    let mut value = [0; 8];
+    assert_eq!(rustix::fs::getxattr(&target, "user.top", &mut value).unwrap(), 1);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!((metadata.uid(), metadata.gid()), (0, 77));
+    }
     // Not on a directory that was there.
     let place = Place::new();
     place.extract(&archive).0.unwrap();

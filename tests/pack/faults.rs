@@ -291,3 +291,32 @@ fn what_is_no_regular_file_is_written_in_place() {
     let destination = Destination::File { path: place.at("in"), overwrite: true };
     assert!(pack(&[Input::new(place.at("in"))], destination, &options(), &Recorder::default()).is_err());
 }
+
+#[test]
+fn inputs_of_which_nothing_is_readable_make_no_archive() {
+    child::run("faults::inputs_of_which_nothing_is_readable_make_no_archive", true, |directory| {
+        let place = Place::within(directory);
+        let secret = place.write("secret", "x");
+        fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+        assert!(matches!(place.pack_inputs(&[Input::new(&secret)], &options()).0, Err(Error::Io { .. })));
+        fs::set_permissions(place.at("in"), Permissions::from_mode(0)).unwrap();
+        assert!(matches!(place.pack(&options()).0, Err(Error::Io { .. })));
+        fs::set_permissions(place.at("in"), Permissions::from_mode(0o700)).unwrap();
+        assert!(!place.output().exists());
+    });
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_of_the_archive() {
+    child::run_on_small_disk("faults::a_full_disk_leaves_nothing_of_the_archive", |directory| {
+        let source = Place::new();
+        for number in 0..10 {
+            source.write(&format!("{number}.bin"), noise(number, 8 << 20));
+        }
+        let output = directory.join("out.nra");
+        let destination = Destination::File { path: output.clone(), overwrite: false };
+        let result = pack(&[Input::new(source.at("in"))], destination, &options(), &Recorder::default());
+        assert!(matches!(result, Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::StorageFull));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+    });
+}

@@ -236,3 +236,30 @@ fn symlinks_are_followed_on_request() {
     assert_eq!(packed.entry("d/up").kind, Kind::Symlink);
     assert_eq!(packed.entry("dangling").kind, Kind::Symlink);
 }
+
+#[test]
+fn the_top_directory_has_an_owner_and_attributes() {
+    let place = Place::new();
+    place.write("a", "x");
+    setxattr(place.at("in"), "user.top", b"v", XattrFlags::empty()).unwrap();
+    let packed = place.packed(&options());
+    let find = |name: &[u8]| packed.archive.info().attributes.iter().find(|a| &*a.name == name).map(|a| a.value.to_vec());
+    assert_eq!(find(b"user.top"), Some(b"v".to_vec()));
+    let top = place.at("in").metadata().unwrap();
+    let owner = String::from_utf8(find(b"root-owner").unwrap()).unwrap();
+    assert!(owner.starts_with(&format!("{}:{}:", top.uid(), top.gid())), "{owner}");
+}
+
+#[test]
+fn what_depends_on_the_machine_is_not_reproducible() {
+    let place = Place::new();
+    let file = place.write("a", "x");
+    if setxattr(&file, "trusted.note", b"v", XattrFlags::empty()).is_err() {
+        // Only root can.
+        return;
+    }
+    setxattr(&file, "user.note", b"v", XattrFlags::empty()).unwrap();
+    let packed = place.packed(&PackOptions { reproducible: true, ..options() });
+    let names: Vec<_> = packed.entry("a").metadata.attributes.iter().map(|a| a.name.to_vec()).collect();
+    assert_eq!(names, [b"user.note".to_vec()]);
+}

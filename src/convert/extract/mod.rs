@@ -32,6 +32,7 @@ pub use options::{Action, Answer, Ask, Conflict, Event, ExtractOptions, ExtractS
 
 use crate::convert::select::Selection;
 use crate::format::archive::Archive;
+use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use plan::{Planner, Wave};
@@ -75,7 +76,7 @@ pub fn extract(
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
     make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget)?;
     if made && whole {
-        root::finish(&handle, &archive.info().attributes, &run.rules);
+        root::finish(&handle, &root.path, &archive.info().attributes, &run.rules, monitor);
     }
     run.rules.warn_stripped(monitor);
     Ok(run.stats(&root.path))
@@ -102,15 +103,15 @@ impl<'a> Selected<'a> {
         budget: usize,
     ) -> Result<Self> {
         let mut selected = Self { archive, selection, options, monitor, held: None, sums: Sums::default(), lost: 0 };
-        let (mut held, mut used) = (Some(Vec::new()), 0usize);
+        let (mut held, mut cost) = (Some(Vec::new()), Cost::default());
         for entry in selection.entries(archive)? {
             monitor.check()?;
             match entry {
                 Ok(entry) => {
                     let Some(item) = survey::item(options, entry) else { continue };
                     selected.sums.add(&item);
-                    used = used.saturating_add(cost(&item));
-                    if used > budget {
+                    cost.add(&item);
+                    if cost.used > budget {
                         held = None;
                     }
                     if let Some(held) = &mut held {
@@ -152,9 +153,29 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// Memory that a planned entry takes, bytes, with some for its place in lists.
-fn cost(item: &Item) -> usize {
-    size_of::<Item>() + item.entry.path.as_bytes().len() + item.entry.target.len() + 64
+/// Memory that planned entries take.
+#[derive(Default)]
+struct Cost {
+    used: usize,
+    /// Of the last entry: the next one mostly shares it.
+    metadata: Option<Arc<Metadata>>,
+}
+
+impl Cost {
+    /// Counts an entry, with some for its place in lists.
+    fn add(&mut self, item: &Item) {
+        let Entry { path, target, metadata, .. } = &item.entry;
+        let own = size_of::<Item>() + path.as_bytes().len() + target.len() + 64;
+        self.used = self.used.saturating_add(own).saturating_add(item.entry.content.heap_bytes());
+        let shared = self.metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &metadata.attributes));
+        if !shared {
+            let values = metadata.attributes.iter().map(|attribute| {
+                size_of::<Attribute>().saturating_add(attribute.name.len()).saturating_add(attribute.value.len())
+            });
+            self.used = values.fold(self.used, usize::saturating_add);
+            self.metadata = Some(Arc::clone(metadata));
+        }
+    }
 }
 
 /// Finds conflicts and settles them; in a dry run, reports each entry.
@@ -196,13 +217,13 @@ fn make_waves(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget:
     }
     let mut items = selected.again()?.peekable();
     while items.peek().is_some() {
-        let (mut wave, mut used) = (Wave::default(), 0);
+        let (mut wave, mut cost) = (Wave::default(), Cost::default());
         let first = tree.len();
-        while used < budget
+        while cost.used < budget
             && let Some(item) = items.next()
         {
             let item = item?;
-            used += cost(&item);
+            cost.add(&item);
             planner.add(&mut tree, &mut wave, item);
         }
         let last = items.peek().is_none();

@@ -5,13 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
+use super::fault::words;
+use super::files::is_acl;
 use super::options::Target;
 use super::rules::{Rules, mode, timestamps};
 use super::tree::open_directory;
-use crate::format::entry::{Attribute, Namespace, Timestamp};
+use crate::format::entry::{Attribute, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::error::{Error, Obstacle, Result};
 use crate::format::progress::{Monitor, Warning};
 
@@ -100,19 +102,52 @@ fn is_one_name(name: &[u8]) -> bool {
 }
 
 /// Restores what the archive says of the directory that was packed, on a target made for it.
-pub(super) fn finish(handle: &OwnedFd, attributes: &[Attribute], rules: &Rules) {
+pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
     let value = |name: &[u8]| {
         let found = attributes.iter().find(|attribute| attribute.namespace == Namespace::Nra && *attribute.name == *name);
-        found.and_then(|attribute| std::str::from_utf8(&attribute.value).ok())
+        found.map(|attribute| &*attribute.value)
     };
-    let bits = value(b"root-mode").and_then(|text| u16::from_str_radix(text, 8).ok());
-    // Both are a courtesy: when the system refuses, the directory is as good as any other.
-    if let Some(bits) = bits.filter(|bits| *bits <= 0o7777) {
-        let _ = rustix::fs::fchmod(handle, mode(rules.directory_mode(bits)));
+    let text = |name: &[u8]| value(name).and_then(|value| std::str::from_utf8(value).ok());
+    let bits = text(b"root-mode").and_then(|text| u16::from_str_radix(text, 8).ok()).filter(|bits| *bits <= 0o7777);
+    let xattrs = attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr).cloned();
+    let metadata =
+        Metadata { mode: bits.unwrap_or(0), owner: value(b"root-owner").and_then(parse_owner), attributes: xattrs.collect() };
+    rules.note_stripped(Kind::Directory, &metadata);
+    let group = rustix::fs::fstat(handle).ok().map(|stat| stat.st_gid);
+    let plan = rules.plan(Kind::Directory, &metadata, group);
+    let step = |what: &str, result: Result<(), Errno>| {
+        if let Err(errno) = result {
+            let message = format!("{what} not restored: {}", words(errno));
+            monitor.warn(Warning { path: bytes(path), message, degraded: true, damage: false });
+        }
+    };
+    if let Some((user, group)) = plan.ids() {
+        step("owner", rustix::fs::fchown(handle, user, group));
     }
-    if let Some(time) = value(b"root-time").and_then(parse_time).filter(|_| rules.restores_times()) {
-        let _ = rustix::fs::futimens(handle, &timestamps(time));
+    let set = |acl: bool| {
+        for attribute in rules.attributes(&metadata).filter(|attribute| is_acl(&attribute.name) == acl) {
+            let name = crate::format::path::Quoted::new(&attribute.name);
+            let result = rustix::fs::fsetxattr(handle, &*attribute.name, &attribute.value, XattrFlags::empty());
+            step(&format!("extended attribute {name}"), result);
+        }
+    };
+    set(false);
+    if bits.is_some() {
+        step("mode", rustix::fs::fchmod(handle, mode(plan.mode)));
     }
+    set(true);
+    if let Some(time) = text(b"root-time").and_then(parse_time).filter(|_| rules.restores_times()) {
+        step("time", rustix::fs::futimens(handle, &timestamps(time)));
+    }
+}
+
+/// Parses `user id:group id:user:group`; names may be empty.
+fn parse_owner(value: &[u8]) -> Option<Owner> {
+    let mut fields = value.split(|byte| *byte == b':');
+    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (user_id, group_id) = (number()?, number()?);
+    let (user, group) = (fields.next()?.into(), fields.next()?.into());
+    fields.next().is_none().then_some(Owner { user_id, group_id, user, group })
 }
 
 /// Parses decimal seconds, a dot and nine digits.
@@ -178,6 +213,15 @@ mod tests {
         }
         for bad in ["", ".", "..", "/", "a/", "./a", "../a", "a/b", "/a", "a/."] {
             assert!(!is_one_name(bad.as_bytes()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn owners_have_four_fields() {
+        let owner = Owner { user_id: 7, group_id: 8, user: b"me"[..].into(), group: b""[..].into() };
+        assert_eq!(parse_owner(b"7:8:me:"), Some(owner));
+        for bad in ["7:8:me", "7:8:me::", "x:8::", "", ":::"] {
+            assert_eq!(parse_owner(bad.as_bytes()), None, "{bad}");
         }
     }
 

@@ -15,6 +15,11 @@ const SET_ID: u32 = 0o6000;
 /// Attribute that gives a program the powers of root.
 const CAPABILITY: &[u8] = b"security.capability";
 
+/// Sticky bit.
+const STICKY: u32 = 0o1000;
+/// Label of a security policy.
+const SELINUX: &[u8] = b"security.selinux";
+
 /// What of an entry's metadata is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -46,6 +51,8 @@ pub(super) struct Rules {
     accounts: OnceLock<Accounts>,
     /// Entries that lost set-id bits or capabilities.
     stripped: AtomicU64,
+    /// Entries that lost attributes that only root can set.
+    privileged: AtomicU64,
 }
 
 impl Rules {
@@ -68,6 +75,7 @@ impl Rules {
             group: rustix::process::getegid().as_raw(),
             accounts: OnceLock::new(),
             stripped: AtomicU64::new(0),
+            privileged: AtomicU64::new(0),
         }
     }
 
@@ -89,33 +97,47 @@ impl Rules {
         }
     }
 
-    /// Counts an entry whose set-id bits or capabilities are not restored.
+    /// Counts an entry of which something is not restored by intent: set-id bits, the sticky bit of a file, capabilities, what
+    /// only root can set.
     pub(super) fn note_stripped(&self, kind: Kind, metadata: &Metadata) {
-        let bits = kind != Kind::Symlink && u32::from(metadata.mode) & SET_ID != 0;
-        let capability = self.root && self.xattrs && metadata.attributes.iter().any(|a| &*a.name == CAPABILITY);
-        if !self.special && (bits || capability) {
+        let kept = match kind {
+            Kind::Symlink => return self.note_privileged(metadata),
+            Kind::Directory => SET_ID,
+            _ => SET_ID | STICKY,
+        };
+        let has_capability = || self.root && self.xattrs && metadata.attributes.iter().any(|a| is_xattr(a, CAPABILITY));
+        if !self.special && (u32::from(metadata.mode) & kept != 0 || has_capability()) {
             self.stripped.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_privileged(metadata);
+    }
+
+    fn note_privileged(&self, metadata: &Metadata) {
+        // The system labels new files by itself.
+        let lost = |a: &Attribute| a.namespace == Namespace::Xattr && is_privileged(&a.name) && &*a.name != SELINUX;
+        if !self.root && self.xattrs && metadata.attributes.iter().any(lost) {
+            self.privileged.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Warns once of what [`Rules::note_stripped`] counted.
     pub(super) fn warn_stripped(&self, monitor: &dyn Monitor) {
-        let message = match self.stripped.load(Ordering::Relaxed) {
-            0 => return,
-            1 => "set-id bits or capabilities of 1 entry not restored: they are only on request".into(),
-            n => format!("set-id bits or capabilities of {n} entries not restored: they are only on request"),
+        let warn = |count: &AtomicU64, what: &str, why: &str| {
+            let entries = match count.load(Ordering::Relaxed) {
+                0 => return,
+                1 => "1 entry".to_owned(),
+                n => format!("{n} entries"),
+            };
+            let message = format!("{what} of {entries} not restored: {why}");
+            monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
         };
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        warn(&self.stripped, "set-id bits or capabilities", "they are only on request");
+        warn(&self.privileged, "security or trusted attributes", "only root can set them");
     }
 
     /// Returns the mode of a directory of which the archive knows nothing.
     pub(super) fn default_directory_mode(&self) -> u32 {
         0o777 & !self.umask
-    }
-
-    /// Returns what is restored of a directory's mode.
-    pub(super) fn directory_mode(&self, mode: u16) -> u32 {
-        self.plan(Kind::Directory, &Metadata { mode, ..Metadata::default() }, None).mode
     }
 
     /// Says whether times are restored.
@@ -142,10 +164,9 @@ impl Rules {
     pub(super) fn attributes<'a>(&'a self, metadata: &'a Metadata) -> impl Iterator<Item = &'a Attribute> {
         metadata.attributes.iter().filter(|attribute| {
             let name = &*attribute.name;
-            let privileged = name.starts_with(b"trusted.") || name.starts_with(b"security.");
             self.xattrs
                 && attribute.namespace == Namespace::Xattr
-                && (self.root || !privileged)
+                && (self.root || !is_privileged(name))
                 && (self.special || name != CAPABILITY)
         })
     }
@@ -170,6 +191,15 @@ impl Plan {
     pub(super) fn ids(&self) -> Option<(Option<Uid>, Option<Gid>)> {
         self.owner.map(|(user, group)| (Some(Uid::from_raw(user)), Some(Gid::from_raw(group))))
     }
+}
+
+/// Says whether only root can set an attribute of this name.
+fn is_privileged(name: &[u8]) -> bool {
+    name.starts_with(b"trusted.") || name.starts_with(b"security.")
+}
+
+fn is_xattr(attribute: &Attribute, name: &[u8]) -> bool {
+    attribute.namespace == Namespace::Xattr && *attribute.name == *name
 }
 
 /// Users and groups of this system by name.

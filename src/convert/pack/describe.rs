@@ -32,6 +32,8 @@ pub(super) struct Describer {
     times: bool,
     /// No time is later than this.
     latest: Option<Timestamp>,
+    /// Leave out attributes that depend on the machine.
+    portable: bool,
     common: Mutex<HashMap<Common, Arc<Metadata>>>,
     users: Mutex<HashMap<u32, Box<[u8]>>>,
     groups: Mutex<HashMap<u32, Box<[u8]>>>,
@@ -51,9 +53,16 @@ struct Common {
 pub(super) struct LastMetadata(Option<(Common, Arc<Metadata>)>);
 
 impl Describer {
-    /// Prepares. `latest`: later times are replaced by it.
-    pub(super) fn new(owner: OwnerPolicy, times: bool, latest: Option<Timestamp>) -> Self {
-        Self { owner, times, latest, common: Mutex::default(), users: Mutex::default(), groups: Mutex::default() }
+    /// Prepares. `latest`: later times are replaced by it. `portable`: attributes that depend on the machine are left out.
+    pub(super) fn new(owner: OwnerPolicy, times: bool, latest: Option<Timestamp>, portable: bool) -> Self {
+        Self { owner, times, latest, portable, common: Mutex::default(), users: Mutex::default(), groups: Mutex::default() }
+    }
+
+    /// Removes the attributes that are not recorded.
+    pub(super) fn narrow(&self, attributes: &mut Vec<Attribute>) {
+        if self.portable {
+            attributes.retain(|attribute| !attribute.name.starts_with(b"security.") && !attribute.name.starts_with(b"trusted."));
+        }
     }
 
     /// Returns an entry without content.
@@ -62,9 +71,10 @@ impl Describer {
         path: EntryPath,
         kind: Kind,
         facts: &Facts,
-        attributes: Vec<Attribute>,
+        mut attributes: Vec<Attribute>,
         last: &mut LastMetadata,
     ) -> Entry {
+        self.narrow(&mut attributes);
         Entry {
             path,
             kind,
@@ -97,7 +107,7 @@ impl Describer {
             None => {
                 let metadata = Arc::new(Metadata {
                     mode: common.mode,
-                    owner: self.owner(facts),
+                    owner: self.owner(facts.user_id, facts.group_id),
                     attributes: common.attributes.clone().into(),
                 });
                 if all.len() >= REMEMBERED {
@@ -111,18 +121,17 @@ impl Describer {
         metadata
     }
 
-    fn owner(&self, facts: &Facts) -> Option<Owner> {
+    /// Returns the owner to record.
+    pub(super) fn owner(&self, user_id: u32, group_id: u32) -> Option<Owner> {
         let (user, group) = match self.owner {
             OwnerPolicy::Omit => return None,
             OwnerPolicy::Ids => (Box::default(), Box::default()),
             OwnerPolicy::Names => (
-                look_up(&self.users, facts.user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into())),
-                look_up(&self.groups, facts.group_id, |id| {
-                    uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into())
-                }),
+                look_up(&self.users, user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into())),
+                look_up(&self.groups, group_id, |id| uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into())),
             ),
         };
-        Some(Owner { user_id: facts.user_id.into(), group_id: facts.group_id.into(), user, group })
+        Some(Owner { user_id: user_id.into(), group_id: group_id.into(), user, group })
     }
 }
 

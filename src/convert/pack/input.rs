@@ -31,7 +31,7 @@ impl Input {
     }
 
     /// Returns where it is.
-    fn location(&self) -> PathBuf {
+    pub(super) fn location(&self) -> PathBuf {
         match &self.directory {
             Some(directory) => directory.join(&self.path),
             None => self.path.clone(),

@@ -14,7 +14,10 @@ mod output;
 mod plan;
 mod read;
 
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 
 pub use self::describe::OwnerPolicy;
 use self::describe::{Describer, LastMetadata};
@@ -25,12 +28,12 @@ use self::output::Output;
 use self::plan::Plan;
 use self::read::{Context, expected_bytes};
 pub use crate::convert::walk::Filter;
-use crate::convert::walk::{NameKind, Walk, WalkOptions, Window, join};
-use crate::format::entry::{Attribute, Kind, Namespace, Timestamp};
+use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
+use crate::format::entry::{Attribute, Kind, Namespace, Owner, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor};
+use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Names that are put into order together: more would hardly compress better.
 const WINDOW_NAMES: usize = 1_000_000;
@@ -111,7 +114,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     let name = output.name().to_vec();
     let own = output.identities();
     let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
-    let describer = Describer::new(owner, options.times, options.latest);
+    let describer = Describer::new(owner, options.times, options.latest, options.reproducible);
 
     let mut writer_options = options.writer.clone();
     let read_bytes = writer_options.memory_bytes / READ_SHARE;
@@ -120,11 +123,18 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     if options.reproducible {
         writer_options.time = options.latest;
     }
-    writer_options.attributes.extend(resolved.top.iter().flat_map(|top| top_attributes(top, options)));
+    if let Some(top) = &resolved.top {
+        writer_options.attributes.extend(top_attributes(top, &inputs[0], &describer, options, monitor)?);
+        writer_options.attributes.sort_unstable();
+    }
     let job = Job { describer, options, own, threads: writer_options.threads.max(1), read_bytes, monitor };
     let writer = Writer::create(output, writer_options).map_err(|error| named(error, &name))?;
     let (output, stats) = job.run(&mut walk, writer).map_err(|error| named(error, &name))?;
     monitor.check()?;
+    if stats.written.entries == 0 && stats.left_out > 0 && resolved.top.is_none() {
+        let path = inputs[0].location().into_os_string().into_encoded_bytes();
+        return Err(Error::io("pack", path, std::io::Error::other("nothing could be read")));
+    }
     output.publish(options.sync)?;
     Ok(stats)
 }
@@ -264,18 +274,39 @@ impl Job<'_> {
     }
 }
 
-/// Mode and time of the directory whose content is packed (nra.md, section 12).
-fn top_attributes(top: &std::fs::Metadata, options: &PackOptions) -> Vec<Attribute> {
-    let attribute = |name: &str, value: String| Attribute {
-        namespace: Namespace::Nra,
-        name: name.as_bytes().into(),
-        value: value.into_bytes().into(),
-    };
-    let mut attributes = vec![attribute("root-mode", format!("{:o}", top.permissions().mode() & 0o7777))];
+/// What is recorded of the directory whose content is packed (nra.md, section 12).
+fn top_attributes(
+    top: &Metadata,
+    input: &Input,
+    describer: &Describer,
+    options: &PackOptions,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Attribute>> {
+    let location = input.location();
+    let path = if location.as_os_str().is_empty() { Path::new(".") } else { &location };
+    let shown = path.as_os_str().as_bytes();
+    // Nothing at all could be packed of a directory that can't be read.
+    let handle = std::fs::File::open(path).map_err(|error| Error::io("read", shown, error))?;
+    let mut attributes = Vec::new();
+    if options.xattrs {
+        let (found, lost) = AttributeReader::default().read(&handle);
+        attributes = found;
+        describer.narrow(&mut attributes);
+        if let Some(lost) = lost {
+            monitor.warn(Warning { path: shown.to_vec(), message: lost.to_string(), degraded: true, damage: false });
+        }
+    }
+    let attribute =
+        |name: &str, value: Vec<u8>| Attribute { namespace: Namespace::Nra, name: name.as_bytes().into(), value: value.into() };
+    attributes.push(attribute("root-mode", format!("{:o}", top.permissions().mode() & 0o7777).into_bytes()));
+    if let Some(Owner { user_id, group_id, user, group }) = describer.owner(top.uid(), top.gid()) {
+        let ids = format!("{user_id}:{group_id}:").into_bytes();
+        attributes.push(attribute("root-owner", [&ids, &*user, b":", &*group].concat()));
+    }
     if options.times {
         let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
         let time = options.latest.map_or(own, |latest| own.min(latest));
-        attributes.push(attribute("root-time", format!("{}.{:09}", time.seconds, time.nanoseconds)));
+        attributes.push(attribute("root-time", format!("{}.{:09}", time.seconds, time.nanoseconds).into_bytes()));
     }
-    attributes
+    Ok(attributes)
 }

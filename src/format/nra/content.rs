@@ -77,6 +77,15 @@ pub enum Content {
 }
 
 impl Content {
+    /// Memory that it takes beside its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::List(segments, digest) => size_of_val(&**segments) + digest.as_deref().map_or(0, size_of_val),
+            Self::Map(_, digest) => digest.as_deref().map_or(0, size_of_val),
+            Self::None | Self::Extent(_) | Self::Raw(..) => 0,
+        }
+    }
+
     /// Sort key for reading in the order of storage: file offset of the first block, offset within it.
     pub(crate) fn place(&self) -> (u64, u64) {
         match self {

@@ -91,6 +91,79 @@ fn options_reach_the_archive() {
 }
 
 #[test]
+fn options_change_what_is_stored() {
+    let place = small();
+    std::os::unix::fs::symlink("a.txt", place.input("link")).unwrap();
+    place.write("random.bin", noise(7, 100_000));
+    rustix::fs::setxattr(place.input("a.txt"), "user.note", b"v", rustix::fs::XattrFlags::empty()).unwrap();
+    let packed = |arguments: &[&str]| {
+        let output = run(&place, &[&["in", "-o", "y.nra", "-f"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?} {output:?}");
+        (Packed::open(&place.at("y.nra")), place.at("y.nra").metadata().unwrap().len())
+    };
+    let (usual, size) = packed(&[]);
+    let entry = usual.entry("a.txt");
+    assert!(entry.metadata.owner.is_some() && entry.modified.is_some());
+    assert!(!entry.metadata.attributes.is_empty());
+    assert_eq!(usual.entry("link").kind, nra::format::entry::Kind::Symlink);
+    assert!(packed(&["--no-owner"]).0.entry("a.txt").metadata.owner.is_none());
+    assert!(packed(&["--numeric-owner"]).0.entry("a.txt").metadata.owner.as_ref().unwrap().user.is_empty());
+    assert!(packed(&["--no-times"]).0.entry("a.txt").modified.is_none());
+    assert!(packed(&["--no-xattrs"]).0.entry("a.txt").metadata.attributes.is_empty());
+    let (followed, _) = packed(&["-L"]);
+    assert_eq!(followed.content("link"), followed.content("a.txt"));
+    // What repeats takes its whole length only without a codec.
+    assert!(packed(&["--codec", "none"]).1 > size + 4_000);
+    assert_ne!(packed(&["--codec", "lz4"]).1, size);
+    assert_eq!(run(&place, &["in", "-o", "z.nra", "--dict", "no such"]).status.code(), Some(1));
+}
+
+/// Writes about `total` bytes of small and large files below the input.
+fn grow(place: &Place, total: usize) {
+    for number in 0..total / (2 << 20) {
+        let seed = u32::try_from(number).unwrap();
+        place.write(&format!("{number}/large"), noise(u64::from(seed), 1 << 20));
+        for part in 0..64 {
+            place.write(&format!("{number}/{part}"), noise(u64::from(seed * 64 + part + 1_000_000), 16 << 10));
+        }
+    }
+}
+
+/// Runs the program to its end and returns the most memory it had, KiB.
+fn peak_of(mut command: Command) -> u64 {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut peak = 0;
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0).max(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{command:?}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+#[ignore = "writes a quarter of a gigabyte"]
+fn memory_does_not_grow_with_the_input() {
+    let peaks = [20 << 20, 200 << 20].map(|total| {
+        let place = Place::new();
+        grow(&place, total);
+        let mut pack = nra(&place);
+        pack.args(["pack", "in", "-o", "x.nra", "--memory", "32M", "-j", "2", "--no-sync"]);
+        let mut extract = nra(&place);
+        extract.args(["extract", "x.nra", "-C", "back", "--memory", "32M", "-j", "2"]);
+        [peak_of(pack), peak_of(extract)]
+    });
+    for (small, large) in peaks[0].iter().zip(&peaks[1]) {
+        // The index of ten times as many files, and what the program itself takes.
+        assert!(*large < 64 << 10 && *large < small + (16 << 10), "{peaks:?}");
+    }
+}
+
+#[test]
 fn lists_name_what_is_packed() {
     let place = small();
     fs::write(place.at("names"), "in/sub/b.txt\0./in/a.txt\0").unwrap();

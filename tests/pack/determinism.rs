@@ -116,7 +116,7 @@ fn links_of_different_windows_are_different_files() {
     let packed = place.packed(&PackOptions { window_names: 7, ..options() });
     let mut groups = std::collections::BTreeSet::new();
     for number in 0..pairs {
-        let group = |name: &str| packed.entry(&format!("{number:02}/{name}")).link_group;
+        let group = |name: &str| packed.entry(format!("{number:02}/{name}")).link_group;
         assert!(group("a") != 0 && group("a") == group("b"), "{number}");
         assert!(groups.insert(group("a")), "{number}");
     }

@@ -297,9 +297,9 @@ fn inputs_of_which_nothing_is_readable_make_no_archive() {
     child::run("faults::inputs_of_which_nothing_is_readable_make_no_archive", true, |directory| {
         let place = Place::within(directory);
         let secret = place.write("secret", "x");
-        fs::set_permissions(&secret, Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o000)).unwrap();
         assert!(matches!(place.pack_inputs(&[Input::new(&secret)], &options()).0, Err(Error::Io { .. })));
-        fs::set_permissions(place.at("in"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(place.at("in"), Permissions::from_mode(0o000)).unwrap();
         assert!(matches!(place.pack(&options()).0, Err(Error::Io { .. })));
         fs::set_permissions(place.at("in"), Permissions::from_mode(0o700)).unwrap();
         assert!(!place.output().exists());

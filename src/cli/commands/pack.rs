@@ -262,10 +262,10 @@ fn options(args: &Args) -> CommandResult<PackOptions> {
         (_, true) => OwnerPolicy::Ids,
         _ => OwnerPolicy::Names,
     };
-    let defaults = PackOptions::default();
-    let window_names = args.resources.memory.map_or(defaults.window_names, |memory| {
+    let most = PackOptions::default().window_names;
+    let window_names = args.resources.memory.map_or(most, |memory| {
         let names = memory.max(MIN_MEMORY) / NAMES_SHARE / NAME_BYTES;
-        usize::try_from(names).unwrap_or(usize::MAX).min(defaults.window_names)
+        usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     Ok(PackOptions {
         writer: writer_options(args)?,
@@ -280,7 +280,6 @@ fn options(args: &Args) -> CommandResult<PackOptions> {
         reproducible: fidelity.reproducible,
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
         sync: !args.no_sync,
-        ..defaults
     })
 }
 

@@ -331,10 +331,10 @@ class Frame:
         need(self.codec in CODECS[self.kind], f"{what}: codec {self.codec} is not allowed")
         need(self.raw_len <= RAW_LIMIT[self.kind], f"{what}: raw_len is over the limit")
         need(self.codec != 0 or self.raw_len == self.stored_len, f"{what}: raw_len and stored_len differ")
-        need(self.stored_len <= self.raw_len, f"{what}: stored_len is more than raw_len")
+        need(self.codec == 0 or self.stored_len < self.raw_len, f"{what}: stored_len is not less than raw_len")
         need(self.codec == 0 or (self.raw_len > 0 and self.stored_len > 0), f"{what}: empty payload with a codec")
         need(self.pad_len <= MAX_PAD and (self.pad_len == 0 or self.kind == BLOCK), f"{what}: bad pad_len")
-        need((self.directory_len > 0) == (self.kind == BLOCK), f"{what}: bad directory_len")
+        need(self.directory_len >= 3 if self.kind == BLOCK else self.directory_len == 0, f"{what}: bad directory_len")
         need(self.directory_len <= MAX_DIRECTORY, f"{what}: directory_len is over the limit")
         need(self.directory_len > 0 or self.directory_checksum == 0, f"{what}: checksum of no directory")
         need(self.dictionary == 0 or (self.kind == BLOCK and self.codec == 1), f"{what}: must not use a dictionary")
@@ -692,7 +692,7 @@ def read_directory(frame, data):
     digests = [cursor.take(DIGEST_LEN) for _ in range(count)]
     codec, raw_len = cursor.u8(), cursor.uv()
     need(codec in (0, 1) and raw_len <= MAX_DIRECTORY, f"{cursor.what}: bad codec or length of the rest")
-    need(raw_len > 0 or codec == 0, f"{cursor.what}: codec without a rest")
+    need(codec == 0 or len(cursor.data) - cursor.pos < raw_len, f"{cursor.what}: compressed rest that is not shorter")
     rest = Cursor(decompress(codec, cursor.rest(), raw_len, what=cursor.what), cursor.what)
     lengths = [rest.uv() for _ in range(count)]
     pieces, gaps, offset = [], [], 0

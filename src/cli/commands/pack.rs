@@ -16,6 +16,7 @@ use crate::convert::pack::{Destination, Input, OwnerPolicy, PackOptions, PackSta
 use crate::format::Error;
 use crate::format::codec::{Codec, Method};
 use crate::format::entry::Timestamp;
+use crate::format::limits::MAX_DICTIONARY;
 use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
 use crate::format::path::Quoted;
 
@@ -28,8 +29,6 @@ const MIN_MEMORY: u64 = 32 << 20;
 /// The part of the memory that names which are put into order together get, and what each takes, bytes.
 const NAMES_SHARE: u64 = 8;
 const NAME_BYTES: u64 = 64;
-/// Longest dictionary that is taken from a file, bytes.
-const MAX_DICTIONARY: u64 = 128 << 10;
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -332,7 +331,7 @@ fn writer_options(args: &Args) -> CommandResult<WriterOptions> {
 fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
     let fail = |error| Error::io("read", path.as_os_str().as_encoded_bytes(), error);
     let length = std::fs::metadata(path).map_err(fail)?.len();
-    if length > MAX_DICTIONARY {
+    if length > MAX_DICTIONARY.into() {
         let shown = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
         return Err(Failure::usage(format!("{shown} is too long for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
     }

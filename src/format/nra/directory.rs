@@ -100,7 +100,7 @@ fn parse_parts(bytes: &[u8], raw_len: u32) -> Result<(Vec<Piece>, Vec<u8>), Malf
     let codec = codec.ok_or_else(|| format!("records with codec {number}"))?;
     let len = cursor.uv_max("raw length of the rest", MAX_DIRECTORY.into())?;
     let len = usize::try_from(len).expect("not more than the limit, 32 bits");
-    if cursor.remaining() > len {
+    if cursor.remaining() > len || codec != Codec::None && cursor.remaining() == len {
         return Err(format!("{} stored bytes for {len} raw ones", cursor.remaining()));
     }
     let mut rest = decompress(codec, cursor.take(cursor.remaining())?, len, None)?;

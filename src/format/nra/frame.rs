@@ -17,6 +17,8 @@ use crate::format::wire::Malformed;
 pub const HEADER_LEN: usize = 64;
 /// Length of a reference to a frame in its fixed form.
 pub const REFERENCE_LEN: usize = 24;
+/// Shortest directory of a block: no pieces, no records.
+const MIN_DIRECTORY: u32 = 3;
 /// First bytes of a frame.
 pub const SYNC: [u8; 4] = [0x8a, 0x4e, 0x0d, 0x0a];
 /// What offsets and whole lengths of frames are multiples of.
@@ -197,6 +199,16 @@ impl FrameHeader {
         Some((field::KIND.get(bytes)[0], len))
     }
 
+    /// Refuses what a reader would refuse, so that it is never written.
+    ///
+    /// # Errors
+    ///
+    /// `Limit`, or `Usage` for a header against the rules of section 6.
+    pub(crate) fn check(&self, place: u64) -> Result<()> {
+        self.check_limits()?;
+        self.check_rules(place).map_err(|detail| Error::Usage { detail })
+    }
+
     fn check_limits(&self) -> Result<()> {
         let limit = |what, found: u32, limit: u32| {
             if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
@@ -211,7 +223,8 @@ impl FrameHeader {
         if !self.kind.allows(self.codec) {
             return Err(format!("{kind} with codec {}", self.codec.name()));
         }
-        if self.stored_len > self.raw_len || (self.codec == Codec::None && self.stored_len != self.raw_len) {
+        let fits = if self.codec == Codec::None { self.stored_len == self.raw_len } else { self.stored_len < self.raw_len };
+        if !fits {
             return Err(format!(
                 "stored length {}, raw length {} with codec {}",
                 self.stored_len,
@@ -219,11 +232,11 @@ impl FrameHeader {
                 self.codec.name()
             ));
         }
-        if self.raw_len == 0 && self.codec != Codec::None {
-            return Err(format!("empty payload with codec {}", self.codec.name()));
-        }
         if self.kind != FrameKind::Block && (self.pad_len != 0 || self.directory_len != 0) {
             return Err(format!("{kind} with padding or directory"));
+        }
+        if self.kind == FrameKind::Block && self.directory_len < MIN_DIRECTORY {
+            return Err(format!("block with a directory of {} bytes", self.directory_len));
         }
         if self.directory_len == 0 && self.directory_checksum != 0 {
             return Err("checksum of a directory that does not exist".into());

@@ -3,7 +3,7 @@
 use crate::format::codec::{Compressor, Method};
 use crate::format::entry::{Attribute, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAGE_RAW};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_PAGE_RAW};
 use crate::format::nra::records::metadata::check_attributes;
 
 /// Longest message of a commit, bytes (spec section 13).
@@ -107,6 +107,11 @@ impl WriterOptions {
         let block = &self.block;
         if block.min_raw_bytes == 0 || block.min_raw_bytes > block.max_raw_bytes || block.max_raw_bytes > MAX_BLOCK_RAW {
             return usage(format!("blocks of {} to {} bytes", block.min_raw_bytes, block.max_raw_bytes));
+        }
+        if let DictionaryPolicy::Given(bytes) = &self.dictionary
+            && bytes.len() > MAX_DICTIONARY as usize
+        {
+            return usage(format!("a dictionary of {} bytes (at most {MAX_DICTIONARY})", bytes.len()));
         }
         if self.message.len() > MAX_MESSAGE {
             let found = self.message.len() as u64;

@@ -83,6 +83,7 @@ impl<W: Write> Output<W> {
             directory_checksum: if frame.directory.is_empty() { 0 } else { checksum(frame.directory, offset) },
             commit: self.commit,
         };
+        header.check(offset)?;
         let (bytes, check) = header.encode(offset);
         let length = header.frame_len();
         self.write(&bytes)?;

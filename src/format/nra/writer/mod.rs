@@ -73,7 +73,7 @@ impl EntryId {
 
 /// Bounds of the length of a run of compressible content, bytes: long enough that its last block does not matter, short enough
 /// that all workers have something to do.
-const RUN_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=32 << 20;
+const RUN_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=16 << 20;
 /// A record longer than this does not fit a page with room to spare.
 const MAX_RECORD: usize = 8 << 20;
 
@@ -120,7 +120,7 @@ impl<W: Write + Send> Writer<W> {
         output.write(&Head::default().encode())?;
         let mut writer = Self {
             policy,
-            run_bytes: (4 * options.block.max_raw_bytes as usize).clamp(*RUN_BYTES.start(), *RUN_BYTES.end()),
+            run_bytes: (2 * options.block.max_raw_bytes as usize).clamp(*RUN_BYTES.start(), *RUN_BYTES.end()),
             placing: Placing::new(output, policy, options.threads.max(1), options.memory_bytes),
             index: Index::default(),
             raw: Run::new(1, Vec::new()),

@@ -32,7 +32,7 @@ const TAIL: &str = "\
 | --- | --- |
 | 0 | done; `grep`: something was found |
 | 1 | failed; `grep`: nothing was found |
-| 2 | wrong command line |
+| 2 | wrong command line; `grep`: any failure |
 | 3 | done, but something was skipped or degraded |
 | 4 | archive damaged or not supported |
 | 5 | wrong or missing key |

@@ -52,7 +52,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    failed (grep: nothing found)
-  2    wrong command line
+  2    wrong command line (grep: any failure)
   3    done, but something was skipped or degraded
   4    archive damaged or unsupported
   5    wrong or missing key

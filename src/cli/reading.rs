@@ -32,7 +32,8 @@ pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Op
     let mut options = OpenOptions::default();
     if let Some(memory) = resources.memory {
         options.cache_bytes = memory;
-        options.stream_limit = memory;
+        // A stream is kept whole, whatever is left for caches.
+        options.stream_limit = options.stream_limit.max(memory);
     }
     let path = &argument.archive;
     let name = if is_stdin(path) { "standard input".to_owned() } else { Quoted::new(path.as_os_str().as_bytes()).to_string() };

@@ -127,6 +127,15 @@ impl Failure {
         Self { closed_pipe: error.kind() == io::ErrorKind::BrokenPipe, ..failure }
     }
 
+    /// Where 1 means that nothing was found, a failure is code 2.
+    #[must_use]
+    pub fn trouble(mut self) -> Self {
+        if self.code == Code::Failed {
+            self.code = Code::Usage;
+        }
+        self
+    }
+
     /// Adds a next step for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -165,6 +174,9 @@ impl Failure {
     }
 }
 
+/// What the limit is called that a stream kept in memory has.
+const STREAM_LENGTH: &str = "length of the stream";
+
 impl From<format::Error> for Failure {
     fn from(error: format::Error) -> Self {
         use format::Error;
@@ -183,6 +195,10 @@ impl From<format::Error> for Failure {
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
             Error::Unsupported { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
+            Error::Limit { what: STREAM_LENGTH, limit, .. } => {
+                let text = format!("standard input has more than {limit} bytes");
+                Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file, or raise --memory")
+            }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),

@@ -15,6 +15,7 @@ use crate::cli::progress::{Progress, ProgressStyleChoice};
 use crate::cli::report::{Code, CommandResult, Failure, Outcome};
 use crate::cli::text::{self, SizeStyle};
 use crate::format::Error;
+use crate::format::path::is_unsafe_to_show;
 
 /// Bytes of output collected before they are written.
 const BUFFER: usize = 64 << 10;
@@ -276,7 +277,8 @@ impl Ui {
     }
 
     fn json(&mut self, value: &impl Serialize) -> CommandResult<()> {
-        serde_json::to_writer(&mut self.out, value).map_err(|error| Failure::output(&error.into()))
+        let json = serde_json::to_string(value).map_err(|error| Failure::output(&error.into()))?;
+        self.write(escaped(&json).as_bytes())
     }
 
     /// Ends the result: in JSON writes the last object, of type `kind` (`summary`), with `fields`, the exit code and the warnings. Returns `outcome`.
@@ -392,6 +394,23 @@ fn color(when: ColorWhen, auto: impl FnOnce() -> ColorChoice) -> bool {
     }
 }
 
+/// Writes what could change the look of a terminal as `\\u` escapes; JSON has such characters in strings only.
+fn escaped(json: &str) -> std::borrow::Cow<'_, str> {
+    if !json.contains(is_unsafe_to_show) {
+        return json.into();
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_unsafe_to_show(c) {
+            let mut units = [0; 2];
+            text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    text.into()
+}
+
 /// Returns seconds with milliseconds, for summaries in JSON.
 pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
@@ -424,7 +443,17 @@ impl Write for SharedBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::format::progress::Warning;
+
+    #[test]
+    fn json_has_nothing_that_changes_a_terminal() {
+        let name = "a\u{9b}31m\u{202e}b\u{7f}\u{e0041}\u{e9}";
+        let json = serde_json::to_string(name).unwrap();
+        let shown = escaped(&json);
+        assert!(!shown.contains(is_unsafe_to_show));
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), name);
+    }
 
     #[derive(Serialize)]
     struct Item {

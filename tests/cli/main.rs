@@ -208,7 +208,7 @@ fn messages_say_what_failed_and_why() {
         (&["grep", "rich.nra", "("], 2, "nra: regular expression '(': unclosed group\nhint: -F takes it as plain text\n"),
         (
             &["grep", "zebra", "rich.nra"],
-            1,
+            2,
             "nra: cannot open zebra: no such file or directory\nhint: the archive comes first: nra grep rich.nra REGEX\n",
         ),
         (

@@ -17,7 +17,7 @@ use crate::cli::text::{self, PathField};
 use crate::cli::ui::{Form, Ui};
 use crate::format::Error;
 use crate::format::entry::{Entry, Kind};
-use crate::format::progress::{Counter, Monitor};
+use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Files that are searched before the results of the first of them are printed.
 const WINDOW: usize = 2_048;
@@ -100,6 +100,11 @@ struct Summary {
 ///
 /// When the expression makes no sense, the archive can't be read or no pattern matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    // As with grep, 1 only says that nothing was found.
+    search_archive(args, ui).map_err(Failure::trouble)
+}
+
+fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     let regex = compile(args)?;
     let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
     let selection = reading::selection(&args.patterns)?;
@@ -135,6 +140,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
                 summary.matches += found.matches;
                 if !quiet {
                     print(entry, &found, args, want, &regex, ui)?;
+                }
+                if found.dropped > 0 {
+                    let message = format!(
+                        "{} more match and are not shown: nra cat ARCHIVE PATH | grep shows all",
+                        text::counted(found.dropped, "line", "lines")
+                    );
+                    ui.console().warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
                 }
             }
         }

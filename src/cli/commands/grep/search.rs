@@ -9,9 +9,9 @@ use crate::format::error::Result;
 /// Longest line that is kept whole, bytes; a longer one is searched in parts of this length.
 const MAX_LINE: usize = 1 << 20;
 /// Lines kept of one file.
-const MAX_HITS: usize = 1 << 20;
+const MAX_HITS: usize = 1 << 18;
 /// Bytes of lines kept of one file.
-const MAX_HIT_BYTES: usize = 64 << 20;
+const MAX_HIT_BYTES: usize = 16 << 20;
 
 /// What is wanted of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub(super) struct Found {
     pub binary: bool,
     /// The lines, if they were wanted.
     pub hits: Vec<Hit>,
+    /// Lines that match and were wanted, but were too many to keep.
+    pub dropped: u64,
 }
 
 /// Searches the content of `entry`.
@@ -156,6 +158,8 @@ impl Searcher<'_> {
         if keep && self.found.hits.len() < MAX_HITS && self.hit_bytes + text.len() <= MAX_HIT_BYTES {
             self.hit_bytes += text.len();
             self.found.hits.push(Hit { line: self.line, offset: self.offset + start as u64, text: text.to_vec() });
+        } else if keep {
+            self.found.dropped += 1;
         }
     }
 }

@@ -73,7 +73,7 @@ impl EntryId {
 
 /// Bounds of the length of a run of compressible content, bytes: long enough that its last block does not matter, short enough
 /// that all workers have something to do.
-const RUN_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=16 << 20;
+const RUN_BYTES: std::ops::RangeInclusive<usize> = 4 << 20..=8 << 20;
 /// A record longer than this does not fit a page with room to spare.
 const MAX_RECORD: usize = 8 << 20;
 

@@ -174,6 +174,8 @@ impl Failure {
     }
 }
 
+/// What standard output is called in errors.
+const STREAM_NAMES: [&[u8]; 2] = [b"standard output", b"the archive"];
 /// What the limit is called that a stream kept in memory has.
 const STREAM_LENGTH: &str = "length of the stream";
 
@@ -188,9 +190,10 @@ impl From<format::Error> for Failure {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Self { kind: "io", ..Self::failed(text) }.hint("free some space, or choose another target")
             }
-            Error::Io { source, action, .. } => {
-                // Standard output closed by its reader is an end, not a failure.
-                let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write";
+            Error::Io { source, action, path } => {
+                // Standard output closed by its reader is an end, not a failure; an archive cut short in a named pipe is one.
+                let standard = STREAM_NAMES.contains(&path.as_slice());
+                let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && standard;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },

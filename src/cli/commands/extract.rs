@@ -173,7 +173,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = options(args, memory / 2, &opened, ui);
     let talk = Talk { console: ui.console().clone(), failure: Mutex::new(None) };
     let ask = |conflict: &Conflict<'_>| talk.ask(conflict);
-    if args.policy.overwrite().is_none() && !args.dry_run && talk.console.options().interactive {
+    let settled = args.policy.overwrite().is_some() || talk.console.options().answer.is_some();
+    if !settled && !args.dry_run && talk.console.options().interactive {
         options.ask = Some(&ask);
     }
     ui.list("extract", "entries");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::reading;
+use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
@@ -53,6 +53,8 @@ struct DamageRecord<'a> {
 #[derive(Debug, Serialize)]
 struct Summary {
     ok: bool,
+    /// The index is whole: no entry can be missing from the counts.
+    complete: bool,
     depth: &'static str,
     damage: usize,
     entries: u64,
@@ -86,9 +88,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if ok {
         reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
-    sum_up(&verdict, &opened.name, seconds, ui)?;
+    sum_up(&verdict, &opened, seconds, ui)?;
     let summary = Summary {
         ok,
+        complete: !opened.archive.is_recovered(),
         depth: if args.quick { "quick" } else { "full" },
         damage: verdict.damage.len(),
         entries: verdict.entries,
@@ -130,7 +133,8 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
 }
 
 /// Says the verdict: that all is well on standard output, damage as the failure it is.
-fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
+fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
+    let name = &opened.name;
     let checked = format!(
         "{}, {}, {}, {}",
         text::counted(verdict.entries, "entry", "entries"),
@@ -142,7 +146,8 @@ fn sum_up(verdict: &Verdict, name: &str, seconds: Duration, ui: &mut Ui) -> Comm
     if places > 0 {
         let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
         let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
-        let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked})"));
+        let missing = if opened.archive.is_recovered() { "; the index is lost, more entries may be missing" } else { "" };
+        let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
         ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
         Ok(())
     } else if ui.is_json() || ui.console().options().quiet {

@@ -119,12 +119,13 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
 /// Says what came to light about the state of the archive.
 pub fn remark(opened: &Opened, ui: &Ui) {
     let damage = opened.archive.is_recovered();
+    let degraded = damage || opened.archive.omits_entries();
     let mut remarks = opened.archive.remarks();
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found without it".to_owned());
     }
     for remark in remarks {
-        ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded: damage, damage });
+        ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded, damage });
     }
 }
 

@@ -53,9 +53,11 @@
 //! ```
 
 mod detect;
+mod engines;
 mod open;
 mod stream;
 
+pub use engines::{ENGINES, Engine};
 pub use open::{OpenOptions, open, open_path, open_stream};
 pub use stream::{EntryReader, reader};
 
@@ -183,6 +185,11 @@ pub trait Archive: Send + Sync {
     /// Returns remarks on the state of the file: those of [`Info::remarks`] and what came to light since.
     fn remarks(&self) -> Vec<String> {
         self.info().remarks.clone()
+    }
+
+    /// Says whether the container has entries that are not served, since their names mean no place in an archive: the remarks tell which.
+    fn omits_entries(&self) -> bool {
+        false
     }
 
     /// Returns the number of entries.

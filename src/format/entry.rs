@@ -110,6 +110,20 @@ pub struct Device {
     pub minor: u32,
 }
 
+/// Where the content of an entry lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// In blocks of an NRA 5 file.
+    Nra(Content),
+    /// In a container whose engine knows its members by number (see [`crate::format::table`]).
+    Member {
+        /// Number that the engine gave it.
+        number: u64,
+        /// Unit that is decoded as a whole, and offset within it: see [`Entry::place`].
+        place: (u64, u64),
+    },
+}
+
 /// One file, directory, symlink, fifo or device of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -132,7 +146,7 @@ pub struct Entry {
     /// The directory was added by nra because something lies below it; nothing is known of it.
     pub implied: bool,
     /// Where the content is stored.
-    pub(crate) content: Content,
+    pub(crate) location: Location,
 }
 
 impl Entry {
@@ -149,12 +163,36 @@ impl Entry {
             target: Box::default(),
             device: None,
             implied: false,
-            content: Content::None,
+            location: Location::Nra(Content::None),
         }
     }
 
     /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.
+    ///
+    /// The first number tells the block or stream that is decoded as a whole, the second the place within it.
     pub fn place(&self) -> (u64, u64) {
-        self.content.place()
+        match &self.location {
+            Location::Nra(content) => content.place(),
+            Location::Member { place, .. } => *place,
+        }
+    }
+
+    /// Returns the content as an NRA 5 file has it; for entries of other containers there is none.
+    pub(crate) fn content(&self) -> &Content {
+        match &self.location {
+            Location::Nra(content) => content,
+            Location::Member { .. } => &Content::None,
+        }
+    }
+
+    /// Returns the content to change it, which takes the entry out of any other container.
+    pub(crate) fn content_mut(&mut self) -> &mut Content {
+        if let Location::Member { .. } = self.location {
+            self.location = Location::Nra(Content::None);
+        }
+        match &mut self.location {
+            Location::Nra(content) => content,
+            Location::Member { .. } => unreachable!("it was replaced above"),
+        }
     }
 }

@@ -14,6 +14,7 @@ pub mod nra;
 pub mod path;
 pub mod progress;
 pub mod source;
+pub mod table;
 pub(crate) mod wire;
 
 pub use error::{Error, Result};

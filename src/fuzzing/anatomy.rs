@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::format::checksum::checksum;
 use crate::format::codec::{Codec, decompress};
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Location};
 use crate::format::nra::chunks::ChunkPage;
 use crate::format::nra::commit::Commit;
 use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
@@ -378,7 +378,7 @@ fn moved_segment(segment: &Segment, places: &Places) -> Segment {
 /// Returns the entries with references to where the frames are now. An entry that can't be written any more keeps its former ones.
 fn moved_entries(entries: &[Entry], places: &Places) -> Vec<Entry> {
     let moved = |entry: &Entry| {
-        let content = match &entry.content {
+        let content = match entry.content() {
             Content::None => Content::None,
             Content::Extent(extent) => Content::Extent(moved_extent(extent, places)),
             Content::Raw(extent, sum) => Content::Raw(moved_extent(extent, places), *sum),
@@ -387,7 +387,7 @@ fn moved_entries(entries: &[Entry], places: &Places) -> Vec<Entry> {
             }
             Content::Map(root, digest) => Content::Map(places.get(&root.offset).map_or(*root, |(root, _)| *root), digest.clone()),
         };
-        let moved = Entry { content, ..entry.clone() };
+        let moved = Entry { location: Location::Nra(content), ..entry.clone() };
         if check(&moved).is_ok() { moved } else { entry.clone() }
     };
     entries.iter().map(moved).collect()

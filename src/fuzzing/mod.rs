@@ -14,7 +14,7 @@ use crate::format::nra::content::{Content, Segment};
 
 /// Returns the file offsets of the frames that the content of `entry` lies in: blocks, or the root of its extent map.
 pub fn frames_of(entry: &Entry) -> Vec<u64> {
-    match &entry.content {
+    match entry.content() {
         Content::None => Vec::new(),
         Content::Extent(extent) | Content::Raw(extent, _) => vec![extent.block.offset],
         Content::List(segments, _) => {

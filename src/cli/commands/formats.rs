@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::ui::Ui;
+use crate::format::archive::{ENGINES, Engine};
 
 /// Arguments of `nra formats`.
 #[derive(Debug, clap::Args)]
@@ -26,16 +27,12 @@ struct FormatRecord {
     stream: bool,
 }
 
-const FORMATS: [FormatRecord; 1] = [FormatRecord {
-    record: "format",
-    name: "NRA 5",
-    extension: ".nra",
-    magic: "4e524100 0500",
-    read: true,
-    write: true,
-    append: false,
-    stream: true,
-}];
+impl From<&Engine> for FormatRecord {
+    fn from(engine: &Engine) -> Self {
+        let Engine { name, extension, magic, write, append, stream, .. } = *engine;
+        Self { record: "format", name, extension, magic, read: true, write, append, stream }
+    }
+}
 
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -49,19 +46,22 @@ struct Summary {
 /// When standard output can't be written.
 pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("formats", "formats");
+    let formats: Vec<FormatRecord> = ENGINES.iter().map(FormatRecord::from).collect();
+    let name_width = formats.iter().map(|format| format.name.len()).max().unwrap_or_default().max("format".len());
+    let ending_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("name".len());
     if !ui.is_json() {
-        ui.line("format  name    read  write  append  pipe  told by the first bytes")?;
+        ui.line(format_args!("{:<name_width$}  {:<ending_width$}  read  write  append  pipe  told by", "format", "name"))?;
     }
-    for format in &FORMATS {
+    for format in &formats {
         ui.record(format)?;
         if !ui.is_json() {
             let [read, write, append, stream] =
                 [format.read, format.write, format.append, format.stream].map(|able| if able { "yes" } else { "no" });
             ui.line(format_args!(
-                "{:<7} {:<7} {read:<5} {write:<6} {append:<7} {stream:<5} {}",
+                "{:<name_width$}  {:<ending_width$}  {read:<4}  {write:<5}  {append:<6}  {stream:<4}  {}",
                 format.name, format.extension, format.magic
             ))?;
         }
     }
-    ui.finish(Outcome::Done, "summary", &Summary { formats: FORMATS.len() })
+    ui.finish(Outcome::Done, "summary", &Summary { formats: formats.len() })
 }

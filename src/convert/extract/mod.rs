@@ -166,7 +166,7 @@ impl Cost {
     fn add(&mut self, item: &Item) {
         let Entry { path, target, metadata, .. } = &item.entry;
         let own = size_of::<Item>() + path.as_bytes().len() + target.len() + 64;
-        self.used = self.used.saturating_add(own).saturating_add(item.entry.content.heap_bytes());
+        self.used = self.used.saturating_add(own).saturating_add(item.entry.content().heap_bytes());
         let shared = self.metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &metadata.attributes));
         if !shared {
             let values = metadata.attributes.iter().map(|attribute| {

@@ -14,9 +14,8 @@ use super::tree::ROOT;
 use rustix::io::Errno;
 
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::{Entry, Kind, Location};
 use crate::format::error::{Error, Result};
-use crate::format::nra::content::Content;
 use crate::format::progress::{Counter, Monitor, Warning};
 
 /// A selected entry and where it goes.
@@ -74,7 +73,7 @@ pub(super) struct Leader {
     /// Which file it is.
     pub inode: Inode,
     size: u64,
-    content: Content,
+    location: Location,
 }
 
 /// One extraction.
@@ -203,14 +202,14 @@ impl<'a> Run<'a> {
 
     /// Remembers a file that others of its hard link group may be linked to.
     pub(super) fn lead(&self, item: &Item, path: &[u8], inode: Inode) {
-        let leader = Leader { path: path.into(), inode, size: item.entry.size, content: item.entry.content.clone() };
+        let leader = Leader { path: path.into(), inode, size: item.entry.size, location: item.entry.location.clone() };
         self.leaders.lock().unwrap_or_else(PoisonError::into_inner).entry(item.entry.link_group).or_insert(leader);
     }
 
     /// Returns the file that `item` can be a link of: of the same group and, lest the archive lies, of the same content.
     pub(super) fn leader(&self, item: &Item) -> Option<Leader> {
         let leaders = self.leaders.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |leader: &&Leader| leader.size == item.entry.size && leader.content == item.entry.content;
+        let same = |leader: &&Leader| leader.size == item.entry.size && leader.location == item.entry.location;
         leaders.get(&item.entry.link_group).filter(same).cloned()
     }
 

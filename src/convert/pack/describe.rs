@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::convert::walk::Facts;
-use crate::format::entry::{Attribute, Entry, Kind, Metadata, Owner, Timestamp};
+use crate::format::entry::{Attribute, Entry, Kind, Location, Metadata, Owner, Timestamp};
 use crate::format::limits::MAX_OWNER_NAME;
 use crate::format::nra::content::Content;
 use crate::format::path::EntryPath;
@@ -85,7 +85,7 @@ impl Describer {
             target: Box::default(),
             device: matches!(kind, Kind::CharacterDevice | Kind::BlockDevice).then_some(facts.device),
             implied: false,
-            content: Content::None,
+            location: Location::Nra(Content::None),
         }
     }
 

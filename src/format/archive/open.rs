@@ -4,9 +4,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, detect};
+use crate::format::archive::{Archive, ENGINES, detect};
 use crate::format::error::{Error, Result};
-use crate::format::nra::reader::NraReader;
 use crate::format::source::{FileSource, MemorySource, ReadAt};
 
 /// How archives are opened.
@@ -17,13 +16,15 @@ pub struct OpenOptions {
     pub cache_bytes: u64,
     /// Go by the directories of the blocks where the index is damaged. Default: yes.
     pub recover: bool,
+    /// Bound for what an index takes that has to be held in memory, bytes: that of every container but NRA 5. Default: 2 GiB.
+    pub index_bytes: u64,
     /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
     pub stream_limit: u64,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { cache_bytes: 128 << 20, recover: true, stream_limit: 1 << 30 }
+        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30 }
     }
 }
 
@@ -33,10 +34,12 @@ impl Default for OpenOptions {
 ///
 /// `Unsupported` with the kind of the file when it is none that nra reads; else as the engine does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
-    match NraReader::probe(Arc::clone(&source), options)? {
-        Some(archive) => Ok(Box::new(archive)),
-        None => Err(detect::refusal(&*source)?),
+    for engine in ENGINES {
+        if let Some(archive) = (engine.probe)(&source, options)? {
+            return Ok(archive);
+        }
     }
+    Err(detect::refusal(&*source)?)
 }
 
 /// Opens the archive file at `path`.

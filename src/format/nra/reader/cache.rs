@@ -218,7 +218,7 @@ pub(super) fn weight_of_entries(entries: &[Entry]) -> u64 {
 pub(super) fn weight_beside(entry: &Entry, shared: &mut HashSet<usize>) -> u64 {
     // What the allocator adds for each path, name and value.
     const HEAP: usize = 16;
-    let segments = if let Stored::List(segments, _) = &entry.content { size_of_val(&**segments) } else { 0 };
+    let segments = if let Stored::List(segments, _) = entry.content() { size_of_val(&**segments) } else { 0 };
     let mut bytes = entry.path.as_bytes().len() + entry.target.len() + segments + HEAP;
     let metadata = &entry.metadata;
     if shared.insert(Arc::as_ptr(metadata).addr()) {

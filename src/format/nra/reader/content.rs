@@ -29,7 +29,7 @@ impl NraReader {
             Segment::Hole(_) => sink(Part::Hole(part.end - part.start)),
             Segment::Data(extent) => self.with_extent(extent, part.start, part.end - part.start, |bytes| sink(Part::Data(bytes))),
         };
-        match &entry.content {
+        match entry.content() {
             Content::None => Err(Error::Usage { detail: format!("{} has no content in this archive", entry.path) }),
             Content::Extent(extent) => segment(&Segment::Data(*extent), range),
             Content::Raw(extent, checksum) => self.visit_raw(extent, *checksum, range, access, sink),
@@ -55,7 +55,7 @@ impl NraReader {
         let left = usize::try_from(entry.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buffer.len().min(left);
         let buffer = &mut buffer[..len];
-        if let (Content::Raw(extent, checksum), 0) = (&entry.content, offset)
+        if let (Content::Raw(extent, checksum), 0) = (entry.content(), offset)
             && len as u64 == extent.len
         {
             self.fill_raw(extent, *checksum, buffer)?;
@@ -90,7 +90,7 @@ impl NraReader {
         if entry.kind != Kind::File {
             return Ok(None);
         }
-        match &entry.content {
+        match entry.content() {
             Content::None => return Ok(Some(Digest::of(b""))),
             Content::Extent(extent) | Content::Raw(extent, _) => match self.piece_digest(extent) {
                 Ok(Some(digest)) => return Ok(Some(digest)),

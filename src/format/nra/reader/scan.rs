@@ -92,7 +92,7 @@ impl Scan {
         self.piece_bytes += directory.pieces.iter().map(|piece| u64::from(piece.raw_len)).sum::<u64>();
         let own = Own { offset, check };
         found.add(directory.entries.into_iter().map(|mut entry| {
-            own.tell(&mut entry.content);
+            own.tell(entry.content_mut());
             entry
         }))
     }

@@ -14,7 +14,7 @@ impl NraReader {
                 sum = sum.saturating_add(share(extent));
             }
         };
-        match &entry.content {
+        match entry.content() {
             Content::None => {}
             Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
             Content::List(segments, _) => segments.iter().for_each(add),

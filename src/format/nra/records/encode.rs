@@ -105,10 +105,10 @@ impl RecordList {
     /// Adds the content of an entry and returns its form.
     fn push_content(&mut self, entry: &Entry) -> u8 {
         let columns = &mut self.columns;
-        if entry.content != Content::None {
+        if *entry.content() != Content::None {
             put_uv(&mut columns[column::SIZE], entry.size);
         }
-        let (form, digest) = match &entry.content {
+        let (form, digest) = match entry.content() {
             Content::None => return form::NONE,
             Content::Raw(extent, sum) if self.place == Place::Leaf => {
                 self.extents.push(extent);
@@ -195,10 +195,10 @@ pub(crate) fn check(entry: &Entry) -> Result<(), Malformed> {
     if entry.device.is_some() != matches!(entry.kind, Kind::CharacterDevice | Kind::BlockDevice) {
         return Err("device numbers without being a device, or none".into());
     }
-    if entry.size > MAX_OFFSET || (entry.size > 0) != (entry.content != Content::None) {
+    if entry.size > MAX_OFFSET || (entry.size > 0) != (*entry.content() != Content::None) {
         return Err(format!("a size of {} bytes that does not fit its content", entry.size));
     }
-    if entry.kind != Kind::File && entry.content != Content::None {
+    if entry.kind != Kind::File && *entry.content() != Content::None {
         return Err("content, although it is no file".into());
     }
     check_content(entry)
@@ -208,7 +208,7 @@ fn check_content(entry: &Entry) -> Result<(), Malformed> {
     let inside = |extent: &Extent| {
         u64::from(extent.offset).checked_add(extent.len).is_some_and(|end| end <= extent.block.raw_len.into()) && extent.len > 0
     };
-    let good = match &entry.content {
+    let good = match entry.content() {
         Content::None => true,
         Content::Extent(extent) | Content::Raw(extent, _) => inside(extent) && extent.len == entry.size,
         Content::Map(root, _) => root.validate().is_ok(),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::format::digest::Digest;
-use crate::format::entry::{Device, Entry, Kind, Timestamp};
+use crate::format::entry::{Device, Entry, Kind, Location, Timestamp};
 use crate::format::limits::{MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH, MAX_TARGET};
 use crate::format::nra::content::{Content, FrameRef, Segment};
 use crate::format::nra::front::FrontDecoder;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let (size, content) = if form == form::NONE { (0, Content::None) } else { self.content(form)? };
-        Ok(Entry { path, kind, metadata, modified, size, link_group, target, device, implied, content })
+        Ok(Entry { path, kind, metadata, modified, size, link_group, target, device, implied, location: Location::Nra(content) })
     }
 
     fn path(&mut self, sorted: bool) -> Result<EntryPath, Malformed> {

@@ -128,7 +128,7 @@ prop_compose! {
         entry.metadata = metadata;
         entry.modified = modified;
         match kind {
-            Kind::File => (entry.size, entry.link_group, entry.content) = (size, link_group, content),
+            Kind::File => (entry.size, entry.link_group, *entry.content_mut()) = (size, link_group, content),
             Kind::Symlink => entry.target = target.into(),
             Kind::CharacterDevice | Kind::BlockDevice => {
                 entry.device = Some(Device { major: device.0, minor: device.1 });
@@ -167,8 +167,8 @@ pub(crate) fn any_sorted_entries() -> impl Strategy<Value = Vec<Entry>> {
 /// The entries as the directory of a block gives them back.
 pub(crate) fn without_raw(mut entries: Vec<Entry>) -> Vec<Entry> {
     for entry in &mut entries {
-        if let Content::Raw(extent, _) = entry.content {
-            entry.content = Content::Extent(extent);
+        if let Content::Raw(extent, _) = *entry.content() {
+            *entry.content_mut() = Content::Extent(extent);
         }
     }
     entries
@@ -255,7 +255,7 @@ fn file(path: &str, content: Content) -> Entry {
         Content::List(segments, _) => segments.iter().map(Segment::len).sum(),
         Content::Map(..) => 1,
     };
-    entry.content = content;
+    *entry.content_mut() = content;
     entry
 }
 
@@ -410,7 +410,7 @@ fn what_cannot_be_written_is_told() {
         ("size", with(|entry| entry.size = 9)),
         ("kind", with(|entry| entry.kind = Kind::Fifo)),
         ("target", with(|entry| entry.target = b"t"[..].into())),
-        ("no target", with(|entry| (entry.kind, entry.size, entry.content) = (Kind::Symlink, 0, Content::None))),
+        ("no target", with(|entry| (entry.kind, entry.size, *entry.content_mut()) = (Kind::Symlink, 0, Content::None))),
         ("device", with(|entry| entry.device = Some(Device { major: 0, minor: 0 }))),
         ("implied file", with(|entry| entry.implied = true)),
         (

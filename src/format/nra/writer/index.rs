@@ -131,7 +131,7 @@ impl Index {
                     self.entry_mut(id).source = Source::Same(other);
                     return Settling::Waits;
                 }
-                target.entry.content.clone()
+                target.entry.content().clone()
             }
             Source::Parts(parts, digest) => {
                 let segments = self.segments(&parts);
@@ -147,14 +147,14 @@ impl Index {
                 }
             }
         };
-        self.entry_mut(id).entry.content = content;
+        *self.entry_mut(id).entry.content_mut() = content;
         Settling::Done
     }
 
     /// Makes the content of a file final whose extent map is written.
     pub fn settle_map(&mut self, id: EntryId, root: FrameRef, digest: Option<Box<Digest>>) {
         let added = self.entry_mut(id);
-        added.entry.content = Content::Map(root, digest);
+        *added.entry.content_mut() = Content::Map(root, digest);
         added.source = Source::Settled;
     }
 
@@ -165,7 +165,7 @@ impl Index {
                 extent.block.check = block.check;
             }
         };
-        match &mut self.entry_mut(id).entry.content {
+        match self.entry_mut(id).entry.content_mut() {
             Content::None | Content::Map(..) => {}
             Content::Extent(extent) | Content::Raw(extent, _) => fill(extent),
             Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {

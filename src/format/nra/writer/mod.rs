@@ -287,7 +287,7 @@ impl<W: Write + Send> Writer<W> {
             return Err(Error::Usage { detail: "an entry was added before the file that was begun has ended".into() });
         }
         entry.size = 0;
-        entry.content = Content::None;
+        *entry.content_mut() = Content::None;
         records::check(&entry).map_err(|detail| refused(&entry, &detail))?;
         let weight = weight(&entry, 0);
         if weight > MAX_RECORD {

@@ -120,7 +120,7 @@ impl Builder {
         for ((name, content), (offset, len)) in files.iter().zip(&extents) {
             let mut entry = Entry::new(path(name), Kind::File);
             entry.size = *len;
-            entry.content = Content::Extent(Extent { block, offset: *offset, len: *len });
+            *entry.content_mut() = Content::Extent(Extent { block, offset: *offset, len: *len });
             self.contents.insert(entry.path.clone(), content.to_vec());
             self.entry(entry);
         }
@@ -129,7 +129,7 @@ impl Builder {
         for ((name, content), (offset, len)) in files.iter().zip(&extents) {
             let extent = Extent { block, offset: *offset, len: *len };
             let raw = codec == Codec::None;
-            self.entries.get_mut(&path(name)).unwrap().content =
+            *self.entries.get_mut(&path(name)).unwrap().content_mut() =
                 if raw { Content::Raw(extent, content_checksum(content)) } else { Content::Extent(extent) };
         }
     }
@@ -158,7 +158,7 @@ impl Builder {
     pub(super) fn list(&mut self, name: &str, segments: Vec<Segment>, content: Vec<u8>) {
         let mut entry = Entry::new(path(name), Kind::File);
         entry.size = content.len() as u64;
-        entry.content = Content::List(segments.into(), None);
+        *entry.content_mut() = Content::List(segments.into(), None);
         self.contents.insert(entry.path.clone(), content);
         self.entry(entry);
     }

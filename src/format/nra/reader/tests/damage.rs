@@ -40,7 +40,7 @@ fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {
 
 /// Entries with content in the frame at `offset`.
 fn users(builder: &Builder, offset: u64) -> BTreeSet<EntryPath> {
-    let uses = |entry: &&Entry| match &entry.content {
+    let uses = |entry: &&Entry| match entry.content() {
         Content::Extent(extent) | Content::Raw(extent, _) => extent.block.offset == offset,
         Content::List(segments, _) => {
             segments.iter().any(|segment| matches!(segment, Segment::Data(extent) if extent.block.offset == offset))

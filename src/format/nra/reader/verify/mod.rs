@@ -142,7 +142,7 @@ fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Syn
                 blocks.insert(extent.block.offset);
             }
         };
-        match &entry.content {
+        match entry.content() {
             Content::None => {}
             Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
             Content::List(segments, _) => segments.iter().for_each(add),

@@ -138,7 +138,7 @@ impl Printer {
             self.numbers([device.major.into(), device.minor.into()]);
         }
         self.string(&entry.target);
-        let digest = match &entry.content {
+        let digest = match entry.content() {
             Content::None => &None,
             // In a directory both are written as one form.
             Content::Extent(extent) | Content::Raw(extent, _) => {

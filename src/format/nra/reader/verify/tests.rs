@@ -286,7 +286,7 @@ fn damage_in_a_raw_block_takes_the_files_it_hits() {
     let entries: Vec<Entry> = reader.entries(0..9).map(Result::unwrap).collect();
     let blocks: BTreeSet<u64> = entries.iter().map(|entry| entry.place().0).collect();
     assert_eq!((entries.len(), blocks.len()), (5, 1), "all in one block");
-    assert!(entries.iter().all(|entry| matches!(entry.content, Content::Extent(_))));
+    assert!(entries.iter().all(|entry| matches!(entry.content(), Content::Extent(_))));
     // In the second piece of the third file.
     let needle = &contents[2][150_000..150_016];
     let at = bytes.windows(16).position(|window| window == needle).unwrap();
@@ -350,7 +350,7 @@ impl Forge {
         let named = |path: &str, offset, len| {
             let mut entry = file(path);
             entry.size = len;
-            entry.content = Content::Extent(Extent { block, offset, len });
+            *entry.content_mut() = Content::Extent(Extent { block, offset, len });
             entry
         };
         let directory = |path: &str| Entry::new(EntryPath::try_from(path).unwrap(), Kind::Directory);
@@ -366,9 +366,9 @@ impl Forge {
         let reference = forge.frame(FrameKind::Block, &[first, second].concat(), &directory);
         for (entry, sum) in forge.entries.iter_mut().zip([0, content_checksum(&noise(40, 1)), 0, content_checksum(&noise(50, 2))])
         {
-            if let Content::Extent(mut extent) = entry.content {
+            if let Content::Extent(mut extent) = *entry.content() {
                 extent.block.check = reference.check;
-                entry.content = Content::Raw(extent, sum);
+                *entry.content_mut() = Content::Raw(extent, sum);
             }
         }
         forge.commit = Commit {
@@ -492,8 +492,8 @@ fn statements_that_contradict_each_other_are_found() {
             "1 entries are recorded in no block directory, or otherwise in the last one; the first is a",
         ),
         (
-            in_tree(|entries| match entries[1].content {
-                Content::Raw(extent, _) => entries[1].content = Content::Extent(extent),
+            in_tree(|entries| match *entries[1].content() {
+                Content::Raw(extent, _) => *entries[1].content_mut() = Content::Extent(extent),
                 _ => unreachable!("made so"),
             }),
             "entry record",
@@ -504,7 +504,7 @@ fn statements_that_contradict_each_other_are_found() {
                 let page = ExtentPage::Leaf(vec![Segment::Hole(1)]).encode();
                 let root = forge.frame(FrameKind::ExtentPage, &page, &[]);
                 (forge.entries[3].size, forge.commit.content_bytes) = (1, 41);
-                forge.entries[3].content = Content::Map(root, None);
+                *forge.entries[3].content_mut() = Content::Map(root, None);
             }),
             "extent page",
             "1 extents and holes, which fit a list",

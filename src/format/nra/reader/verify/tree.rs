@@ -49,7 +49,7 @@ impl<'a> EntryCheck<'a> {
         self.files += u64::from(entry.kind == Kind::File);
         self.monitor.add(Counter::Entries, 1);
         let mut hits: Vec<DamageId> = Vec::new();
-        match &entry.content {
+        match entry.content() {
             Content::None => {}
             Content::Extent(extent) => {
                 hits.extend(self.extent(extent)?);

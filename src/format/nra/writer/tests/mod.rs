@@ -136,8 +136,8 @@ fn content_comes_back_and_threads_make_no_difference() {
             assert!(parts.entry(&name).link_group > 0);
         }
     }
-    assert!(matches!(parts.entry("noise/1.bin").content, Content::Raw(..)));
-    assert!(matches!(parts.entry("text/1/1.txt").content, Content::Extent(_)));
+    assert!(matches!(parts.entry("noise/1.bin").content(), Content::Raw(..)));
+    assert!(matches!(parts.entry("text/1/1.txt").content(), Content::Extent(_)));
     assert!(stats.deduplicated_bytes > 300_000 && stats.stored_bytes < stats.piece_bytes);
     assert!(stats.blocks > 10);
     for (threads, memory_bytes) in [(1, 256 << 20), (3, 1)] {
@@ -170,9 +170,9 @@ fn pieces_in_a_row_are_one_extent() {
         add_large(writer, "holes", &[Err(10), Err(20)]);
         add_large(writer, "none", &[]);
     });
-    assert!(matches!(parts.entry("a").content, Content::Extent(_)));
+    assert!(matches!(parts.entry("a").content(), Content::Extent(_)));
     assert_eq!(parts.content("a"), content);
-    assert!(matches!(&parts.entry("holes").content, Content::List(segments, _) if **segments == [Segment::Hole(30)]));
+    assert!(matches!(parts.entry("holes").content(), Content::List(segments, _) if **segments == [Segment::Hole(30)]));
     assert_eq!(parts.content("none"), b"");
 }
 
@@ -186,7 +186,7 @@ fn a_file_of_many_extents_has_a_map() {
         writer.add_link(file("same"), id).unwrap();
         add(writer, "other", b"x");
     });
-    assert!(matches!(parts.entry("many").content, Content::Map(..)));
+    assert!(matches!(parts.entry("many").content(), Content::Map(..)));
     assert_eq!(parts.content("many"), expected);
     assert_eq!(parts.content("same"), expected);
 }
@@ -268,7 +268,7 @@ fn raw_content_is_aligned() {
             }
         });
         for entry in &parts.entries {
-            let Content::Raw(extent, _) = entry.content else { panic!("raw content is expected") };
+            let Content::Raw(extent, _) = *entry.content() else { panic!("raw content is expected") };
             let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
             assert_eq!(start % u64::from(align), 0);
             parts.content(str::from_utf8(entry.path.as_bytes()).unwrap());

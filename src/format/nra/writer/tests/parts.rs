@@ -116,7 +116,7 @@ impl Parts {
             let directory = Directory::parse(&frame.directory, place, frame.header.raw_len).unwrap();
             for mut entry in directory.entries {
                 let check = frame.reference.check;
-                match &mut entry.content {
+                match entry.content_mut() {
                     Content::Extent(extent) if extent.block.offset == place => extent.block.check = check,
                     Content::List(segments, _) => segments.iter_mut().for_each(|segment| match segment {
                         Segment::Data(extent) if extent.block.offset == place => extent.block.check = check,
@@ -129,8 +129,8 @@ impl Parts {
         }
         for entry in &self.entries {
             let mut entry = entry.clone();
-            if let Content::Raw(extent, _) = entry.content {
-                entry.content = Content::Extent(extent);
+            if let Content::Raw(extent, _) = *entry.content() {
+                *entry.content_mut() = Content::Extent(extent);
             }
             assert_eq!(recorded.get(entry.path.as_bytes()), Some(&entry));
         }
@@ -178,13 +178,13 @@ impl Parts {
     pub fn content(&self, text: &str) -> Vec<u8> {
         let entry = self.entry(text);
         let mut content = Vec::new();
-        match &entry.content {
+        match entry.content() {
             Content::None => {}
             Content::Extent(extent) | Content::Raw(extent, _) => self.segment(&Segment::Data(*extent), &mut content),
             Content::List(segments, _) => segments.iter().for_each(|segment| self.segment(segment, &mut content)),
             Content::Map(root, _) => self.map(*root, &mut content),
         }
-        if let Content::Raw(extent, sum) = &entry.content {
+        if let Content::Raw(extent, sum) = entry.content() {
             assert_eq!(content_checksum(&content), *sum);
             let start = extent.block.offset + HEADER_LEN as u64 + u64::from(extent.block.pad_len + extent.offset);
             assert_eq!(self.bytes[usize::try_from(start).unwrap()..][..content.len()], content);

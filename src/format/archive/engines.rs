@@ -1,0 +1,44 @@
+//! The containers that are known, in one table: what opens them, and what can be done with them.
+
+use std::sync::Arc;
+
+use crate::format::archive::{Archive, OpenOptions};
+use crate::format::error::Result;
+use crate::format::nra::reader::NraReader;
+use crate::format::source::ReadAt;
+
+/// Opens a source if it is a container of this kind; `None` if it is not, an error if it is one and can't be opened.
+pub(super) type Probe = fn(&Arc<dyn ReadAt>, &OpenOptions) -> Result<Option<Box<dyn Archive>>>;
+
+/// One kind of container.
+#[derive(Debug)]
+pub struct Engine {
+    /// Name for people: `NRA 5`.
+    pub name: &'static str,
+    /// Usual ending of file names, with the dot.
+    pub extension: &'static str,
+    /// What tells the container, in words or as first bytes in hex.
+    pub magic: &'static str,
+    /// New archives are written.
+    pub write: bool,
+    /// Entries are added to archives.
+    pub append: bool,
+    /// New archives can go to a pipe.
+    pub stream: bool,
+    pub(super) probe: Probe,
+}
+
+/// All kinds that are read, in the order in which they are tried: those that are told for certain come first.
+pub static ENGINES: &[Engine] = &[Engine {
+    name: "NRA 5",
+    extension: ".nra",
+    magic: "4e524100 0500",
+    write: true,
+    append: false,
+    stream: true,
+    probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
+}];
+
+fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {
+    archive.map(|archive| Box::new(archive) as Box<dyn Archive>)
+}

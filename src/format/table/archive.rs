@@ -1,0 +1,264 @@
+//! The reading face of an engine whose entries are in a table.
+
+use std::ops::Range;
+
+use super::rows::Table;
+use super::verify;
+use crate::format::archive::{Access, Archive, Damage, Depth, Info, Part, Totals, Verdict};
+use crate::format::digest::Digest;
+use crate::format::entry::{Entry, Kind, Location};
+use crate::format::error::{Error, Result};
+use crate::format::progress::Monitor;
+
+/// The content of an entry, as its engine knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Number that the engine gave it.
+    pub number: u64,
+    /// Where it begins in the container.
+    pub place: (u64, u64),
+    /// Its length, bytes.
+    pub size: u64,
+}
+
+impl Member {
+    fn of(entry: &Entry) -> Result<Option<Self>> {
+        if entry.kind != Kind::File {
+            return Ok(None);
+        }
+        match entry.location {
+            Location::Member { number, place } => Ok(Some(Self { number, place, size: entry.size })),
+            Location::Nra(_) => Err(Error::Usage { detail: format!("{} is an entry of another archive", entry.path) }),
+        }
+    }
+}
+
+/// What an engine knows about the content of its members. Called from several threads.
+///
+/// A member that is not empty is asked for with a range that is not empty and lies within its size.
+pub trait Members: Send + Sync {
+    /// Hands the part of a member that lies in `range` to `sink`, run by run in order.
+    ///
+    /// With [`Access::Sequential`] callers come in the order of places, several threads each with a share of them: what is decoded on the way
+    /// should be kept for the members that follow. Bytes are handed out once their checksum was compared, where the container allows it.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the content is damaged. What was handed out before was right as far as the container tells. Errors of `sink` end the work.
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Checks a member. `Quick` compares the checksums of what is stored, if the container has any; `Full` decodes it and compares digests.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when it is damaged.
+    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+        match depth {
+            Depth::Full if member.size > 0 => read(self, member, 0..member.size, Access::Sequential, &mut |_| Ok(())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what belongs to no member: the index, trailers. Units checked are counted in `blocks`.
+    ///
+    /// # Errors
+    ///
+    /// Only what keeps it from checking; damage is returned.
+    fn check_container(&self, depth: Depth, blocks: &mut u64, monitor: &dyn Monitor) -> Result<Vec<Damage>> {
+        let _ = (depth, blocks, monitor);
+        Ok(Vec::new())
+    }
+
+    /// Says whether members are read by one thread, in the order of places, when all are read: anything else costs much more.
+    fn is_sequential(&self) -> bool {
+        false
+    }
+
+    /// Returns how many bytes of the container hold the member, if the container says.
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        let _ = member;
+        None
+    }
+
+    /// Returns the digest of a member if it is known without reading the content.
+    fn digest(&self, member: &Member) -> Option<Digest> {
+        let _ = member;
+        None
+    }
+}
+
+/// Reads a range that is not empty and holds the engine to the lengths it told.
+pub(super) fn read<M: Members + ?Sized>(
+    members: &M,
+    member: &Member,
+    range: Range<u64>,
+    access: Access,
+    sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+) -> Result<()> {
+    let expected = range.end - range.start;
+    let mut given = 0u64;
+    let wrong = |found: String| {
+        Error::corrupt("member", member.place.0, format!("its content has {found} than the {} bytes of the index", member.size))
+    };
+    members.with_range(member, range, access, &mut |part| {
+        given = given.saturating_add(match part {
+            Part::Data(bytes) => bytes.len() as u64,
+            Part::Hole(len) => len,
+        });
+        if given > expected {
+            return Err(wrong("more".into()));
+        }
+        sink(part)
+    })?;
+    if given < expected { Err(wrong("less".into())) } else { Ok(()) }
+}
+
+/// An archive of a table and the engine that knows the content of its entries.
+pub struct TableArchive<M> {
+    pub(super) table: Table,
+    pub(super) members: M,
+    info: Info,
+}
+
+impl<M: Members> TableArchive<M> {
+    /// Puts them together. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
+    pub fn new(table: Table, members: M, info: Info) -> Self {
+        let remarks = info.remarks.iter().chain(table.remarks()).cloned().collect();
+        let (entries, files, content_bytes) = (table.len() as u64, table.files(), table.content_bytes());
+        Self { members, info: Info { entries, files, content_bytes, remarks, ..info }, table }
+    }
+
+    /// Returns the engine.
+    pub fn members(&self) -> &M {
+        &self.members
+    }
+
+    fn range(&self, range: Range<u64>) -> Range<usize> {
+        let within = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(self.table.len());
+        within(range.start)..within(range.end)
+    }
+}
+
+impl<M: Members> Archive for TableArchive<M> {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn omits_entries(&self) -> bool {
+        self.table.omits_entries()
+    }
+
+    fn entry(&self, number: u64) -> Result<Entry> {
+        let entry = usize::try_from(number).ok().and_then(|number| self.table.entry(number));
+        entry.ok_or_else(|| Error::Usage {
+            detail: format!("there is no entry number {number}, the archive has {}", self.table.len()),
+        })
+    }
+
+    fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
+        let found = self.table.find(path).and_then(|number| Some((number as u64, self.table.entry(number)?)));
+        Ok(found)
+    }
+
+    fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+        let range = self.table.subtree(directory);
+        Ok(range.start as u64..range.end as u64)
+    }
+
+    fn totals(&self, range: Range<u64>) -> Result<Totals> {
+        Ok(self.table.totals(self.range(range)))
+    }
+
+    fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        Box::new(self.range(range).filter_map(|number| self.table.entry(number)).map(Ok))
+    }
+
+    fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        let Range { start, end } = self.table.subtree(directory);
+        let mut next = if directory.is_some() { start + 1 } else { start };
+        Box::new(std::iter::from_fn(move || {
+            let number = next;
+            (number < end).then(|| next = self.table.behind(number))?;
+            self.table.entry(number).map(Ok)
+        }))
+    }
+
+    fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let len = entry.size.saturating_sub(offset).min(buffer.len() as u64);
+        let mut at = 0;
+        self.with_range(entry, offset..offset.saturating_add(len), Access::Random, &mut |part| {
+            match part {
+                Part::Data(bytes) => {
+                    buffer[at..at + bytes.len()].copy_from_slice(bytes);
+                    at += bytes.len();
+                }
+                Part::Hole(len) => {
+                    let len = usize::try_from(len).expect("no more than the buffer holds");
+                    buffer[at..at + len].fill(0);
+                    at += len;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(at)
+    }
+
+    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.with_range(entry, 0..entry.size, access, sink)
+    }
+
+    fn with_range(
+        &self,
+        entry: &Entry,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let range = range.start..range.end.min(entry.size);
+        match Member::of(entry)? {
+            Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),
+            _ => Ok(()),
+        }
+    }
+
+    fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
+        Ok(match Member::of(entry)? {
+            Some(member) => self.members.stored_bytes(&member),
+            None => Some(0),
+        })
+    }
+
+    fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
+        let Some(member) = Member::of(entry)? else { return Ok(None) };
+        if let Some(digest) = self.members.digest(&member) {
+            return Ok(Some(digest));
+        }
+        let mut hasher = blake3::Hasher::new();
+        self.with_content(entry, Access::Random, &mut |part| {
+            match part {
+                Part::Data(bytes) => drop(hasher.update(bytes)),
+                Part::Hole(mut len) => {
+                    while len > 0 {
+                        let step = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+                        hasher.update(&ZEROS[..step]);
+                        len -= step as u64;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Some(hasher.finalize().into()))
+    }
+
+    fn verify(&self, depth: Depth, select: Option<&(dyn Fn(&Entry) -> bool + Sync)>, monitor: &dyn Monitor) -> Result<Verdict> {
+        verify::run(self, depth, select, monitor)
+    }
+}
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod nra;
 pub mod path;
 pub mod progress;
+pub mod shard;
 pub mod source;
 pub mod table;
 pub(crate) mod wire;

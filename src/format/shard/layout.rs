@@ -1,0 +1,373 @@
+//! Header and index records: fixed layouts, encoded and parsed without any I/O.
+//!
+//! Specification: shard.md, sections 1 and 4.1.
+
+use crate::format::error::{Error, Result};
+
+/// First bytes of a file.
+pub const MAGIC: [u8; 4] = *b"SHRD";
+/// The only version.
+pub const VERSION: u8 = 2;
+/// Length of the header, bytes.
+pub const HEADER_LEN: usize = 64;
+/// Length of an index record, bytes.
+pub const INDEX_ENTRY_LEN: usize = 48;
+/// Entries of a file (a count).
+pub const MAX_ENTRIES: u32 = 10_000_000;
+/// Length of the names with the padding behind them, bytes.
+pub const MAX_NAMES_LEN: u64 = 100 << 20;
+/// Length of a compressed entry's content, bytes.
+pub const MAX_PAYLOAD: u64 = 1 << 30;
+
+/// Bits of [`Header::flags`] and [`IndexEntry::flags`].
+pub mod flags {
+    /// Header: some entry is compressed (informative).
+    pub const COMPRESSED: u16 = 0x0001;
+    /// Header: numbers are little-endian (informative; they always are).
+    pub const LITTLE_ENDIAN: u16 = 0x0002;
+    /// Header: metadata follows the data.
+    pub const HAS_SCHEMA: u16 = 0x0010;
+    /// Header: the checksums of the index are valid.
+    pub const HAS_CHECKSUMS: u16 = 0x0020;
+    /// Header: written by a streaming writer.
+    pub const STREAMING: u16 = 0x0040;
+    /// Header: some entry has a content type.
+    pub const HAS_CONTENT_TYPES: u16 = 0x0080;
+
+    /// Entry: stored compressed.
+    pub const ENTRY_COMPRESSED: u16 = 0x0001;
+    /// Entry: as one zstd frame.
+    pub const ENTRY_ZSTD: u16 = 0x0002;
+    /// Entry: as one LZ4 block.
+    pub const ENTRY_LZ4: u16 = 0x0004;
+}
+
+/// What a file is for. The container carries the number and does not act on it, but for [`Role::EPISODE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Role(pub u8);
+
+impl Role {
+    /// ModelShard: one tensor an entry.
+    pub const MODEL: Self = Self(1);
+    /// SampleShard: one training sample an entry.
+    pub const SAMPLES: Self = Self(2);
+    /// GemmShard: packed matrix panels.
+    pub const GEMM: Self = Self(3);
+    /// Manifest of other files.
+    pub const MANIFEST: Self = Self(4);
+    /// WShard: one episode. Its writers are known to break rules of the container, so readers are lenient with it (section 9.2).
+    pub const EPISODE: Self = Self(5);
+    /// GraphShard.
+    pub const GRAPH: Self = Self(6);
+    /// TraceShard.
+    pub const TRACE: Self = Self(7);
+    /// ColumnShard: a table.
+    pub const COLUMNS: Self = Self(8);
+
+    /// Returns the name of the profile, or `None` for a number without one.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::MODEL => Some("ModelShard"),
+            Self::SAMPLES => Some("SampleShard"),
+            Self::GEMM => Some("GemmShard"),
+            Self::MANIFEST => Some("Manifest"),
+            Self::EPISODE => Some("WShard"),
+            Self::GRAPH => Some("GraphShard"),
+            Self::TRACE => Some("TraceShard"),
+            Self::COLUMNS => Some("ColumnShard"),
+            _ => None,
+        }
+    }
+}
+
+/// How an entry is stored. The numbers are those of the header's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Compression {
+    /// As one zstd frame.
+    Zstd = 1,
+    /// As one LZ4 block, without a length in front.
+    Lz4 = 2,
+}
+
+impl Compression {
+    /// Returns the bits of an entry that is stored in this way.
+    pub fn entry_flags(self) -> u16 {
+        flags::ENTRY_COMPRESSED
+            | match self {
+                Self::Zstd => flags::ENTRY_ZSTD,
+                Self::Lz4 => flags::ENTRY_LZ4,
+            }
+    }
+
+    /// Returns the compression with this number in the header.
+    pub fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Zstd),
+            2 => Some(Self::Lz4),
+            _ => None,
+        }
+    }
+}
+
+/// First 64 bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Profile.
+    pub role: Role,
+    /// See [`flags`].
+    pub flags: u16,
+    /// Each entry starts at a multiple of this many bytes; 0 = anywhere.
+    pub alignment: u8,
+    /// Number of the compression that entries have unless they say otherwise; informative.
+    pub compression_default: u8,
+    /// Entries.
+    pub entry_count: u32,
+    /// Where the names start.
+    pub names_offset: u64,
+    /// Where the content of the first entry starts.
+    pub data_offset: u64,
+    /// Where the metadata starts; 0 = none.
+    pub metadata_offset: u64,
+    /// Length of the file, bytes.
+    pub file_len: u64,
+}
+
+impl Header {
+    /// Parses and checks what can be checked without the rest of the file of `file_len` bytes (section 4.1, steps 1 to 5).
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` for another version; `Corrupt` and `Limit` for what contradicts the format.
+    pub fn parse(bytes: &[u8; HEADER_LEN], file_len: u64) -> Result<Self> {
+        let damaged = |detail: String| Err(Error::corrupt("Shard header", 0, detail));
+        if bytes[..4] != MAGIC {
+            return damaged(format!("magic {:02x?}", &bytes[..4]));
+        }
+        if bytes[4] != VERSION {
+            return Err(Error::Unsupported { what: "Shard version", found: bytes[4].to_string(), known: VERSION.to_string() });
+        }
+        let header = Self {
+            role: Role(bytes[5]),
+            flags: u16_at(bytes, 6),
+            alignment: bytes[8],
+            compression_default: bytes[9],
+            entry_count: u32_at(bytes, 12),
+            names_offset: u64_at(bytes, 16),
+            data_offset: u64_at(bytes, 24),
+            metadata_offset: u64_at(bytes, 32),
+            file_len: u64_at(bytes, 40),
+        };
+        let record_len = u16_at(bytes, 10);
+        if usize::from(record_len) != INDEX_ENTRY_LEN {
+            return damaged(format!("index records of {record_len} bytes, {INDEX_ENTRY_LEN} expected"));
+        }
+        if header.entry_count > MAX_ENTRIES {
+            let (found, limit) = (header.entry_count.into(), MAX_ENTRIES.into());
+            return Err(Error::Limit { what: "number of entries", found, limit });
+        }
+        if header.file_len != file_len {
+            return damaged(format!("a length of {} bytes expected, the file has {file_len}", header.file_len));
+        }
+        if header.index_end() > file_len {
+            return damaged(format!("an index of {} entries does not fit into {file_len} bytes", header.entry_count));
+        }
+        if header.names_offset < header.index_end() || header.names_offset > header.data_offset || header.data_offset > file_len {
+            return damaged(format!(
+                "names at {} and data at {}, of a file of {file_len} bytes with an index that ends at {}",
+                header.names_offset,
+                header.data_offset,
+                header.index_end()
+            ));
+        }
+        let names_len = header.data_offset - header.names_offset;
+        if names_len > MAX_NAMES_LEN {
+            return Err(Error::Limit { what: "length of the names", found: names_len, limit: MAX_NAMES_LEN });
+        }
+        Ok(header)
+    }
+
+    /// Returns the bytes of the header.
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4] = VERSION;
+        bytes[5] = self.role.0;
+        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[8] = self.alignment;
+        bytes[9] = self.compression_default;
+        bytes[10..12].copy_from_slice(&(INDEX_ENTRY_LEN as u16).to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.entry_count.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.names_offset.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.data_offset.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.metadata_offset.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.file_len.to_le_bytes());
+        bytes
+    }
+
+    /// Returns where the index ends, bytes.
+    pub fn index_end(&self) -> u64 {
+        index_end(self.entry_count)
+    }
+
+    /// Says whether this bit is set.
+    pub fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Returns where an index of `count` entries ends, bytes.
+pub fn index_end(count: u32) -> u64 {
+    HEADER_LEN as u64 + u64::from(count) * INDEX_ENTRY_LEN as u64
+}
+
+/// Rounds up to a multiple of `alignment`; 0 and 1 = not at all. `None` beyond 64 bits.
+pub fn aligned(offset: u64, alignment: u8) -> Option<u64> {
+    offset.checked_next_multiple_of(u64::from(alignment.max(1)))
+}
+
+/// One record of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// xxHash64 (seed 0) of the name, as stored.
+    pub name_hash: u64,
+    /// Where the name starts, from [`Header::names_offset`].
+    pub name_offset: u32,
+    /// Length of the name, bytes.
+    pub name_len: u16,
+    /// See [`flags`].
+    pub flags: u16,
+    /// Where the content starts.
+    pub data_offset: u64,
+    /// Length of the content as stored, bytes.
+    pub stored_len: u64,
+    /// Length of the content, bytes.
+    pub content_len: u64,
+    /// CRC-32C of the content.
+    pub checksum: u32,
+    /// Content type (section 1.3).
+    pub content_type: u16,
+    /// One bit for each tag of the dictionary in the metadata.
+    pub tags: u16,
+}
+
+impl IndexEntry {
+    /// Parses a record.
+    pub fn parse(bytes: &[u8; INDEX_ENTRY_LEN]) -> Self {
+        Self {
+            name_hash: u64_at(bytes, 0),
+            name_offset: u32_at(bytes, 8),
+            name_len: u16_at(bytes, 12),
+            flags: u16_at(bytes, 14),
+            data_offset: u64_at(bytes, 16),
+            stored_len: u64_at(bytes, 24),
+            content_len: u64_at(bytes, 32),
+            checksum: u32_at(bytes, 40),
+            content_type: u16_at(bytes, 44),
+            tags: u16_at(bytes, 46),
+        }
+    }
+
+    /// Returns the bytes of the record.
+    pub fn encode(&self) -> [u8; INDEX_ENTRY_LEN] {
+        let mut bytes = [0; INDEX_ENTRY_LEN];
+        bytes[..8].copy_from_slice(&self.name_hash.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.name_offset.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.name_len.to_le_bytes());
+        bytes[14..16].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.data_offset.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.stored_len.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.content_len.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes[44..46].copy_from_slice(&self.content_type.to_le_bytes());
+        bytes[46..48].copy_from_slice(&self.tags.to_le_bytes());
+        bytes
+    }
+
+    /// Says whether the content is stored compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.flags & flags::ENTRY_COMPRESSED != 0
+    }
+
+    /// Returns where the stored content ends, or `None` beyond 64 bits.
+    pub fn data_end(&self) -> Option<u64> {
+        self.data_offset.checked_add(self.stored_len)
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Header and first record of the example in section 15 of the specification.
+    const EXAMPLE: [u8; 112] = {
+        let mut bytes = [0; 112];
+        let head = *b"SHRD\x02\x01\xa2\x00\x00\x00\x30\x00\x02\x00\x00\x00\xa0";
+        let mut at = 0;
+        while at < head.len() {
+            bytes[at] = head[at];
+            at += 1;
+        }
+        bytes[24] = 0xa4;
+        bytes[40] = 0xb0;
+        let record = *b"\x23\x11\x04\x83\x96\xc0\x80\x5c\0\0\0\0\x01\0\0\0\xa4\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x8e\x77\xdc\xf1\x0a\0\0\0";
+        let mut at = 0;
+        while at < record.len() {
+            bytes[64 + at] = record[at];
+            at += 1;
+        }
+        bytes
+    };
+
+    #[test]
+    fn header_of_the_specification() {
+        let bytes: [u8; HEADER_LEN] = *EXAMPLE.first_chunk().unwrap();
+        let header = Header::parse(&bytes, 176).unwrap();
+        let expected = Header {
+            role: Role::MODEL,
+            flags: 0xa2,
+            alignment: 0,
+            compression_default: 0,
+            entry_count: 2,
+            names_offset: 160,
+            data_offset: 164,
+            metadata_offset: 0,
+            file_len: 176,
+        };
+        assert_eq!(header, expected);
+        assert_eq!(header.encode(), bytes);
+        assert!(header.has(flags::HAS_CHECKSUMS) && !header.has(flags::STREAMING));
+    }
+
+    #[test]
+    fn record_of_the_specification() {
+        let bytes: [u8; INDEX_ENTRY_LEN] = *EXAMPLE[64..].first_chunk().unwrap();
+        let entry = IndexEntry::parse(&bytes);
+        assert_eq!((entry.name_hash, entry.name_offset, entry.name_len), (0x5c80_c096_8304_1123, 0, 1));
+        assert_eq!((entry.data_offset, entry.stored_len, entry.content_len), (164, 4, 4));
+        assert_eq!((entry.checksum, entry.content_type, entry.tags), (0xf1dc_778e, 10, 0));
+        assert_eq!(entry.encode(), bytes);
+        assert_eq!(IndexEntry { stored_len: u64::MAX, ..entry }.data_end(), None);
+    }
+
+    #[test]
+    fn rounding() {
+        for (offset, alignment, expected) in
+            [(5, 0, Some(5)), (5, 1, Some(5)), (5, 16, Some(16)), (64, 64, Some(64)), (15, 7, Some(21)), (u64::MAX, 64, None)]
+        {
+            assert_eq!(aligned(offset, alignment), expected);
+        }
+    }
+}

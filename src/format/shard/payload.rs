@@ -1,0 +1,157 @@
+//! Content of one entry: from stored bytes to checked ones, and back.
+//!
+//! Specification: shard.md, sections 2 and 4.3.
+
+use crate::format::codec::{Codec, decompress};
+use crate::format::shard::layout::{Compression, Header, IndexEntry, MAX_PAYLOAD, Role, flags};
+
+/// An LZ4 block gives at most this many bytes for each of its own.
+const MAX_LZ4_RATIO: u64 = 255;
+
+/// Returns how an entry is stored, `None` = as it is.
+///
+/// # Errors
+///
+/// A sentence, when its flags contradict each other.
+pub(super) fn compression(header: &Header, entry: &IndexEntry) -> Result<Option<Compression>, String> {
+    if !entry.is_compressed() {
+        return Ok(None);
+    }
+    match (entry.flags & flags::ENTRY_ZSTD != 0, entry.flags & flags::ENTRY_LZ4 != 0) {
+        (true, false) => Ok(Some(Compression::Zstd)),
+        (false, true) => Ok(Some(Compression::Lz4)),
+        // Old writers of episodes name the codec in the header alone.
+        (false, false) if header.role == Role::EPISODE => Compression::from_number(header.compression_default)
+            .map(Some)
+            .ok_or_else(|| format!("compressed, and the header names no codec but {}", header.compression_default)),
+        (false, false) => Err("compressed without a codec".into()),
+        (true, true) => Err("compressed with two codecs".into()),
+    }
+}
+
+/// Decompresses what is stored of an entry and checks length and checksum.
+///
+/// # Errors
+///
+/// A sentence: what was expected, what was found.
+pub(super) fn unpack(header: &Header, entry: &IndexEntry, stored: Vec<u8>) -> Result<Vec<u8>, String> {
+    let Some(compression) = compression(header, entry)? else {
+        check_sum(header, entry, crc32c::crc32c(&stored))?;
+        return Ok(stored);
+    };
+    let content_len = usize::try_from(entry.content_len)
+        .ok()
+        .filter(|_| entry.content_len <= MAX_PAYLOAD)
+        .ok_or_else(|| format!("a content of {} bytes, more than the limit of {MAX_PAYLOAD}", entry.content_len))?;
+    let codec = match compression {
+        Compression::Zstd => Codec::Zstd,
+        Compression::Lz4 => {
+            if entry.content_len > (stored.len() as u64).saturating_mul(MAX_LZ4_RATIO) {
+                return Err(format!("{} LZ4 bytes can't hold {content_len}", stored.len()));
+            }
+            Codec::Lz4
+        }
+    };
+    let content = decompress(codec, &stored, content_len, None)?;
+    check_sum(header, entry, crc32c::crc32c(&content)).or_else(|wrong| {
+        // Some writers of episodes took the checksum of what they stored.
+        if header.role == Role::EPISODE { check_sum(header, entry, crc32c::crc32c(&stored)) } else { Err(wrong) }
+    })?;
+    Ok(content)
+}
+
+/// Compares a checksum with that of the index. One of zero means none, unless the header says that all are valid.
+pub(super) fn check_sum(header: &Header, entry: &IndexEntry, found: u32) -> Result<(), String> {
+    if found == entry.checksum || (entry.checksum == 0 && !header.has(flags::HAS_CHECKSUMS)) {
+        return Ok(());
+    }
+    Err(format!("checksum {:08x} expected, {found:08x} found", entry.checksum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(role: Role, flags: u16) -> Header {
+        Header {
+            role,
+            flags,
+            alignment: 0,
+            compression_default: 2,
+            entry_count: 1,
+            names_offset: 112,
+            data_offset: 112,
+            metadata_offset: 0,
+            file_len: 112,
+        }
+    }
+
+    fn entry(flags: u16, content: &[u8], stored: &[u8]) -> IndexEntry {
+        IndexEntry {
+            name_hash: 0,
+            name_offset: 0,
+            name_len: 0,
+            flags,
+            data_offset: 112,
+            stored_len: stored.len() as u64,
+            content_len: content.len() as u64,
+            checksum: crc32c::crc32c(content),
+            content_type: 0,
+            tags: 0,
+        }
+    }
+
+    #[test]
+    fn checksum_of_the_specification() {
+        assert_eq!(crc32c::crc32c(b"hello"), 0x9a71_bb4c);
+        assert_eq!(crc32c::crc32c(b""), 0);
+    }
+
+    #[test]
+    fn flags_decide_and_must_not_contradict() {
+        let content = [7; 1000];
+        let stored = lz4_flex::block::compress(&content);
+        let plain = header(Role::MODEL, flags::HAS_CHECKSUMS);
+        let episode = header(Role::EPISODE, flags::HAS_CHECKSUMS);
+        let unpack = |header: &Header, bits| unpack(header, &entry(bits, &content, &stored), stored.clone());
+        assert_eq!(unpack(&plain, 0x0005), Ok(content.to_vec()));
+        assert_eq!(unpack(&plain, 0xff05), Ok(content.to_vec()), "bits without a meaning");
+        assert_eq!(unpack(&plain, 0x0001).unwrap_err(), "compressed without a codec");
+        assert_eq!(unpack(&plain, 0x0007).unwrap_err(), "compressed with two codecs");
+        assert_eq!(unpack(&episode, 0x0001), Ok(content.to_vec()), "the header names the codec");
+    }
+
+    #[test]
+    fn lengths_are_bounded_before_memory_is_taken() {
+        let content = [7; 1000];
+        let stored = lz4_flex::block::compress(&content);
+        let header = header(Role::MODEL, flags::HAS_CHECKSUMS);
+        let mut long = entry(0x0005, &content, &stored);
+        long.content_len = MAX_PAYLOAD + 1;
+        assert!(unpack(&header, &long, stored.clone()).unwrap_err().contains("more than the limit"));
+        long.content_len = MAX_PAYLOAD;
+        assert!(unpack(&header, &long, stored.clone()).unwrap_err().contains("can't hold"));
+        long.content_len = 999;
+        assert!(unpack(&header, &long, stored).is_err());
+    }
+
+    #[test]
+    fn a_checksum_of_zero_counts_only_with_the_flag() {
+        let with = header(Role::MODEL, flags::HAS_CHECKSUMS);
+        let without = header(Role::MODEL, 0);
+        let wrong = IndexEntry { checksum: 1, ..entry(0, b"hello", b"hello") };
+        let none = IndexEntry { checksum: 0, ..wrong };
+        assert!(unpack(&with, &none, b"hello".to_vec()).is_err());
+        assert!(unpack(&without, &none, b"hello".to_vec()).is_ok());
+        assert!(unpack(&without, &wrong, b"hello".to_vec()).is_err());
+    }
+
+    #[test]
+    fn episodes_may_have_the_checksum_of_what_is_stored() {
+        let content = [7; 1000];
+        let stored = lz4_flex::block::compress(&content);
+        let entry = IndexEntry { checksum: crc32c::crc32c(&stored), ..entry(0x0005, &content, &stored) };
+        assert!(unpack(&header(Role::EPISODE, 0), &entry, stored.clone()).is_ok());
+        assert!(unpack(&header(Role::MODEL, 0), &entry, stored).is_err());
+    }
+}

@@ -1,0 +1,293 @@
+//! Opens a file, finds entries by name and reads their content.
+//!
+//! Specification: shard.md, section 4.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use xxhash_rust::xxh64::xxh64;
+
+use crate::format::error::{Error, Result};
+use crate::format::path::Quoted;
+use crate::format::shard::layout::{HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_PAYLOAD, Role};
+use crate::format::shard::payload;
+use crate::format::source::ReadAt;
+
+/// Bytes read at once while the checksum of a long entry is taken.
+const STEP: usize = 1 << 20;
+/// Index records read at once.
+const RECORDS: usize = 16_384;
+
+/// An opened file: its index, and content on demand.
+///
+/// Entries are numbered from 0 in the order of the index. Reading is safe to share between threads.
+pub struct Shard {
+    source: Arc<dyn ReadAt>,
+    header: Header,
+    entries: Vec<IndexEntry>,
+    names: Vec<u8>,
+    /// Hash of the name (computed, not stored) and number, in the order of hash, name and number: names of equal hash can be made at will.
+    lookup: Vec<(u64, u32)>,
+    /// Whole content was read and its checksum found right.
+    checked: Vec<AtomicBool>,
+    data_end: u64,
+}
+
+impl Shard {
+    /// Says whether a file begins like one of this kind.
+    pub fn is_magic(first: &[u8]) -> bool {
+        first.starts_with(&MAGIC)
+    }
+
+    /// Opens a file: reads header, index and names and checks that they make sense together.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` for another version, `Limit` and `Corrupt` for what contradicts the format, `Io`.
+    pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
+        let file_len = source.len();
+        let mut first = [0; HEADER_LEN];
+        if file_len < HEADER_LEN as u64 {
+            return Err(Error::corrupt("Shard header", 0, format!("{HEADER_LEN} bytes expected, the file has {file_len}")));
+        }
+        source.read_exact_at(0, &mut first)?;
+        let header = Header::parse(&first, file_len)?;
+        let entries = read_index(&*source, &header)?;
+        let data_end = check_order(&header, &entries)?;
+        let names = read_names(&*source, &header, &entries)?;
+        let name = |entry: &IndexEntry| &names[name_range(entry)];
+        let mut lookup: Vec<(u64, u32)> = (0..).zip(&entries).map(|(number, entry)| (xxh64(name(entry), 0), number)).collect();
+        lookup.sort_unstable_by(|a, b| {
+            let names = || name(&entries[a.1 as usize]).cmp(name(&entries[b.1 as usize]));
+            a.0.cmp(&b.0).then_with(names).then(a.1.cmp(&b.1))
+        });
+        let checked = entries.iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { source, header, entries, names, lookup, checked, data_end })
+    }
+
+    /// Returns the header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the index.
+    pub fn entries(&self) -> &[IndexEntry] {
+        &self.entries
+    }
+
+    /// Returns the name of an entry: any bytes, also none.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such entry.
+    pub fn name(&self, number: usize) -> &[u8] {
+        &self.names[name_range(&self.entries[number])]
+    }
+
+    /// Returns the number of the first entry of this name.
+    pub fn find(&self, name: &[u8]) -> Option<usize> {
+        let hash = xxh64(name, 0);
+        let is_before = |&(other, number): &(u64, u32)| (other, self.name(number as usize)) < (hash, name);
+        let (_, number) = self.lookup.get(self.lookup.partition_point(is_before))?;
+        Some(*number as usize).filter(|&number| self.name(number) == name)
+    }
+
+    /// Returns the metadata, JSON as it stands in the file, or `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when it does not lie behind the data; `Io`.
+    pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
+        let Header { metadata_offset: start, file_len, .. } = self.header;
+        if start == 0 {
+            return Ok(None);
+        }
+        if start < self.data_end || start > file_len {
+            let detail = format!("it starts there, the data ends at {} and the file at {file_len}", self.data_end);
+            return Err(Error::corrupt("Shard metadata", start, detail));
+        }
+        let limit = MAX_PAYLOAD;
+        let found = file_len - start;
+        let len = usize::try_from(found).ok().filter(|_| found <= limit);
+        let mut bytes = vec![0; len.ok_or(Error::Limit { what: "length of the metadata", found, limit })?];
+        self.source.read_exact_at(start, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Reads the whole content of an entry and checks it, at most `limit` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when length, compression or checksum are wrong; `Limit` when the content is longer.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such entry.
+    pub fn read(&self, number: usize, limit: u64) -> Result<Vec<u8>> {
+        let entry = &self.entries[number];
+        let longest = entry.stored_len.max(entry.content_len);
+        let len = usize::try_from(entry.stored_len).ok().filter(|_| longest <= limit);
+        let len = len.ok_or(Error::Limit { what: "length of the content", found: longest, limit })?;
+        self.check_plain(number)?;
+        let mut stored = vec![0; len];
+        self.source.read_exact_at(entry.data_offset, &mut stored)?;
+        let content = payload::unpack(&self.header, entry, stored).map_err(|detail| self.damaged(number, &detail))?;
+        self.checked[number].store(true, Ordering::Relaxed);
+        Ok(content)
+    }
+
+    /// Returns where in the file the content of an entry lies as it is, or `None` for a compressed entry. The checksum has been checked.
+    ///
+    /// The content starts at a multiple of [`Header::alignment`]: a caller that has mapped the file gets the entry without a copy as this range
+    /// of its mapping.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when length or checksum are wrong.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such entry.
+    pub fn plain_range(&self, number: usize) -> Result<Option<Range<u64>>> {
+        let entry = &self.entries[number];
+        if entry.is_compressed() {
+            return Ok(None);
+        }
+        self.check_plain(number)?;
+        let range = entry.data_offset..entry.data_offset + entry.stored_len;
+        if !self.checked[number].load(Ordering::Relaxed) {
+            self.check_stored(number, &range)?;
+        }
+        Ok(Some(range))
+    }
+
+    /// Returns the content of an entry as a part of `file`, the bytes of the whole file that the caller has in memory or mapped; `None` for a
+    /// compressed entry. Nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// As [`Shard::plain_range`]; `Usage` when `file` is not as long as the file was.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such entry.
+    pub fn plain_slice<'a>(&self, number: usize, file: &'a [u8]) -> Result<Option<&'a [u8]>> {
+        if file.len() as u64 != self.header.file_len {
+            let detail = format!("{} bytes given for a file of {}", file.len(), self.header.file_len);
+            return Err(Error::Usage { detail });
+        }
+        let Some(range) = self.plain_range(number)? else { return Ok(None) };
+        let within = |offset| usize::try_from(offset).expect("no more than the length of a slice");
+        Ok(Some(&file[within(range.start)..within(range.end)]))
+    }
+
+    /// Says what is odd about the file, although it reads: duplicate names, hashes that are not those of the names, damaged metadata.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for &(hash, number) in &self.lookup {
+            let number = number as usize;
+            if self.entries[number].name_hash != hash {
+                remarks.push(format!("the stored hash of name {} is wrong", Quoted::new(self.name(number))));
+            }
+            if self.find(self.name(number)) != Some(number) {
+                remarks.push(format!("name {} stands more than once; the first one counts", Quoted::new(self.name(number))));
+            }
+        }
+        if let Err(error) = self.metadata() {
+            remarks.push(error.to_string());
+        }
+        remarks
+    }
+
+    /// A plain entry is as long as its stored bytes.
+    fn check_plain(&self, number: usize) -> Result<()> {
+        let entry = &self.entries[number];
+        if entry.is_compressed() || entry.stored_len == entry.content_len {
+            return Ok(());
+        }
+        Err(self
+            .damaged(number, &format!("{} bytes of content in {} that are not compressed", entry.content_len, entry.stored_len)))
+    }
+
+    fn check_stored(&self, number: usize, range: &Range<u64>) -> Result<()> {
+        let mut buffer = vec![0; usize::try_from(range.end - range.start).unwrap_or(STEP).min(STEP)];
+        let (mut at, mut sum) = (range.start, 0);
+        while at < range.end {
+            let len = usize::try_from(range.end - at).unwrap_or(STEP).min(STEP);
+            self.source.read_exact_at(at, &mut buffer[..len])?;
+            sum = crc32c::crc32c_append(sum, &buffer[..len]);
+            at += len as u64;
+        }
+        payload::check_sum(&self.header, &self.entries[number], sum).map_err(|detail| self.damaged(number, &detail))?;
+        self.checked[number].store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn damaged(&self, number: usize, detail: &str) -> Error {
+        let name = Quoted::new(self.name(number)).to_string();
+        Error::corrupt("Shard entry", self.entries[number].data_offset, format!("{name}: {detail}"))
+    }
+}
+
+fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
+    let count = header.entry_count as usize;
+    let mut entries = Vec::with_capacity(count);
+    let mut buffer = vec![0; count.min(RECORDS) * INDEX_ENTRY_LEN];
+    let mut at = HEADER_LEN as u64;
+    while entries.len() < count {
+        let bytes = &mut buffer[..(count - entries.len()).min(RECORDS) * INDEX_ENTRY_LEN];
+        source.read_exact_at(at, bytes)?;
+        at += bytes.len() as u64;
+        let (records, _) = bytes.as_chunks();
+        entries.extend(records.iter().map(IndexEntry::parse));
+    }
+    Ok(entries)
+}
+
+/// Checks that the entries lie in the data, in the order of the index and apart from each other; returns where the last one ends.
+fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    if header.role == Role::EPISODE {
+        order.sort_by_key(|&number| (entries[number].data_offset, entries[number].stored_len));
+    }
+    let mut end = header.data_offset;
+    for number in order {
+        let entry = &entries[number];
+        let damaged = |detail: String| {
+            let offset = HEADER_LEN as u64 + (number * INDEX_ENTRY_LEN) as u64;
+            Err(Error::corrupt("Shard index record", offset, format!("entry {number}: {detail}")))
+        };
+        if entry.data_offset < end {
+            return damaged(format!("content at {}, {end} or more expected", entry.data_offset));
+        }
+        match entry.data_end() {
+            Some(data_end) if data_end <= header.file_len => end = data_end,
+            _ => return damaged(format!("{} bytes at {} do not lie in the file", entry.stored_len, entry.data_offset)),
+        }
+    }
+    Ok(end)
+}
+
+/// Reads the names as far as there are any: a streaming writer leaves a gap behind them that may be long.
+fn read_names(source: &dyn ReadAt, header: &Header, entries: &[IndexEntry]) -> Result<Vec<u8>> {
+    let room = header.data_offset - header.names_offset;
+    let mut len = 0;
+    for (number, entry) in entries.iter().enumerate() {
+        let end = u64::from(entry.name_offset) + u64::from(entry.name_len);
+        if end > room {
+            let offset = HEADER_LEN as u64 + (number * INDEX_ENTRY_LEN) as u64;
+            let detail = format!("entry {number}: a name that ends at {end} of {room} bytes of names");
+            return Err(Error::corrupt("Shard index record", offset, detail));
+        }
+        len = len.max(end);
+    }
+    let mut names = vec![0; usize::try_from(len).expect("at most the limit of the names")];
+    source.read_exact_at(header.names_offset, &mut names)?;
+    Ok(names)
+}
+
+fn name_range(entry: &IndexEntry) -> Range<usize> {
+    let start = entry.name_offset as usize;
+    start..start + usize::from(entry.name_len)
+}

@@ -115,6 +115,26 @@ pub struct Info {
     pub remarks: Vec<String>,
 }
 
+/// One commit of an archive that keeps its history.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CommitInfo {
+    /// Number, counted from 1.
+    pub number: u64,
+    /// When it was made, if that is told.
+    pub time: Option<Timestamp>,
+    /// Message given by the user.
+    pub message: String,
+    /// Entries at that commit.
+    pub entries: u64,
+    /// Entries of kind file.
+    pub files: u64,
+    /// Sum of the sizes of the files, bytes.
+    pub content_bytes: u64,
+    /// Bytes by which it made the archive file longer.
+    pub added_bytes: u64,
+}
+
 /// How thorough [`Archive::verify`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
@@ -190,6 +210,11 @@ pub trait Archive: Send + Sync {
     /// Says whether the container has entries that are not served, since their names mean no place in an archive: the remarks tell which.
     fn omits_entries(&self) -> bool {
         false
+    }
+
+    /// Iterates over the commits from the one that is read back to the first; nothing for archives without history. An error is the last item.
+    fn commits(&self) -> Box<dyn Iterator<Item = Result<CommitInfo>> + Send + '_> {
+        Box::new(std::iter::empty())
     }
 
     /// Returns the number of entries.

@@ -20,11 +20,13 @@ pub struct OpenOptions {
     pub index_bytes: u64,
     /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
     pub stream_limit: u64,
+    /// Number of the commit to read. Default: the newest.
+    pub commit: Option<u64>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30 }
+        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30, commit: None }
     }
 }
 
@@ -32,12 +34,18 @@ impl Default for OpenOptions {
 ///
 /// # Errors
 ///
-/// `Unsupported` with the kind of the file when it is none that nra reads; else as the engine does.
+/// `Unsupported` with the kind of the file when it is none that nra reads; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
+/// does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     for engine in ENGINES {
-        if let Some(archive) = (engine.probe)(&source, options)? {
-            return Ok(archive);
-        }
+        let Some(archive) = (engine.probe)(&source, options)? else { continue };
+        return match options.commit {
+            Some(number) if archive.info().commit != Some(number) => {
+                let format = &archive.info().format;
+                Err(Error::Usage { detail: format!("there is no commit {number}: {format} keeps no history") })
+            }
+            _ => Ok(archive),
+        };
     }
     Err(detect::refusal(&*source)?)
 }

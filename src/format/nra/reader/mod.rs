@@ -11,6 +11,7 @@ mod cache;
 mod content;
 mod frames;
 mod gather;
+mod history;
 mod iter;
 mod map;
 mod open;
@@ -27,7 +28,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Archive, Depth, Info, OpenOptions, Part, Totals, Verdict};
+use crate::format::archive::{Access, Archive, CommitInfo, Depth, Info, OpenOptions, Part, Totals, Verdict};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -51,6 +52,8 @@ pub struct NraReader {
     root: Root,
     /// The commit and the length of the file at it; `None` when none was found.
     state: Option<(Commit, u64)>,
+    /// `state` is the newest one of the file.
+    is_newest: bool,
     /// The way to `state` was not the usual one.
     recovered: bool,
     may_recover: bool,
@@ -84,58 +87,65 @@ impl NraReader {
         if open::is_nra(&window)? { Self::from_window(window, options).map(Some) } else { Ok(None) }
     }
 
-    fn from_window(window: Window, options: &OpenOptions) -> Result<Self> {
-        let (caches, memory) = (Caches::new(options.cache_bytes), options.cache_bytes);
-        match open::newest(&window, options.recover) {
-            Ok(state) => {
-                let info = open::describe(&window, &state)?;
-                let State { commit, end, recovered, .. } = state;
-                let root = match commit.entry_root {
-                    Some(page) => Root::Page(Child {
-                        key: Box::default(),
-                        page,
-                        entries: commit.entries,
-                        content_bytes: commit.content_bytes,
-                    }),
-                    None => Root::Whole(Arc::new(Node::Leaf(Leaf::new(Vec::new())))),
-                };
-                let (state, may_recover) = (Some((commit, end)), options.recover);
-                Ok(Self {
-                    window,
-                    caches,
-                    info,
-                    root,
-                    state,
-                    recovered,
-                    may_recover,
-                    rescue: OnceLock::new(),
-                    memory,
-                    scanning: Mutex::default(),
-                })
+    fn from_window(mut window: Window, options: &OpenOptions) -> Result<Self> {
+        let cause = match (open::newest(&window, options.recover), options.commit) {
+            (Ok(state), None) => return Self::with_state(window, state, options, true),
+            (Ok(newest), Some(number)) => {
+                let last = newest.commit.number;
+                let state = history::at(&window, newest, number)?;
+                // What leads to the entries of a commit lies at its end.
+                window.move_to(state.end)?;
+                return Self::with_state(window, state, options, number == last);
             }
-            Err(cause) if options.recover && is_damage(&cause) => {
-                let scan = Scan::run(&window, window.file_len(), options.cache_bytes)?;
-                if scan.blocks == 0 {
-                    return Err(cause);
-                }
-                let info = open::describe_scan(&window, &scan, &cause);
-                let root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
-                let rescue = OnceLock::from(Some(scan));
-                Ok(Self {
-                    window,
-                    caches,
-                    info,
-                    root,
-                    state: None,
-                    recovered: true,
-                    may_recover: true,
-                    rescue,
-                    memory,
-                    scanning: Mutex::default(),
-                })
-            }
-            Err(error) => Err(error),
+            (Err(cause), None) if options.recover && is_damage(&cause) => cause,
+            (Err(error), _) => return Err(error),
+        };
+        let scan = Scan::run(&window, window.file_len(), options.cache_bytes)?;
+        if scan.blocks == 0 {
+            return Err(cause);
         }
+        let info = open::describe_scan(&window, &scan, &cause);
+        let (caches, memory) = (Caches::new(options.cache_bytes), options.cache_bytes);
+        let root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::clone(&scan.entries)))));
+        Ok(Self {
+            window,
+            caches,
+            info,
+            root,
+            state: None,
+            is_newest: true,
+            recovered: true,
+            may_recover: true,
+            rescue: OnceLock::from(Some(scan)),
+            memory,
+            scanning: Mutex::default(),
+        })
+    }
+
+    /// Goes by a state that was found.
+    fn with_state(window: Window, state: State, options: &OpenOptions, is_newest: bool) -> Result<Self> {
+        let info = open::describe(&window, &state)?;
+        let State { commit, end, recovered, .. } = state;
+        let root = match commit.entry_root {
+            Some(page) => {
+                let (entries, content_bytes) = (commit.entries, commit.content_bytes);
+                Root::Page(Child { key: Box::default(), page, entries, content_bytes })
+            }
+            None => Root::Whole(Arc::new(Node::Leaf(Leaf::new(Vec::new())))),
+        };
+        Ok(Self {
+            window,
+            caches: Caches::new(options.cache_bytes),
+            info,
+            root,
+            state: Some((commit, end)),
+            is_newest,
+            recovered,
+            may_recover: options.recover,
+            rescue: OnceLock::new(),
+            memory: options.cache_bytes,
+            scanning: Mutex::default(),
+        })
     }
 
     /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that and the file allows it.
@@ -184,6 +194,13 @@ impl Archive for NraReader {
             remarks.extend(open::former_names(scan));
         }
         remarks
+    }
+
+    fn commits(&self) -> Box<dyn Iterator<Item = Result<CommitInfo>> + Send + '_> {
+        match &self.state {
+            Some((commit, end)) => Box::new(history::describe(&self.window, commit, *end)),
+            None => Box::new(std::iter::empty()),
+        }
     }
 
     fn entry(&self, number: u64) -> Result<Entry> {

@@ -1,4 +1,4 @@
-//! The bytes of the file, with its last 64 KiB kept in memory.
+//! The bytes of the file, with the last 64 KiB of the state that is read kept in memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,12 +21,17 @@ impl Window {
     /// Reads the last bytes of `source`, or all of it if it is shorter: one read.
     pub(super) fn read(source: Arc<dyn ReadAt>) -> Result<Self> {
         let len = source.len();
-        let start = len.saturating_sub(WINDOW);
-        let mut bytes = vec![0; usize::try_from(len - start).expect("at most 64 KiB")];
-        if !bytes.is_empty() {
-            source.read_exact_at(start, &mut bytes)?;
-        }
+        let (start, bytes) = last_bytes(&*source, len)?;
         Ok(Self { source, len, start, bytes })
+    }
+
+    /// Keeps the bytes in front of `end` in memory instead: one read, unless they are there.
+    pub(super) fn move_to(&mut self, end: u64) -> Result<()> {
+        let end = end.min(self.len);
+        if self.start > 0 && self.start > end.saturating_sub(WINDOW) {
+            (self.start, self.bytes) = last_bytes(&*self.source, end)?;
+        }
+        Ok(())
     }
 
     /// Length of the file, bytes.
@@ -79,4 +84,14 @@ impl Window {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         self.bytes.get(from..from.checked_add(len)?)
     }
+}
+
+/// Reads the bytes in front of `end`, at most [`WINDOW`], and returns where they begin.
+fn last_bytes(source: &dyn ReadAt, end: u64) -> Result<(u64, Vec<u8>)> {
+    let start = end.saturating_sub(WINDOW);
+    let mut bytes = vec![0; usize::try_from(end - start).expect("at most 64 KiB")];
+    if !bytes.is_empty() {
+        source.read_exact_at(start, &mut bytes)?;
+    }
+    Ok((start, bytes))
 }

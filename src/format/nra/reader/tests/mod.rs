@@ -3,6 +3,7 @@
 mod build;
 mod cost;
 mod damage;
+mod history;
 mod lookup;
 mod verify;
 

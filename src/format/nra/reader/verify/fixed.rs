@@ -2,10 +2,10 @@
 
 use crate::format::error::{Error, Result};
 use crate::format::nra::commit::{Commit, parse_attributes};
-use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
 use crate::format::nra::reader::frames;
+use crate::format::nra::reader::history::Chain;
 use crate::format::nra::reader::verify::ledger::{Finding, Ledger};
 use crate::format::nra::reader::window::Window;
 use crate::format::progress::Monitor;
@@ -60,8 +60,8 @@ pub(super) fn tail(window: &Window, end: u64, ledger: &mut Ledger) -> Result<Opt
     }
 }
 
-/// Checks attributes of the archive and the commits before `commit`.
-pub(super) fn commits(window: &Window, commit: &Commit, offset: u64, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
+/// Checks attributes of the archive and the commits before `commit`, whose bytes end at `end`.
+pub(super) fn commits(window: &Window, commit: &Commit, end: u64, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
     if let Some(attributes) = commit.attributes {
         let parsed = frames::follow(window, FrameKind::Attributes, attributes).and_then(|frame| {
             let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), attributes.offset, detail);
@@ -71,30 +71,16 @@ pub(super) fn commits(window: &Window, commit: &Commit, offset: u64, ledger: &mu
             ledger.add(Finding::from_error(error, FrameKind::Attributes.name(), attributes.offset)?);
         }
     }
-    let (id, mut number, mut previous, mut offset) = (commit.archive_id, commit.number, commit.previous, offset);
-    while let Some(reference) = previous {
+    let mut before = commit.previous;
+    for place in Chain::new(window, commit, end) {
         monitor.check()?;
-        match before(window, reference, number, offset, id) {
-            Ok(commit) => (number, previous, offset) = (commit.number, commit.previous, reference.offset),
+        match place {
+            Ok(place) => before = place.commit.previous,
             Err(error) => {
-                ledger.add(Finding::from_error(error, FrameKind::Commit.name(), reference.offset)?);
-                break;
+                let offset = before.map_or(end, |before| before.offset);
+                ledger.add(Finding::from_error(error, FrameKind::Commit.name(), offset)?);
             }
         }
     }
     Ok(())
-}
-
-/// Reads the commit before number `number` at `offset`.
-fn before(window: &Window, reference: FrameRef, number: u64, offset: u64, id: [u8; 16]) -> Result<Commit> {
-    let corrupt = |detail: String| Error::corrupt(FrameKind::Commit.name(), reference.offset, detail);
-    let frame = frames::follow(window, FrameKind::Commit, reference)?;
-    let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
-    if commit.number + 1 != number || reference.offset >= offset || frame.header.commit != commit.number {
-        return Err(corrupt(format!("commit {} is said to be the one before commit {number}", commit.number)));
-    }
-    if commit.archive_id != id {
-        return Err(corrupt("it belongs to another archive".into()));
-    }
-    Ok(commit)
 }

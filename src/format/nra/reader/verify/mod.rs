@@ -62,7 +62,8 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
     let end = end.min(window.file_len());
     let tail = fixed::tail(window, end, &mut ledger)?;
     fixed::head(window, tail.as_ref(), &mut ledger)?;
-    if end < window.file_len() {
+    // What came after the commit that is checked is no business of it; only what is behind all commits is.
+    if end < window.file_len() && reader.is_newest {
         let detail =
             format!("{} bytes behind the last commit are the remains of an append that did not finish", window.file_len() - end);
         ledger.add(Finding::new("file", end, detail));
@@ -72,7 +73,7 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
     verdict.blocks = survey.blocks.len();
     let commit_offset = tail.map_or(end, |tail| tail.commit_offset);
     if let Some((commit, _)) = &reader.state {
-        fixed::commits(window, commit, commit_offset, &mut ledger, monitor)?;
+        fixed::commits(window, commit, end, &mut ledger, monitor)?;
         runs::check(window, &survey, &commit.runs, commit_offset, &mut ledger, monitor)?;
     }
     let check = EntryCheck::new(reader, &survey, &mut ledger, monitor, &mut verdict);

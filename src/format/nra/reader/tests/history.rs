@@ -1,0 +1,125 @@
+//! Commits before the newest: each reads as it was, the list of them, and broken chains.
+
+use std::sync::Arc;
+
+use crate::format::archive::{self, Archive, CommitInfo, Depth, OpenOptions};
+use crate::format::codec::Method;
+use crate::format::entry::Timestamp;
+use crate::format::error::{Error, Result};
+use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::progress::Recorder;
+use crate::format::source::{MemorySource, RecordingSource};
+
+/// Paths and sizes of all entries.
+type List = Vec<(String, u64)>;
+
+/// Three commits: `small`, a file more, a file less and another content; with what each lists and where it ends.
+fn three() -> (Vec<u8>, Vec<List>, Vec<u64>) {
+    let mut builder = small();
+    let (mut lists, mut ends) = (vec![list(&builder)], vec![builder.bytes.len() as u64]);
+    builder.note_slot();
+    builder.commit.message = "second".into();
+    builder.commit.time = Some(Timestamp { seconds: 5, nanoseconds: 6 });
+    builder.block(Method::zstd(3), &[("new", &text(70_000, 5))]);
+    builder.commit();
+    lists.push(list(&builder));
+    ends.push(builder.bytes.len() as u64);
+    builder.note_slot();
+    builder.commit.message = String::new();
+    builder.entries.remove(&path("raw3"));
+    builder.block(Method::NONE, &[("t3", b"changed")]);
+    builder.commit();
+    lists.push(list(&builder));
+    ends.push(builder.bytes.len() as u64);
+    (builder.bytes, lists, ends)
+}
+
+fn list(builder: &Builder) -> List {
+    builder.entries.values().map(|entry| (entry.path.to_string(), entry.size)).collect()
+}
+
+fn open_at(bytes: &[u8], number: u64) -> Result<Box<dyn Archive>> {
+    let options = OpenOptions { commit: Some(number), ..OpenOptions::default() };
+    archive::open(Arc::new(MemorySource::new(bytes.to_vec())), &options)
+}
+
+#[test]
+fn each_commit_reads_as_it_was() {
+    let (bytes, lists, _) = three();
+    for (number, expected) in (1..).zip(&lists) {
+        let archive = open_at(&bytes, number).unwrap();
+        let found: List = archive
+            .entries(0..archive.entry_count())
+            .map(|entry| entry.map(|entry| (entry.path.to_string(), entry.size)).unwrap())
+            .collect();
+        assert_eq!(found, *expected);
+        assert_eq!(archive.info().commit, Some(number));
+        let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert_eq!(verdict.damage, []);
+        let (_, changed) = archive.find(b"t3").unwrap().unwrap();
+        assert_eq!(archive.read_all(&changed, 100).unwrap() == b"changed", number == 3);
+    }
+}
+
+#[test]
+fn commits_are_told_from_the_one_that_is_read() {
+    let (bytes, lists, ends) = three();
+    let commits = |number| open_at(&bytes, number).unwrap().commits().collect::<Result<Vec<CommitInfo>>>().unwrap();
+    let all = commits(3);
+    assert_eq!(all.iter().map(|commit| commit.number).collect::<Vec<_>>(), [3, 2, 1]);
+    assert_eq!(commits(2), all[1..]);
+    assert_eq!(all[1].message, "second");
+    assert_eq!(all[1].time, Some(Timestamp { seconds: 5, nanoseconds: 6 }));
+    assert_eq!(all[1].entries, lists[1].len() as u64);
+    assert_eq!(all[1].files, all[2].files + 1);
+    assert_eq!(all[1].content_bytes, all[2].content_bytes + 70_000);
+    assert_eq!(all.iter().map(|commit| commit.added_bytes).collect::<Vec<_>>(), [ends[2] - ends[1], ends[1] - ends[0], ends[0]]);
+}
+
+#[test]
+fn a_commit_that_is_not_there_is_refused_with_those_that_are() {
+    let refused = |bytes: &[u8], number| open_at(bytes, number).err().unwrap().to_string();
+    let bytes = three().0;
+    assert_eq!(refused(&bytes, 4), "there is no commit 4; the archive has commits 1 to 3");
+    assert_eq!(refused(&bytes, 0), "there is no commit 0; the archive has commits 1 to 3");
+    assert_eq!(refused(&small().bytes, 2), "there is no commit 2; the archive has only commit 1");
+}
+
+#[test]
+fn a_damaged_commit_ends_the_history_but_not_the_archive() {
+    let (mut bytes, lists, ends) = three();
+    let payload = usize::try_from(ends[0]).unwrap() - 64 - 100;
+    bytes[payload] ^= 1;
+    let commits: Vec<Result<CommitInfo>> = open_at(&bytes, 3).unwrap().commits().collect();
+    assert_eq!(commits.len(), 3);
+    assert!(matches!(commits[2], Err(Error::Corrupt { .. })));
+    assert_eq!(open_at(&bytes, 2).unwrap().entry_count(), lists[1].len() as u64);
+    assert!(matches!(open_at(&bytes, 1), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn a_chain_that_is_none_is_refused() {
+    let attempt = |change: &dyn Fn(&mut Builder)| {
+        let mut builder = small();
+        change(&mut builder);
+        builder.commit();
+        let commits: Vec<Result<CommitInfo>> = open_at(&builder.bytes, builder.commit.number - 1).unwrap().commits().collect();
+        (commits.len(), matches!(commits.last(), Some(Err(Error::Corrupt { .. }))))
+    };
+    assert_eq!(attempt(&|_| {}), (2, false));
+    assert_eq!(attempt(&|builder| builder.commit.number = 7), (2, true));
+    assert_eq!(attempt(&|builder| builder.commit.archive_id = [9; 16]), (2, true));
+}
+
+#[test]
+fn what_leads_to_an_earlier_commit_is_read_once() {
+    let mut builder = small();
+    let first = list(&builder);
+    builder.block(Method::NONE, &[("much", &noise(300_000, 7))]);
+    builder.commit();
+    let source = Arc::new(RecordingSource::new(MemorySource::new(builder.bytes)));
+    let options = OpenOptions { commit: Some(1), ..OpenOptions::default() };
+    let archive = archive::open(Arc::clone(&source) as _, &options).unwrap();
+    assert_eq!(archive.entries(0..archive.entry_count()).count(), first.len());
+    assert_eq!(source.take().len(), 3, "the end of the file, the commit before, the bytes in front of its end");
+}

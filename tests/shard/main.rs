@@ -1,5 +1,7 @@
 //! Shard files of other programs, whole and damaged, and files written here compared with them byte for byte.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod face;
 mod read;
 mod write;
 

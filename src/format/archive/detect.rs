@@ -8,7 +8,7 @@ use crate::format::source::ReadAt;
 const PROBE: u64 = 512;
 
 /// First bytes of files that people may take for an archive, and their names.
-const MAGICS: [(&[u8], &str); 16] = [
+const MAGICS: [(&[u8], &str); 15] = [
     (b"\x1f\x8b", "gzip"),
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip (without entries)"),
@@ -19,7 +19,6 @@ const MAGICS: [(&[u8], &str); 16] = [
     (b"\x04\x22\x4d\x18", "lz4"),
     (b"7z\xbc\xaf\x27\x1c", "7z"),
     (b"Rar!\x1a\x07", "rar"),
-    (b"SHRD", "Shard"),
     (b"hsqs", "squashfs"),
     (b"!<arch>\n", "ar"),
     (b"070701", "cpio"),
@@ -98,7 +97,6 @@ mod tests {
             (b"BZh9", "bzip2"),
             (b"\x04\x22\x4d\x18", "lz4"),
             (b"7z\xbc\xaf\x27\x1c", "7z"),
-            (b"SHRD\x02", "Shard"),
             (b"NRA\0\x02\0", "NRA 2"),
             (b"NRA\0\x06\0", "NRA 6"),
             (b"NRA\0", "(unknown)"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::format::archive::{Archive, OpenOptions};
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
+use crate::format::shard::ShardMembers;
 use crate::format::source::ReadAt;
 
 /// Opens a source if it is a container of this kind; `None` if it is not, an error if it is one and can't be opened.
@@ -29,15 +30,26 @@ pub struct Engine {
 }
 
 /// All kinds that are read, in the order in which they are tried: those that are told for certain come first.
-pub static ENGINES: &[Engine] = &[Engine {
-    name: "NRA 5",
-    extension: ".nra",
-    magic: "4e524100 0500",
-    write: true,
-    append: false,
-    stream: true,
-    probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
-}];
+pub static ENGINES: &[Engine] = &[
+    Engine {
+        name: "NRA 5",
+        extension: ".nra",
+        magic: "4e524100 0500",
+        write: true,
+        append: false,
+        stream: true,
+        probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
+    },
+    Engine {
+        name: "Shard 2",
+        extension: ".shard",
+        magic: "53485244 02",
+        write: false,
+        append: false,
+        stream: false,
+        probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
+    },
+];
 
 fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {
     archive.map(|archive| Box::new(archive) as Box<dyn Archive>)

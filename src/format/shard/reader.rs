@@ -185,14 +185,20 @@ impl Shard {
     /// Says what is odd about the file, although it reads: duplicate names, hashes that are not those of the names, damaged metadata.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        for &(hash, number) in &self.lookup {
-            let number = number as usize;
-            if self.entries[number].name_hash != hash {
-                remarks.push(format!("the stored hash of name {} is wrong", Quoted::new(self.name(number))));
-            }
-            if self.find(self.name(number)) != Some(number) {
-                remarks.push(format!("name {} stands more than once; the first one counts", Quoted::new(self.name(number))));
-            }
+        let named = |wrong: &dyn Fn(&(u64, u32)) -> bool| {
+            let mut found = self.lookup.iter().filter(|pair| wrong(pair)).map(|&(_, number)| number);
+            let first = found.next()?;
+            let more = match found.count() {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            Some((Quoted::new(self.name(first as usize)).to_string(), more))
+        };
+        if let Some((name, more)) = named(&|&(hash, number)| self.entries[number as usize].name_hash != hash) {
+            remarks.push(format!("the stored hash of name {name}{more} is wrong"));
+        }
+        if let Some((name, more)) = named(&|&(_, number)| self.find(self.name(number as usize)) != Some(number as usize)) {
+            remarks.push(format!("name {name}{more} stands more than once; the first one counts"));
         }
         if let Err(error) = self.metadata() {
             remarks.push(error.to_string());

@@ -1,0 +1,181 @@
+//! A Shard file behind the reading face of all archives.
+//!
+//! Everything that the file says beside content is kept in attributes of the namespace [`Namespace::Foreign`], so that the same file can be
+//! written again: [`HEADER`] and [`METADATA`] for the file, [`RECORD`] for an entry.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use crate::format::entry::{Attribute, Kind, Metadata, Namespace};
+use crate::format::error::{Error, Result};
+use crate::format::limits::MAX_ATTRIBUTE_VALUE;
+use crate::format::progress::Monitor;
+use crate::format::shard::{Header, MAX_PAYLOAD, Shard};
+use crate::format::source::ReadAt;
+use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
+
+/// Attribute of the archive: the 64 bytes of the header as 128 hex digits.
+pub const HEADER: &[u8] = b"shard:header";
+/// Attribute of the archive: the metadata, JSON as it stands in the file.
+pub const METADATA: &[u8] = b"shard:metadata";
+/// Attribute of an entry: number in the index, flags, content type and tags, decimal digits with `:` between them.
+pub const RECORD: &[u8] = b"shard:record";
+
+/// Raw content is handed out in runs of this length, bytes.
+const STEP: u64 = 256 << 10;
+
+/// A Shard file as an archive.
+pub type ShardArchive = TableArchive<ShardMembers>;
+
+/// Content of the entries of a Shard file.
+pub struct ShardMembers {
+    shard: Shard,
+    source: Arc<dyn ReadAt>,
+    /// Decoded content by number.
+    decoded: Cache<u64, Arc<Vec<u8>>, ByLength>,
+}
+
+#[derive(Clone)]
+struct ByLength;
+
+impl Weighter<u64, Arc<Vec<u8>>> for ByLength {
+    fn weight(&self, _: &u64, content: &Arc<Vec<u8>>) -> u64 {
+        content.len() as u64 + 64
+    }
+}
+
+impl ShardMembers {
+    /// Opens a file of this kind; `None` when it is another one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Shard::open`]; `Limit` when the index takes more memory than it may.
+    pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<ShardArchive>> {
+        let mut first = [0; 4];
+        if source.len() < first.len() as u64 {
+            return Ok(None);
+        }
+        source.read_exact_at(0, &mut first)?;
+        if !Shard::is_magic(&first) {
+            return Ok(None);
+        }
+        let shard = Shard::open(Arc::clone(source))?;
+        let mut table = TableBuilder::new(Winner::First, options.index_bytes);
+        for (number, entry) in shard.entries().iter().enumerate() {
+            let record = format!("{number}:{}:{}:{}", entry.flags, entry.content_type, entry.tags);
+            let item = Item {
+                size: entry.content_len,
+                metadata: Arc::new(Metadata {
+                    mode: 0o644,
+                    owner: None,
+                    attributes: Arc::new([foreign(RECORD, record.into_bytes())]),
+                }),
+                number: number as u64,
+                place: (entry.data_offset, number as u64),
+                ..Item::new(Kind::File)
+            };
+            table.add(shard.name(number), item)?;
+        }
+        let info = describe(&shard)?;
+        let decoded = Cache::with_weighter(256, options.cache_bytes, ByLength);
+        Ok(Some(TableArchive::new(table.finish()?, Self { shard, source: Arc::clone(source), decoded }, info)))
+    }
+
+    /// Returns the file.
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    fn decoded(&self, number: usize) -> Result<Arc<Vec<u8>>> {
+        self.decoded.get_or_insert_with(&(number as u64), || self.shard.read(number, MAX_PAYLOAD).map(Arc::new))
+    }
+}
+
+impl Members for ShardMembers {
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        _: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let number = within(member.number);
+        let Some(stored) = self.shard.plain_range(number)? else {
+            let content = self.decoded(number)?;
+            return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
+        };
+        let mut buffer = vec![0; within(STEP.min(range.end - range.start))];
+        let mut at = range.start;
+        while at < range.end {
+            let bytes = &mut buffer[..within(STEP.min(range.end - at))];
+            self.source.read_exact_at(stored.start + at, bytes)?;
+            at += bytes.len() as u64;
+            sink(Part::Data(bytes))?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, member: &Member, _: Depth) -> Result<()> {
+        let number = within(member.number);
+        match self.shard.plain_range(number)? {
+            Some(_) => Ok(()),
+            None => self.shard.read(number, MAX_PAYLOAD).map(drop),
+        }
+    }
+
+    fn check_container(&self, _: Depth, blocks: &mut u64, _: &dyn Monitor) -> Result<Vec<Damage>> {
+        *blocks += self.shard.entries().len() as u64;
+        match self.shard.metadata() {
+            Err(Error::Corrupt { structure, offset, detail }) => {
+                Ok(vec![Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 }])
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        Some(self.shard.entries()[within(member.number)].stored_len)
+    }
+}
+
+fn describe(shard: &Shard) -> Result<Info> {
+    let header: &Header = shard.header();
+    let mut attributes = vec![foreign(HEADER, hex(&header.encode()))];
+    let mut remarks = shard.remarks();
+    match shard.metadata() {
+        Ok(Some(metadata)) if metadata.len() <= MAX_ATTRIBUTE_VALUE => attributes.push(foreign(METADATA, metadata)),
+        Ok(Some(metadata)) => remarks.push(format!("its metadata of {} bytes is too long to be shown", metadata.len())),
+        Ok(None) | Err(Error::Corrupt { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let role = match header.role.name() {
+        Some(name) => name.to_owned(),
+        None => format!("role {}", header.role.0),
+    };
+    Ok(Info {
+        format: format!("Shard 2 ({role})"),
+        archive_bytes: header.file_len,
+        stored_bytes: Some(shard.entries().iter().map(|entry| entry.stored_len).fold(0, u64::saturating_add)),
+        attributes,
+        remarks,
+        ..Info::default()
+    })
+}
+
+fn foreign(name: &[u8], value: Vec<u8>) -> Attribute {
+    Attribute { namespace: Namespace::Foreign, name: name.into(), value: value.into() }
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
+}
+
+/// Offsets within content that is in memory, and numbers of entries, fit.
+fn within(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

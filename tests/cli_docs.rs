@@ -13,6 +13,7 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 
 - The result goes to standard output, everything else to standard error. A pipe never gets a bar, a colour or a question.
 - `ARCHIVE` is told by its content, never by its name; `-` reads it from standard input into memory (at most 1 GiB, or `--memory`).
+- `ARCHIVE@N`, or `--at N`, is an archive as it was at commit N (`nra log` lists them); a file that really has that name wins.
 - `PATTERN` is a path from the top of the archive, a directory (itself and all below it) or a glob. `*` and `?` stop at `/`, `**` does not;
   a glob without `/` matches at any depth, one that begins with `/` at the top only, and a directory that matches brings all below it. Quote globs. A
   pattern that matches nothing is named: code 1 when nothing was done, 3 when others matched.

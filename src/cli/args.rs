@@ -110,9 +110,12 @@ pub struct ResourceArgs {
 /// The archive a command reads.
 #[derive(Debug, Clone, Args)]
 pub struct ArchiveArg {
-    /// Archive to read; - is standard input
+    /// Archive to read; - is standard input; A@N is A at commit N
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
+    /// Read the archive as it was at commit N (nra log lists them)
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub at: Option<u64>,
 }
 
 /// Which entries a command is about.

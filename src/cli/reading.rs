@@ -1,8 +1,9 @@
 //! What all reading commands do: open the archive, choose entries, say what was not found or is damaged.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
@@ -19,8 +20,10 @@ use crate::format::{Error, Result as FormatResult};
 pub struct Opened {
     /// The archive.
     pub archive: Box<dyn Archive>,
-    /// Its name, quoted.
+    /// Its name as the user may write it, quoted.
     pub name: String,
+    /// Its file; `-` is standard input.
+    pub path: PathBuf,
 }
 
 /// Opens the archive of the command line; `-` is read from standard input into memory.
@@ -29,17 +32,51 @@ pub struct Opened {
 ///
 /// What is wrong with it, with its name.
 pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
+    open_at(&argument.archive, argument.at, resources)
+}
+
+/// Opens the archive that `name` stands for (see [`locate`]), at commit `at` if that is given.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_at(name: &Path, at: Option<u64>, resources: &ResourceArgs) -> CommandResult<Opened> {
+    let (path, commit) = locate(name, at)?;
     let mut options = OpenOptions::default();
+    options.commit = commit;
     if let Some(memory) = resources.memory {
         options.cache_bytes = memory;
         // A stream is kept whole, whatever is left for caches.
         options.stream_limit = options.stream_limit.max(memory);
     }
-    let path = &argument.archive;
-    let name = if is_stdin(path) { "standard input".to_owned() } else { Quoted::new(path.as_os_str().as_bytes()).to_string() };
-    let opened = if is_stdin(path) { open_stdin(&options)? } else { open_path(path, &options) };
+    let name = match commit {
+        _ if is_stdin(&path) => "standard input".to_owned(),
+        Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
+        None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
+    };
+    let opened = if is_stdin(&path) { open_stdin(&options)? } else { open_path(&path, &options) };
     let archive = opened.map_err(|error| explain(error, &name))?;
-    Ok(Opened { archive, name })
+    Ok(Opened { archive, name, path })
+}
+
+/// Tells the file and the commit that `name` stands for: `A@N` is A at commit N, unless there is a file of exactly that name.
+///
+/// # Errors
+///
+/// When `at` says another commit.
+pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u64>)> {
+    let bytes = name.as_os_str().as_bytes();
+    let split = bytes.iter().rposition(|&byte| byte == b'@').filter(|&sign| sign > 0).and_then(|sign| {
+        let digits = std::str::from_utf8(&bytes[sign + 1..]).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        Some((&bytes[..sign], digits?.parse().ok()?))
+    });
+    let Some((path, number)) = split.filter(|_| name.symlink_metadata().is_err()) else { return Ok((name.into(), at)) };
+    match at {
+        Some(other) if other != number => {
+            Err(Failure::usage(format!("{} and --at {other} name two commits", Quoted::new(bytes))))
+        }
+        _ => Ok((OsStr::from_bytes(path).into(), Some(number))),
+    }
 }
 
 fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archive>>> {

@@ -234,7 +234,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOptions<'a> {
     let target = match &args.directory {
         Some(directory) => Target::Exactly(directory.clone()),
-        None => Target::Auto { base: PathBuf::from("."), name: folder_name(&args.archive.archive, &opened.name) },
+        None => Target::Auto { base: PathBuf::from("."), name: folder_name(&opened.path, &opened.name) },
     };
     let mut options = ExtractOptions::new(target);
     let exact = args.fidelity.preserve_permissions || rustix::process::geteuid().is_root();

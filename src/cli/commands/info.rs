@@ -44,6 +44,9 @@ struct InfoRecord {
     commit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
+    /// There are commits before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_earlier: Option<bool>,
     message: String,
     attributes: Vec<AttributeRecord>,
     remarks: Vec<String>,
@@ -77,18 +80,19 @@ impl AttributeRecord {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
     let info = opened.archive.info();
+    let has_earlier = info.commit.map(|_| opened.archive.commits().nth(1).is_some());
     if !ui.is_json() {
-        for (key, value) in rows(info, ui) {
+        for (key, value) in rows(info, has_earlier, &opened.name, ui) {
             ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
         }
     }
     ui.flush()?;
-    let record = record(&args.archive.archive.to_string_lossy(), info, opened.archive.remarks());
+    let record = record(&opened.path.to_string_lossy(), info, has_earlier, opened.archive.remarks());
     reading::remark(&opened, ui);
     ui.finish(Outcome::Done, "info", &record)
 }
 
-fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
+fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
     row("format", if info.encrypted { format!("{}, encrypted", info.format) } else { info.format.clone() });
@@ -118,6 +122,9 @@ fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
     if !info.message.is_empty() {
         row("message", info.message.clone());
     }
+    if has_earlier == Some(true) {
+        row("history", format!("nra log {archive} lists the commits before this one"));
+    }
     // Those of the format itself are for programs: --json has them.
     for attribute in info.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Nra) {
         let record = AttributeRecord::new(attribute);
@@ -126,7 +133,7 @@ fn rows(info: &Info, ui: &Ui) -> Vec<(String, String)> {
     rows
 }
 
-fn record(archive: &str, info: &Info, remarks: Vec<String>) -> InfoRecord {
+fn record(archive: &str, info: &Info, has_earlier: Option<bool>, remarks: Vec<String>) -> InfoRecord {
     InfoRecord {
         archive: archive.to_owned(),
         format: info.format.clone(),
@@ -142,6 +149,7 @@ fn record(archive: &str, info: &Info, remarks: Vec<String>) -> InfoRecord {
         archive_id: info.archive_id.map(|id| hex(&id)),
         commit: info.commit,
         time: info.time.map(text::rfc3339),
+        has_earlier,
         message: info.message.clone(),
         attributes: info.attributes.iter().map(AttributeRecord::new).collect(),
         remarks,

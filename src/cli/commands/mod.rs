@@ -9,6 +9,7 @@ pub mod formats;
 pub mod grep;
 pub mod info;
 pub mod list;
+pub mod log;
 pub mod man;
 pub mod pack;
 pub mod paths;
@@ -37,6 +38,8 @@ pub enum Command {
     /// Print what is known of an archive: counts, sizes, ratios
     #[command(alias = "info-beta")]
     Info(info::Args),
+    /// List the commits of an archive
+    Log(log::Args),
     /// Check every byte of an archive
     #[command(alias = "t")]
     Verify(verify::Args),
@@ -72,6 +75,7 @@ impl Command {
             Self::List(args) => list::run(args, ui),
             Self::Cat(args) => cat::run(args, ui),
             Self::Info(args) => info::run(args, ui),
+            Self::Log(args) => log::run(args, ui),
             Self::Verify(args) => verify::run(args, ui),
             Self::Find(args) => find::run(args, ui),
             Self::Grep(args) => grep::run(args, ui),

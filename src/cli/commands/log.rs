@@ -1,0 +1,100 @@
+//! `nra log`
+
+use serde::Serialize;
+
+use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::format::archive::CommitInfo;
+
+/// Arguments of `nra log`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra log photos.nra
+  nra log photos.nra -n 1 --json
+  nra list photos.nra@3
+  nra extract photos.nra --at 3 'train/**'")]
+pub struct Args {
+    #[command(flatten)]
+    archive: ArchiveArg,
+    /// List the newest N only
+    #[arg(short = 'n', long, value_name = "N")]
+    count: Option<usize>,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// A commit as JSON.
+#[derive(Debug, Serialize)]
+struct CommitRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    number: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    message: &'a str,
+    entries: u64,
+    files: u64,
+    content_bytes: u64,
+    added_bytes: u64,
+}
+
+/// How many were listed.
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    commits: u64,
+}
+
+/// Lists commits, the newest first.
+///
+/// # Errors
+///
+/// When the archive can't be read, or keeps no history.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open(&args.archive, &args.resources)?;
+    let info = opened.archive.info();
+    ui.list("log", "commits");
+    if info.commit.is_none() {
+        reading::remark(&opened, ui);
+        let why = if opened.archive.is_recovered() {
+            "nothing leads to its commits".to_owned()
+        } else {
+            format!("{} keeps no history", info.format)
+        };
+        return Err(Failure::failed(format!("{}: {why}", opened.name)));
+    }
+    let mut summary = Summary::default();
+    for commit in opened.archive.commits().take(args.count.unwrap_or(usize::MAX)) {
+        let Some(commit) = reading::intact(commit, ui.console())? else { break };
+        summary.commits += 1;
+        print(&commit, ui)?;
+    }
+    ui.flush()?;
+    reading::remark(&opened, ui);
+    ui.finish(Outcome::Done, "summary", &summary)
+}
+
+fn print(commit: &CommitInfo, ui: &mut Ui) -> CommandResult<()> {
+    if ui.is_json() {
+        return ui.record(&CommitRecord {
+            record: "commit",
+            number: commit.number,
+            time: commit.time.map(text::rfc3339),
+            message: &commit.message,
+            entries: commit.entries,
+            files: commit.files,
+            content_bytes: commit.content_bytes,
+            added_bytes: commit.added_bytes,
+        });
+    }
+    let time = commit.time.map_or_else(|| "-".to_owned(), text::table_time);
+    let entries = text::counted(commit.entries, "entry", "entries");
+    let (added, content) = (ui.size(commit.added_bytes), ui.size(commit.content_bytes));
+    let line = format!("{:>4}  {time:<19}  +{added:<10}  {content:>10} in {entries}", commit.number);
+    let message = commit.message.lines().next().unwrap_or_default();
+    let separator = if message.is_empty() { "" } else { "  " };
+    ui.line(format_args!("{line}{separator}{}", text::harmless(message)))
+}

@@ -3,10 +3,12 @@
 mod file;
 mod memory;
 mod record;
+mod store;
 
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use record::RecordingSource;
+pub use store::{FileStore, Store};
 
 use crate::format::error::Result;
 

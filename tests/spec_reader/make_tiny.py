@@ -188,6 +188,7 @@ class Writer:
         struct.pack_into("<4sHHII", head, 0, b"NRA\0", 5, 0, 0, 0)
         struct.pack_into("<Q", head, 56, hash64(bytes(head[:56]), 0))
         self.data = head
+        self.link_groups = 0
         self.number = 1
         self.previous = self.archive_id = None
         self.totals = {"piece_bytes": 0, "stored_bytes": 0, "blocks": 0, "pieces": 0}
@@ -314,6 +315,7 @@ class Writer:
         attribute_frame = self.page(6, attribute_set(attributes)) if attributes else (0, 0, 0)
         root = self.entry_tree(entries, per_leaf, per_page)
         files = [entry for entry in entries if entry.kind == FILE]
+        self.link_groups = max([self.link_groups] + [entry.group for entry in files])
         message = message.encode()
         payload = struct.pack(
             "<QqIIQQQQQQQ", self.number, *(time or (0, 0)), time is not None, len(entries), len(files),
@@ -321,7 +323,7 @@ class Writer:
             self.totals["blocks"], self.totals["pieces"])
         for reference in (root, self.previous or (0, 0, 0), attribute_frame, (0, 0, 0)):
             payload += struct.pack("<QQQ", *reference)
-        payload += struct.pack("<QII", 0, len(self.runs), len(message))
+        payload += struct.pack("<QII", self.link_groups, len(self.runs), len(message))
         payload += b"".join(struct.pack("<QQQ", *run) for run in self.runs) + message
         self.archive_id = self.archive_id or blake3(payload).digest()[:16]
         self.previous = self.frame(7, self.archive_id + payload)

@@ -404,6 +404,7 @@ class Commit:
     previous: object
     attributes: object
     recovery: object
+    link_groups: int
     runs: tuple
     message: str
 
@@ -418,7 +419,7 @@ class Commit:
         need(flags or (seconds == 0 and nanoseconds == 0), f"{cursor.what}: time without its flag")
         counts = [cursor.u64() for _ in range(7)]
         references = [Reference.parse(cursor) for _ in range(4)]
-        need(cursor.u64() == 0, f"{cursor.what}: reserved bytes are not zero")
+        link_groups = cursor.u64()
         runs, message_len = cursor.u32(), cursor.u32()
         need(runs <= MAX_RUNS and message_len <= 65535, f"{cursor.what}: over a limit")
         run_list = tuple(Reference.parse(cursor) for _ in range(runs))
@@ -429,7 +430,7 @@ class Commit:
             raise Refused(f"{cursor.what}: message is not UTF-8") from error
         cursor.done()
         commit = Commit(frame, archive_id, number, (seconds, nanoseconds) if flags else None, *counts, *references,
-                        run_list, message)
+                        link_groups, run_list, message)
         need(number == frame.commit, f"{cursor.what}: number differs from that of its frame")
         need((number == 1) == (commit.previous is None), f"{cursor.what}: bad reference to the commit before")
         need((commit.entries == 0) == (commit.entry_root is None), f"{cursor.what}: entries and root do not fit")
@@ -935,8 +936,8 @@ class Archive(Blocks):
         for key, child, told_entries, told_content in self.inner_page(cursor):
             walker = self.walk(child, found - 1, before)
             first = next(walker)
-            expected = b"" if before is None else first.path[:common(before, first.path) + 1]
-            need(key == expected, f"{cursor.what}: key {key!r} instead of {expected!r}")
+            good = key == b"" if before is None else path_key(before) < path_key(key) <= path_key(first.path)
+            need(good, f"{cursor.what}: key {key!r} does not separate {before!r} and {first.path!r}")
             yield first
             before, below_entries, below_content = yield from walker
             need((below_entries, below_content) == (told_entries, told_content), f"{cursor.what}: wrong sums")
@@ -1271,6 +1272,8 @@ class Check:
                 directories.add(entry.path)
             self.guard(self.check_entry, entry, commit)
             if entry.link_group:
+                self.expect(entry.link_group <= commit.link_groups,
+                            f"entry {entry.path!r}: link group {entry.link_group} is above the greatest")
                 other = groups.setdefault(entry.link_group, entry)
                 same = (other.metadata, other.size, other.extents, other.extent_map) == (
                     entry.metadata, entry.size, entry.extents, entry.extent_map)

@@ -46,6 +46,8 @@ pub struct Commit {
     pub attributes: Option<FrameRef>,
     /// Last recovery frame.
     pub recovery: Option<FrameRef>,
+    /// Greatest number of a link group that was given so far; 0 = none.
+    pub link_groups: u64,
     /// Roots of the chunk runs, at most 16.
     pub runs: Vec<FrameRef>,
     /// Message given by the user, at most 65,535 bytes.
@@ -73,6 +75,7 @@ impl Commit {
         u64s(field::STORED_BYTES, self.stored_bytes);
         u64s(field::BLOCKS, self.blocks);
         u64s(field::PIECES, self.pieces);
+        u64s(field::LINK_GROUPS, self.link_groups);
         if let Some(time) = self.time {
             field::SECONDS.put(&mut bytes, time.seconds.to_le_bytes());
             field::NANOSECONDS.put(&mut bytes, time.nanoseconds.to_le_bytes());
@@ -97,9 +100,6 @@ impl Commit {
         let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(&fixed));
         let u32_of = |field: Field<4>| u32::from_le_bytes(field.get(&fixed));
         let reference = |field: Field<REFERENCE_LEN>| FrameRef::parse(&field.get(&fixed));
-        if !field::RESERVED.is_zero(&fixed) {
-            return Err("reserved bytes are not zero".into());
-        }
         let run_count = u32_of(field::RUNS);
         if run_count > MAX_RUNS {
             return Err(format!("{run_count} chunk runs, more than {MAX_RUNS}"));
@@ -129,6 +129,7 @@ impl Commit {
             previous: reference(field::PREVIOUS)?,
             attributes: reference(field::ATTRIBUTES)?,
             recovery: reference(field::RECOVERY)?,
+            link_groups: u64_of(field::LINK_GROUPS),
             runs,
             message: message.into(),
         };
@@ -137,7 +138,8 @@ impl Commit {
     }
 
     fn check(&self) -> Result<(), Malformed> {
-        let counts = [self.entries, self.content_bytes, self.piece_bytes, self.stored_bytes, self.blocks, self.pieces];
+        let counts =
+            [self.entries, self.content_bytes, self.piece_bytes, self.stored_bytes, self.blocks, self.pieces, self.link_groups];
         if counts.into_iter().any(|count| count > MAX_OFFSET) {
             return Err("a count or sum beyond 2^63".into());
         }
@@ -210,6 +212,7 @@ mod tests {
             previous: Some(reference(2)),
             attributes: Some(reference(3)),
             recovery: Some(reference(4)),
+            link_groups: 3,
             runs: vec![reference(5), reference(6)],
             message: "first light ☀".into(),
         };
@@ -252,7 +255,7 @@ mod tests {
             ("nanoseconds", with(&|c| c.time = Some(Timestamp { seconds: 0, nanoseconds: 1_000_000_000 }))),
             ("time without flag", at(field::FLAGS.offset, 0)),
             ("unknown flag", at(field::FLAGS.offset, 3)),
-            ("reserved", at(field::RESERVED.offset + 7, 1)),
+            ("link groups", with(&|c| c.link_groups = 1 << 63)),
             ("runs", at(field::RUNS.offset, 17)),
             ("a run that is none", with(&|c| c.runs[0] = FrameRef { offset: 0, length: 0, check: 0 })),
             ("message", at(full().encode().len() - 1, 0xff)),

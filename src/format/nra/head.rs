@@ -225,15 +225,28 @@ impl Tail {
 ///
 /// `Unsupported` names the first unknown bit.
 pub fn check_required(required: u32, supported: u32) -> Result<()> {
-    let unknown = required & !supported;
+    check_features("required", "required feature", required, supported)
+}
+
+/// Refuses optional features that this version of nra does not know: it must not write to such an archive.
+///
+/// # Errors
+///
+/// `Unsupported` names the first unknown bit.
+pub fn check_optional(optional: u32, supported: u32) -> Result<()> {
+    check_features("optional", "writing to an archive with the optional feature", optional, supported)
+}
+
+fn check_features(field: &str, what: &'static str, features: u32, supported: u32) -> Result<()> {
+    let unknown = features & !supported;
     if unknown == 0 {
         return Ok(());
     }
     let bit = unknown.trailing_zeros();
-    let name = |bit: u32| FEATURES.iter().find(|f| f.0 == "required" && f.1 == bit).map(|f| f.2.to_owned());
+    let name = |bit: u32| FEATURES.iter().find(|f| f.0 == field && f.1 == bit).map(|f| f.2.to_owned());
     let known: Vec<String> = (0..u32::BITS).filter(|bit| supported >> bit & 1 == 1).filter_map(name).collect();
     Err(Error::Unsupported {
-        what: "required feature",
+        what,
         found: name(bit).unwrap_or_else(|| format!("bit {bit}")),
         known: if known.is_empty() { "none".into() } else { known.join(", ") },
     })

@@ -117,7 +117,7 @@ structure! {
         PREVIOUS = "previous": 120, 24;
         ATTRIBUTES = "attributes": 144, 24;
         RECOVERY = "recovery": 168, 24;
-        RESERVED = "reserved": 192, 8;
+        LINK_GROUPS = "link_groups": 192, 8;
         RUNS = "runs": 200, 4;
         MESSAGE_LEN = "message_len": 204, 4;
     }

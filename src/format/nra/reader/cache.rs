@@ -11,6 +11,7 @@ use crate::format::codec::Dictionary;
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{BlockRef, Content as Stored, Extent, FrameRef};
+use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
 use crate::format::nra::reader::blocks::{Block, Pieces};
 use crate::format::nra::reader::map::MapNode;
 use crate::format::nra::reader::tree::Node;
@@ -36,6 +37,10 @@ impl Key {
     pub(super) fn extent(extent: &Extent) -> Self {
         Self { part: extent.offset.into(), ..Self::block(&extent.block) }
     }
+    /// The block at this offset, whatever its header says.
+    pub(super) fn held_block(offset: u64) -> Self {
+        Self { offset, check: 0, part: u64::MAX - 2 }
+    }
     /// The dictionary at this offset.
     pub(super) fn dictionary(offset: u64) -> Self {
         Self { offset, check: 0, part: u64::MAX - 1 }
@@ -49,6 +54,8 @@ pub(super) enum Part {
     MapNode(Arc<MapNode>),
     Pieces(Arc<Pieces>),
     Dictionary(Arc<Dictionary>),
+    ChunkNode(Arc<ChunkNode>),
+    HeldBlock(Arc<HeldBlock>),
 }
 
 /// Content, or why there is none: entries of a damaged block don't read it again and again.
@@ -91,6 +98,8 @@ impl Weighter<Key, Part> for Weigh {
             Part::Node(node) => node.weight(),
             Part::MapNode(node) => node.weight(),
             Part::Pieces(pieces) => pieces.weight(),
+            Part::ChunkNode(node) => node.weight(),
+            Part::HeldBlock(block) => block.weight(),
             // The decoding tables take about as much again.
             Part::Dictionary(dictionary) => 2 * dictionary.as_bytes().len() as u64 + (32 << 10),
         }
@@ -125,7 +134,7 @@ macro_rules! decoded {
     )*};
 }
 
-decoded!(Node, MapNode, Pieces, Dictionary);
+decoded!(Node, MapNode, Pieces, Dictionary, ChunkNode, HeldBlock);
 
 /// Large blocks kept at most.
 const MAX_LARGE: usize = 8;

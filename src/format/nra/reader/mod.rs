@@ -6,6 +6,7 @@
 //!
 //! Spec: nra.md, sections 9, 15, 16, 22 and 23.
 
+mod base;
 mod blocks;
 mod cache;
 mod content;
@@ -37,6 +38,7 @@ use crate::format::nra::page::Child;
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
 
+pub(in crate::format::nra) use base::{BaseState, HeldPiece};
 use cache::Caches;
 use iter::{Children, Entries};
 use open::State;

@@ -7,7 +7,9 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{HEAD_LEN, Head, MAGIC, Slot, TAIL_LEN, Tail, VERSION, check_required};
+use crate::format::nra::head::{
+    HEAD_LEN, Head, MAGIC, OPTIONAL_RECOVERY, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
+};
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
@@ -20,6 +22,7 @@ const SUPPORTED: u32 = 0;
 /// A state of the archive that was found.
 pub(super) struct State {
     pub(super) commit: Commit,
+    pub(super) place: FrameRef,
     /// Length of the file at that commit.
     pub(super) end: u64,
     pub(super) remarks: Vec<String>,
@@ -111,7 +114,7 @@ fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
         return Err(Error::corrupt("commit", tail.commit_offset, detail));
     }
     let end = commit_ref.offset + commit_ref.length + TAIL_LEN as u64;
-    Ok(State { commit, end, remarks: Vec::new(), recovered: false })
+    Ok(State { commit, place: commit_ref, end, remarks: Vec::new(), recovered: false })
 }
 
 /// Returns the state that the newest slot with a tail leads to.
@@ -136,6 +139,47 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
             .remarks
             .push(format!("{left} bytes behind commit {} are the remains of an append that did not finish", slot.number));
         return Ok(Some(state));
+    }
+    Ok(None)
+}
+
+/// Finds the newest finished state for a writer, the head, and whether the tail of that state is lost.
+///
+/// # Errors
+///
+/// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head or commit are damaged, or nothing leads to a state.
+pub(super) fn for_append(window: &Window) -> Result<(State, Head, bool)> {
+    let head = head(window)?;
+    check_required(head.required, SUPPORTED)?;
+    check_optional(head.optional, OPTIONAL_RECOVERY)?;
+    let mut state = match tail_at_end(window) {
+        Ok(tail) => by_tail(window, &tail)?,
+        Err(error) if is_damage(&error) => by_slots(window, head.slots)?.ok_or(error)?,
+        Err(error) => return Err(error),
+    };
+    let mut lost_tail = false;
+    while let Some(next) = finished_behind(window, &state)? {
+        (state, lost_tail) = (next, true);
+    }
+    Ok((state, head, lost_tail))
+}
+
+/// Returns the state of the append behind `state` if it did finish and has lost its tail since: frames, then the next commit.
+fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
+    let mut behind = Walk::from(window, state.end);
+    while let Some(Step::Frame { offset, header, .. }) = behind.next()? {
+        if header.kind != FrameKind::Commit {
+            continue;
+        }
+        let (commit, place) = match commit_at(window, offset) {
+            Err(error) if is_damage(&error) => return Ok(None),
+            found => found?,
+        };
+        if commit.number != state.commit.number + 1 || commit.previous != Some(state.place) {
+            return Ok(None);
+        }
+        let end = place.offset + place.length + TAIL_LEN as u64;
+        return Ok(Some(State { commit, place, end, remarks: Vec::new(), recovered: false }));
     }
     Ok(None)
 }
@@ -177,7 +221,7 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
                     return Ok(None);
                 }
             }
-            return Ok(Some(State { commit, end, remarks: Vec::new(), recovered: true }));
+            return Ok(Some(State { commit, place: commit_ref, end, remarks: Vec::new(), recovered: true }));
         }
         offset -= ALIGNMENT;
     }

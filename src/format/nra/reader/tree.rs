@@ -157,9 +157,38 @@ impl Node {
         }
     }
 
+    /// Checks that `page` is what the way to it promises: the level if that is known, counts, and the keys around it.
+    pub(super) fn check(page: &Page, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<(), String> {
+        let (found, entries, bytes, first, last) = match page {
+            Page::Leaf(entries) => {
+                let bytes = entries.iter().fold(0, |sum, entry| entry.size.saturating_add(sum));
+                (0, entries.len() as u64, bytes, entries.first().map(path), entries.last().map(path))
+            }
+            Page::Inner(page) => {
+                let children = &page.children;
+                (
+                    page.level,
+                    // Parsing has added them up.
+                    children.iter().map(|child| child.entries).sum(),
+                    children.iter().map(|child| child.content_bytes).sum(),
+                    children.first().map(|child| &*child.key),
+                    children.last().map(|child| &*child.key),
+                )
+            }
+        };
+        if level.is_some_and(|level| level != found) {
+            return Err(format!("its level is {found}, expected {}", level.unwrap_or_default()));
+        }
+        if (entries, bytes) != (child.entries, child.content_bytes) {
+            let (told, told_bytes) = (child.entries, child.content_bytes);
+            return Err(format!("{entries} entries and {bytes} content bytes below it, {told} and {told_bytes} expected"));
+        }
+        let first = first.ok_or("it is empty")?;
+        let last = last.ok_or("it is empty")?;
+        check_place(first, last, found > 0, &child.key, upper).map_err(str::to_owned)
+    }
+
     /// Checks that the page belongs between the key that led to it and that of what follows, `None` at the end of the tree.
-    ///
-    /// So no two ways lead to one leaf, and a small file can't list the same entries without end.
     fn check_place(&self, key: &[u8], upper: Option<&[u8]>) -> Result<(), &'static str> {
         let (first, last) = match self {
             Self::Leaf(leaf) => {
@@ -168,19 +197,10 @@ impl Node {
             }
             Self::Inner(inner) => {
                 let Some((first, last)) = inner.children.first().zip(inner.children.last()) else { return Ok(()) };
-                if *first.key != *key {
-                    return Err("its first key is not the one that led to it");
-                }
                 (&*first.key, &*last.key)
             }
         };
-        if compare(first, key) == Ordering::Less {
-            return Err("it begins in front of the key that led to it");
-        }
-        match upper {
-            Some(upper) if compare(last, upper) != Ordering::Less => Err("it does not end in front of the next key"),
-            _ => Ok(()),
-        }
+        check_place(first, last, self.level() > 0, key, upper)
     }
 
     fn children(&self) -> &[Child] {
@@ -211,6 +231,26 @@ impl Node {
             Self::Leaf(leaf) => leaf.entries().len() as u64,
             Self::Inner(inner) => inner.first.last().copied().unwrap_or_default(),
         }
+    }
+}
+
+fn path(entry: &Entry) -> &[u8] {
+    entry.path.as_bytes()
+}
+
+/// Checks that a page with these first and last paths (or keys, if it is an inner one) belongs between two keys.
+///
+/// So no two ways lead to one leaf, and a small file can't list the same entries without end.
+fn check_place(first: &[u8], last: &[u8], is_inner: bool, key: &[u8], upper: Option<&[u8]>) -> Result<(), &'static str> {
+    if is_inner && first != key {
+        return Err("its first key is not the one that led to it");
+    }
+    if compare(first, key) == Ordering::Less {
+        return Err("it begins in front of the key that led to it");
+    }
+    match upper {
+        Some(upper) if compare(last, upper) != Ordering::Less => Err("it does not end in front of the next key"),
+        _ => Ok(()),
     }
 }
 

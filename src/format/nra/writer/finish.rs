@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::unbounded;
@@ -10,16 +11,21 @@ use crossbeam_channel::unbounded;
 use crate::format::codec::Codec;
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result};
+use crate::format::limits::MAX_RUNS;
+use crate::format::nra::chunks::ChunkPlace;
 use crate::format::nra::commit::{Commit, encode_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::Tail;
+use crate::format::nra::head::{Head, Tail};
 use crate::format::nra::page::Child;
-use crate::format::nra::writer::index::{Added, Index, Source};
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::writer::append::Base;
+use crate::format::nra::writer::index::{Added, Index};
+use crate::format::nra::writer::merge::merge;
 use crate::format::nra::writer::options::{WriterOptions, WriterStats};
 use crate::format::nra::writer::output::NewFrame;
 use crate::format::nra::writer::placing::Placing;
-use crate::format::nra::writer::trees::{Leaf, leaves, write_chunk_run, write_entry_tree, write_page};
+use crate::format::nra::writer::trees::{Leaf, leaves, new_places, write_chunk_run, write_levels, write_page};
 use crate::format::nra::writer::{EntryId, Writer};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
@@ -28,41 +34,139 @@ use crate::format::progress::{Monitor, Warning};
 const LEAF_BATCH: usize = 8_192;
 
 pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) -> Result<(W, WriterStats)> {
-    let Writer { options, mut placing, mut index, deduplicated_bytes, .. } = writer;
-    let (ids, again) = order(&mut index, monitor)?;
+    let Writer { options, mut placing, mut index, deduplicated_bytes, base, .. } = writer;
+    if let Some(base) = &base
+        && index.entries.iter().all(|added| added.gone)
+        && base.changes.cuts.is_empty()
+        && options.attributes == base.attributes
+    {
+        let (out, _) = placing.output.finish()?;
+        return Ok((out, unchanged(base)));
+    }
+    let (ids, again) = order(&mut index, base.as_ref(), monitor)?;
     for id in again {
         placing.carry(id, &mut index)?;
     }
     placing.drain(&mut index)?;
     monitor.check()?;
 
-    let run = write_chunk_run(&mut placing.output, placing.bench.pages()?, &index)?;
-    let attributes = write_attributes(&mut placing, &options)?;
-    let mut stats = WriterStats {
-        entries: ids.len() as u64,
-        piece_bytes: placing.piece_bytes,
-        stored_bytes: placing.stored_bytes,
-        deduplicated_bytes,
-        blocks: index.blocks.len() as u64,
-        pieces: index.pieces.len() as u64,
-        ..WriterStats::default()
+    let runs = write_runs(&mut placing, &index, base.as_ref())?;
+    let attributes = write_attributes(&mut placing, &options, base.as_ref())?;
+    let mut stats = match &base {
+        Some(base) => unchanged(base),
+        None => WriterStats::default(),
     };
-    for &id in &ids {
-        let entry = &index.entry(id).entry;
-        stats.files += u64::from(entry.kind == Kind::File);
-        stats.content_bytes += entry.size;
+    stats.commit += 1;
+    stats.piece_bytes += placing.piece_bytes;
+    stats.stored_bytes += placing.stored_bytes;
+    stats.blocks += placing.blocks;
+    stats.pieces += placing.pieces;
+    stats.deduplicated_bytes = deduplicated_bytes;
+    let link_groups = index.greatest_group();
+    let entry_root = match &base {
+        Some(base) => merge_entries(&mut placing, &index, &ids, base, &mut stats, monitor)?,
+        None => {
+            stats.entries = ids.len() as u64;
+            stats.added = stats.entries;
+            for &id in &ids {
+                let entry = &index.entry(id).entry;
+                stats.files += u64::from(entry.kind == Kind::File);
+                stats.content_bytes += entry.size;
+            }
+            write_entries(&mut placing, Arc::new(index), ids, monitor)?
+        }
+    };
+    if let Some(base) = &base {
+        // A commit is never there without its frames.
+        placing.output.flush()?;
+        base.store.sync()?;
     }
-    let entry_root = write_entries(&mut placing, Arc::new(index), ids, monitor)?;
-    write_commit(&mut placing, options, &stats, Roots { entry_root, attributes, run })?;
+    let roots = Roots { entry_root, attributes, runs, link_groups };
+    write_commit(&mut placing, options, &stats, roots, base.as_ref())?;
+    if let Some(base) = &base {
+        placing.output.flush()?;
+        base.store.sync()?;
+        base.kept.store(true, Ordering::Relaxed);
+    }
     let (out, archive_bytes) = placing.output.finish()?;
     stats.archive_bytes = archive_bytes;
     Ok((out, stats))
 }
 
+/// Returns the sums of the state that is appended to.
+fn unchanged(base: &Base) -> WriterStats {
+    let commit = &base.state.commit;
+    WriterStats {
+        commit: commit.number,
+        entries: commit.entries,
+        files: commit.files,
+        content_bytes: commit.content_bytes,
+        piece_bytes: commit.piece_bytes,
+        stored_bytes: commit.stored_bytes,
+        blocks: commit.blocks,
+        pieces: commit.pieces,
+        archive_bytes: base.state.end,
+        ..WriterStats::default()
+    }
+}
+
+/// Writes the changed parts of the entry tree and returns its root.
+fn merge_entries<W: Write>(
+    placing: &mut Placing<W>,
+    index: &Index,
+    ids: &[EntryId],
+    base: &Base,
+    stats: &mut WriterStats,
+    monitor: &dyn Monitor,
+) -> Result<Option<FrameRef>> {
+    let commit = &base.state.commit;
+    let (entries, content_bytes) = (commit.entries, commit.content_bytes);
+    let root = commit.entry_root.map(|page| Child { key: Box::default(), page, entries, content_bytes });
+    let cuts: Vec<EntryPath> = base.changes.cuts.iter().cloned().collect();
+    let merged = merge(&base.reader, root, index, ids, &cuts, placing, monitor)?;
+    stats.entries = merged.entries;
+    stats.content_bytes = merged.content_bytes;
+    stats.files = (commit.files + merged.delta.files_added).saturating_sub(merged.delta.files_removed);
+    (stats.added, stats.replaced, stats.removed) = (merged.delta.added, merged.delta.replaced, merged.delta.removed);
+    Ok(merged.root)
+}
+
+/// Writes the run of the new pieces and returns all runs; when there would be too many, the smallest ones become one.
+fn write_runs<W: Write>(placing: &mut Placing<W>, index: &Index, base: Option<&Base>) -> Result<Vec<FrameRef>> {
+    let mut runs = base.map_or_else(Vec::new, |base| base.state.commit.runs.clone());
+    let mut places = new_places(index);
+    if places.is_empty() {
+        return Ok(runs);
+    }
+    if let Some(base) = base
+        && runs.len() >= MAX_RUNS as usize
+    {
+        merge_runs(&base.reader, &mut runs, &mut places)?;
+    }
+    runs.extend(write_chunk_run(&mut placing.output, placing.bench.pages()?, places)?);
+    Ok(runs)
+}
+
+/// Takes runs off the list and adds their pieces to `places`: the last ones, as long as they are not much longer than what is
+/// behind them, so that a piece is written again only a few times however many commits there are.
+fn merge_runs(reader: &NraReader, runs: &mut Vec<FrameRef>, places: &mut Vec<ChunkPlace>) -> Result<()> {
+    const FACTOR: usize = 2;
+    while let Some(&last) = runs.last() {
+        let len = usize::try_from(reader.run_len(last)?).unwrap_or(usize::MAX);
+        if runs.len() < MAX_RUNS as usize && len > places.len().saturating_mul(FACTOR) {
+            break;
+        }
+        reader.run_places(last, places)?;
+        runs.pop();
+    }
+    Ok(())
+}
+
 /// Returns the entries of the archive in path order, and those that must be recorded again: of several with one path the last
 /// one holds, directories that nobody added are added, and link groups of one are none.
-fn order(index: &mut Index, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<EntryId>)> {
-    let mut ids = (0..index.entries.len()).map(EntryId::new).collect::<Result<Vec<_>>>()?;
+fn order(index: &mut Index, base: Option<&Base>, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<EntryId>)> {
+    let all = index.entries.iter().enumerate().filter(|(_, added)| !added.gone);
+    let mut ids = all.map(|(number, _)| EntryId::new(number)).collect::<Result<Vec<_>>>()?;
     // Stable, so that equal paths stay in the order in which they came.
     ids.sort_by(|&a, &b| index.entry(a).entry.path.cmp(&index.entry(b).entry.path));
     let mut again = Vec::new();
@@ -83,7 +187,7 @@ fn order(index: &mut Index, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<
             _ => kept.push(id),
         }
     }
-    let kept = add_parents(index, kept, &mut again, monitor)?;
+    let kept = add_parents(index, base, kept, &mut again, monitor)?;
     for &id in &kept {
         if index.is_alone(id) {
             index.entry_mut(id).entry.link_group = 0;
@@ -96,19 +200,27 @@ fn order(index: &mut Index, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<
 }
 
 /// Adds the directories that are missing above entries in path order.
-fn add_parents(index: &mut Index, ids: Vec<EntryId>, again: &mut Vec<EntryId>, monitor: &dyn Monitor) -> Result<Vec<EntryId>> {
+fn add_parents(
+    index: &mut Index,
+    base: Option<&Base>,
+    ids: Vec<EntryId>,
+    again: &mut Vec<EntryId>,
+    monitor: &dyn Monitor,
+) -> Result<Vec<EntryId>> {
     let mut complete: Vec<EntryId> = Vec::with_capacity(ids.len());
-    // The directories above the entry that is looked at.
-    let mut above: Vec<EntryId> = Vec::new();
+    // The directories above the entry that is looked at, as far as they are.
+    let mut above: Vec<EntryPath> = Vec::new();
     for id in ids {
         let path = &index.entry(id).entry.path;
-        while above.last().is_some_and(|&top| !path.is_below(&index.entry(top).entry.path)) {
+        while above.last().is_some_and(|top| !path.is_below(top)) {
             above.pop();
         }
-        let known = above.last().map_or(0, |&top| index.entry(top).entry.path.as_bytes().len() + 1);
+        let known = above.last().map_or(0, |top| top.as_bytes().len() + 1);
         let bytes = path.as_bytes();
         let missing: Vec<EntryPath> =
             (known..bytes.len()).filter(|&at| bytes[at] == b'/').map(|at| EntryPath::from_checked(&bytes[..at])).collect();
+        // What has no directory in the base has none below it.
+        let mut base = base;
         for path in missing {
             if let Some(last) = complete.pop_if(|last| index.entry(*last).entry.path == path) {
                 index.leave_group(last);
@@ -119,25 +231,38 @@ fn add_parents(index: &mut Index, ids: Vec<EntryId>, again: &mut Vec<EntryId>, m
                     damage: false,
                 });
             }
-            let parent = EntryId::new(index.entries.len())?;
-            let mut entry = Entry::new(path, Kind::Directory);
-            entry.implied = true;
-            index.entries.push(Added { entry, source: Source::Settled, touched: [0; 3], group: 0, waits: 0 });
-            complete.push(parent);
-            above.push(parent);
-            again.push(parent);
+            base = match base {
+                Some(base) if base.has_directory(&path)? => Some(base),
+                _ => None,
+            };
+            if base.is_none() {
+                let parent = EntryId::new(index.entries.len())?;
+                let mut entry = Entry::new(path.clone(), Kind::Directory);
+                entry.implied = true;
+                index.entries.push(Added::settled(entry));
+                complete.push(parent);
+                again.push(parent);
+            }
+            above.push(path);
         }
         complete.push(id);
-        if index.entry(id).entry.kind == Kind::Directory {
-            above.push(id);
+        let entry = &index.entry(id).entry;
+        if entry.kind == Kind::Directory {
+            above.push(entry.path.clone());
         }
     }
     Ok(complete)
 }
 
-fn write_attributes<W: Write>(placing: &mut Placing<W>, options: &WriterOptions) -> Result<Option<FrameRef>> {
-    if options.attributes.is_empty() {
-        return Ok(None);
+fn write_attributes<W: Write>(
+    placing: &mut Placing<W>,
+    options: &WriterOptions,
+    base: Option<&Base>,
+) -> Result<Option<FrameRef>> {
+    match base {
+        Some(base) if base.attributes == options.attributes => return Ok(base.state.commit.attributes),
+        _ if options.attributes.is_empty() => return Ok(None),
+        _ => {}
     }
     let payload = encode_attributes(&options.attributes);
     write_page(&mut placing.output, FrameKind::Attributes, &payload, placing.bench.pages()?).map(Some)
@@ -180,20 +305,27 @@ fn write_entries<W: Write>(
             place(placing, done[next].take().expect("received above"))?;
         }
     }
-    write_entry_tree(&mut placing.output, placing.bench.pages()?, children)
+    write_levels(&mut placing.output, placing.bench.pages()?, children, 0)
 }
 
 /// What a commit leads to.
 struct Roots {
     entry_root: Option<FrameRef>,
     attributes: Option<FrameRef>,
-    run: Option<FrameRef>,
+    runs: Vec<FrameRef>,
+    link_groups: u64,
 }
 
-fn write_commit<W: Write>(placing: &mut Placing<W>, options: WriterOptions, stats: &WriterStats, roots: Roots) -> Result<()> {
+fn write_commit<W: Write>(
+    placing: &mut Placing<W>,
+    options: WriterOptions,
+    stats: &WriterStats,
+    roots: Roots,
+    base: Option<&Base>,
+) -> Result<()> {
     let mut commit = Commit {
         archive_id: [0; 16],
-        number: 1,
+        number: stats.commit,
         time: options.time.or_else(|| if options.reproducible { None } else { now() }),
         entries: stats.entries,
         files: stats.files,
@@ -203,13 +335,16 @@ fn write_commit<W: Write>(placing: &mut Placing<W>, options: WriterOptions, stat
         blocks: stats.blocks,
         pieces: stats.pieces,
         entry_root: roots.entry_root,
-        previous: None,
+        previous: base.map(|base| base.state.place),
         attributes: roots.attributes,
-        recovery: None,
-        runs: roots.run.into_iter().collect(),
+        recovery: base.and_then(|base| base.state.commit.recovery),
+        link_groups: roots.link_groups,
+        runs: roots.runs,
         message: options.message,
     };
-    if options.reproducible {
+    if let Some(base) = base {
+        commit.archive_id = base.state.commit.archive_id;
+    } else if options.reproducible {
         commit.archive_id = commit.derived_id();
     } else {
         getrandom::fill(&mut commit.archive_id)
@@ -218,8 +353,8 @@ fn write_commit<W: Write>(placing: &mut Placing<W>, options: WriterOptions, stat
     let payload = commit.encode();
     let raw_len = u32::try_from(payload.len()).expect("the message and the runs are bounded");
     let frame = placing.output.frame(NewFrame::payload(FrameKind::Commit, Codec::None, raw_len, &payload))?;
-    let tail =
-        Tail { required: 0, commit_offset: frame.offset, commit_length: frame.length, keys: (0, 0), number: commit.number };
+    let Head { required, keys, .. } = base.map(|base| base.state.head.clone()).unwrap_or_default();
+    let tail = Tail { required, commit_offset: frame.offset, commit_length: frame.length, keys, number: commit.number };
     let bytes = tail.encode(placing.output.place());
     placing.output.write(&bytes)
 }

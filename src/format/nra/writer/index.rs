@@ -1,17 +1,21 @@
 //! What the archive will list: entries, and where their content lies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use crate::format::codec::Codec;
 use crate::format::digest::Digest;
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Metadata, Timestamp};
+use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_LIST_EXTENTS;
 use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::format::nra::reader::HeldPiece;
 use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::pieces::{PieceId, Pieces, RunId};
+use crate::format::nra::writer::pieces::{PieceId, Pieces, Place, RunId};
 
 /// A part of the content of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Part {
     Piece(PieceId),
     Hole(u64),
@@ -42,6 +46,15 @@ pub(super) struct Added {
     pub group: u64,
     /// Runs that must be placed before the content is settled.
     pub waits: u8,
+    /// Removed or renamed since: others may share its content, but it is not listed.
+    pub gone: bool,
+}
+
+impl Added {
+    /// An entry whose content is final, or that has none.
+    pub fn settled(entry: Entry) -> Self {
+        Self { entry, source: Source::Settled, touched: [0; 3], group: 0, waits: 0, gone: false }
+    }
 }
 
 /// A block that was written.
@@ -57,10 +70,32 @@ pub(super) struct Index {
     pub entries: Vec<Added>,
     pub pieces: Pieces,
     pub blocks: Vec<Block>,
-    /// Link groups: members.
-    pub groups: Vec<u32>,
+    /// Greatest number of a link group before those here.
+    last_group: u64,
+    /// Link groups that are new.
+    groups: Vec<Group>,
     /// The caller's numbers of link groups and ours.
     group_numbers: HashMap<u64, u64>,
+    /// Numbers of the blocks that were there before, by offset.
+    held: HashMap<u64, u32>,
+}
+
+/// Hard links of each other.
+#[derive(Debug, Default)]
+struct Group {
+    members: u32,
+    /// What the first of them is like; `None` where nothing else can be.
+    likeness: Option<Likeness>,
+}
+
+/// What hard links of each other have in common.
+#[derive(Debug, Clone, PartialEq)]
+struct Likeness {
+    metadata: Arc<Metadata>,
+    modified: Option<Timestamp>,
+    size: u64,
+    /// Print of the parts.
+    content: u64,
 }
 
 /// What settling an entry needs or gave.
@@ -75,6 +110,11 @@ pub(super) enum Settling {
 }
 
 impl Index {
+    /// Creates an index that numbers link groups above `last_group`.
+    pub fn above(last_group: u64) -> Self {
+        Self { last_group, ..Self::default() }
+    }
+
     pub fn entry(&self, id: EntryId) -> &Added {
         &self.entries[id.index()]
     }
@@ -98,25 +138,67 @@ impl Index {
 
     /// Opens a link group.
     pub fn new_group(&mut self) -> u64 {
-        self.groups.push(0);
-        self.groups.len() as u64
+        self.groups.push(Group::default());
+        self.greatest_group()
+    }
+
+    /// Greatest number of a link group so far.
+    pub fn greatest_group(&self) -> u64 {
+        self.last_group + self.groups.len() as u64
+    }
+
+    /// Counts a member of a link group.
+    pub fn join_group(&mut self, group: u64) {
+        if let Some(group) = self.group_mut(group) {
+            group.members += 1;
+        }
+    }
+
+    /// Says whether an entry may join a link group of the caller: all of a group have the same content, metadata and time.
+    pub fn fits_group(&mut self, group: u64, entry: &Entry, source: &Source) -> bool {
+        let likeness = Likeness {
+            metadata: Arc::clone(&entry.metadata),
+            modified: entry.modified,
+            size: entry.size,
+            content: print(source),
+        };
+        self.group_mut(group).is_none_or(|group| *group.likeness.get_or_insert_with(|| likeness.clone()) == likeness)
     }
 
     /// Takes an entry out of its link group, since it is not in the archive.
     pub fn leave_group(&mut self, id: EntryId) {
-        if let Some(members) = self.members(id) {
-            *members -= 1;
+        let group = self.entry(id).group;
+        if let Some(group) = self.group_mut(group) {
+            group.members -= 1;
         }
     }
 
     /// Says whether an entry is the only one of a link group.
     pub fn is_alone(&mut self, id: EntryId) -> bool {
-        self.members(id).is_some_and(|members| *members == 1)
+        let group = self.entry(id).group;
+        self.group_mut(group).is_some_and(|group| group.members == 1)
     }
 
-    fn members(&mut self, id: EntryId) -> Option<&mut u32> {
-        let group = self.entry(id).group.checked_sub(1)?;
-        self.groups.get_mut(usize::try_from(group).ok()?)
+    fn group_mut(&mut self, group: u64) -> Option<&mut Group> {
+        let index = group.checked_sub(self.last_group)?.checked_sub(1)?;
+        self.groups.get_mut(usize::try_from(index).ok()?)
+    }
+
+    /// Adds a piece of the archive that is appended to.
+    pub fn hold(&mut self, digest: Digest, held: HeldPiece, checksum: u32) -> Result<PieceId> {
+        let id = self.pieces.insert(digest, held.raw_len, 0)?;
+        let blocks = &mut self.blocks;
+        let block = match self.held.entry(held.block.offset) {
+            hash_map::Entry::Occupied(known) => *known.get(),
+            hash_map::Entry::Vacant(place) => {
+                let number = block_number(blocks.len())?;
+                blocks.push(Block { reference: held.block, codec: held.codec });
+                *place.insert(number)
+            }
+        };
+        let (offset, number) = (held.offset, held.number);
+        *self.pieces.place_mut(id) = Place { run: 0, raw_len: held.raw_len, block, offset, number, checksum };
+        Ok(id)
     }
 
     /// Makes the content of an entry final, now that its pieces are placed.
@@ -209,6 +291,23 @@ impl Index {
         }
         segments
     }
+}
+
+/// Returns the number of a block as pieces have it.
+pub(super) fn block_number(index: usize) -> Result<u32> {
+    let limit = u32::MAX.into();
+    u32::try_from(index).map_err(|_| Error::Limit { what: "number of blocks", found: index as u64, limit })
+}
+
+/// Returns a print of the parts of a content.
+fn print(source: &Source) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match source {
+        Source::Settled | Source::Same(_) => {}
+        Source::Piece(piece) => [Part::Piece(*piece)].hash(&mut hasher),
+        Source::Parts(parts, _) => parts.hash(&mut hasher),
+    }
+    hasher.finish()
 }
 
 /// Estimates the length of an entry's record, bytes; generous.

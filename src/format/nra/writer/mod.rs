@@ -1,12 +1,57 @@
-//! Writes an archive in one pass to anything that takes bytes in order.
+//! Writes an archive in one pass to anything that takes bytes in order, or the next commit of one that is there.
+//!
+//! [`Writer::create`] begins a new archive. [`Writer::append`] begins a commit on top of the newest one of a [`Store`], a file that is locked
+//! ([`FileStore::open`]); both give the same type, which is fed in the same way. On top of an archive [`Writer::remove`], [`Writer::rename`],
+//! [`Writer::change`] and [`Writer::keep`] act on the state so far: that of the archive with what was done since. [`Writer::base`] reads the
+//! archive as it was. What is added is deduplicated against it. The cost is that of what is new and of the pages above it: nothing is in proportion
+//! to the archive.
+//!
+//! ```
+//! # fn main() -> nra::format::Result<()> {
+//! use std::sync::Arc;
+//!
+//! use nra::format::archive::{Archive, open_path};
+//! use nra::format::entry::{Entry, Kind};
+//! use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
+//! use nra::format::path::EntryPath;
+//! use nra::format::progress::Recorder;
+//! use nra::format::source::FileStore;
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let file = folder.path().join("a.nra");
+//! # let path = |text: &str| EntryPath::try_from(text).expect("valid");
+//! # let mut writer = Writer::create(Vec::new(), WriterOptions::balanced())?;
+//! # writer.add(Entry::new(path("old"), Kind::File), NewContent::None)?;
+//! # writer.add(Entry::new(path("draft"), Kind::File), NewContent::None)?;
+//! # std::fs::write(&file, writer.finish(&Recorder::default())?.0).expect("written");
+//!
+//! let store = Arc::new(FileStore::open(&file)?);
+//! let options = WriterOptions { message: "tidy up".into(), ..WriterOptions::balanced() };
+//! let mut writer = Writer::append(store, options)?;
+//! writer.remove(&path("old"))?;
+//! writer.rename(&path("draft"), &path("texts/final"))?;
+//! writer.add(Entry::new(path("new"), Kind::Directory), NewContent::None)?;
+//! let (end, stats) = writer.finish(&Recorder::default())?;
+//! drop(end); // unlocks
+//!
+//! assert_eq!((stats.commit, stats.entries), (2, 3));
+//! assert!(open_path(&file, &Default::default())?.find(b"texts/final")?.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Store`]: crate::format::source::Store
+//! [`FileStore::open`]: crate::format::source::FileStore::open
 //!
 //! The thread that owns the [`Writer`] deduplicates, places frames and writes; worker threads compress. The bytes depend on
-//! the entries, their order and the options, never on the number of threads. Spec: nra.md, sections 3 and 7.
+//! the entries, their order and the options, never on the number of threads. Spec: nra.md, sections 3, 7 and 17.
 
+mod append;
 mod cutter;
 mod dictionary;
+mod end;
 mod finish;
 mod index;
+mod merge;
 mod options;
 mod output;
 mod pieces;
@@ -20,6 +65,7 @@ mod workers;
 use std::io::Write;
 use std::sync::Arc;
 
+pub use end::StoreEnd;
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 
 use crate::format::checksum::content_checksum;
@@ -33,6 +79,7 @@ use crate::format::nra::head::Head;
 use crate::format::nra::records;
 use crate::format::path::Quoted;
 use crate::format::progress::Monitor;
+use append::Base;
 use cutter::{CutPolicy, MAX_RAW_BLOCK};
 use index::{Added, Index, Part, Source, weight};
 use output::Output;
@@ -97,6 +144,8 @@ pub struct Writer<W: Write> {
     undecided: bool,
     current: Option<Current>,
     deduplicated_bytes: u64,
+    /// What is appended to.
+    base: Option<Base>,
 }
 
 /// A file whose content is given in pieces.
@@ -115,14 +164,20 @@ impl<W: Write + Send> Writer<W> {
     /// `Usage` for options that make no sense, and what writing the head gives.
     pub fn create(out: W, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
-        let policy = CutPolicy { method: options.method, block: options.block, align: options.align };
-        let mut output = Output::new(out, 1);
+        let mut output = Output::new(out, 0, 1);
         output.write(&Head::default().encode())?;
+        Self::with_output(output, options, None)
+    }
+
+    /// Begins with options that were checked.
+    fn with_output(output: Output<W>, options: WriterOptions, base: Option<Base>) -> Result<Self> {
+        let policy = CutPolicy { method: options.method, block: options.block, align: options.align };
+        let last_group = base.as_ref().map_or(0, |base| base.state.commit.link_groups);
         let mut writer = Self {
             policy,
             run_bytes: (2 * options.block.max_raw_bytes as usize).clamp(*RUN_BYTES.start(), *RUN_BYTES.end()),
             placing: Placing::new(output, policy, options.threads.max(1), options.memory_bytes),
-            index: Index::default(),
+            index: Index::above(last_group),
             raw: Run::new(1, Vec::new()),
             packed: Run::new(2, Vec::new()),
             last_run: 2,
@@ -132,6 +187,7 @@ impl<W: Write + Send> Writer<W> {
             undecided: options.dictionary == DictionaryPolicy::Auto && options.method.codec == Codec::Zstd,
             current: None,
             deduplicated_bytes: 0,
+            base,
             options,
         };
         if let DictionaryPolicy::Given(bytes) = &writer.options.dictionary {
@@ -249,7 +305,7 @@ impl<W: Write + Send> Writer<W> {
         let (touched, mut group) = (target.touched, target.group);
         if group == 0 {
             group = self.index.new_group();
-            self.index.groups[group as usize - 1] = 1;
+            self.index.join_group(group);
             let is_open = self.is_open(&touched);
             let target = self.index.entry_mut(earlier);
             target.group = group;
@@ -305,7 +361,11 @@ impl<W: Write + Send> Writer<W> {
             found: bytes.len() as u64,
             limit,
         })?;
-        let id = match self.index.pieces.find(&digest) {
+        let known = match self.index.pieces.find(&digest) {
+            None => self.held(bytes, digest)?,
+            known => known,
+        };
+        let id = match known {
             Some(id) => {
                 self.deduplicated_bytes += u64::from(raw_len);
                 id
@@ -342,15 +402,16 @@ impl<W: Write + Send> Writer<W> {
 
     fn insert(&mut self, mut entry: Entry, source: Source, touched: [RunId; 3]) -> Result<EntryId> {
         let group = self.index.group(std::mem::take(&mut entry.link_group));
+        if !self.index.fits_group(group, &entry, &source) {
+            return Err(refused(&entry, "the link group of an entry with other content or metadata"));
+        }
         self.insert_in_group(entry, source, touched, group)
     }
 
     /// Adds an entry and lets it wait for the open runs that its content is in.
     fn insert_in_group(&mut self, mut entry: Entry, source: Source, mut touched: [RunId; 3], group: u64) -> Result<EntryId> {
         let id = EntryId::new(self.index.entries.len())?;
-        if let Some(members) = usize::try_from(group).ok().and_then(|group| self.index.groups.get_mut(group.wrapping_sub(1))) {
-            *members += 1;
-        }
+        self.index.join_group(group);
         entry.link_group = group;
         let parts = if let Source::Parts(parts, _) = &source { parts.len() } else { 1 };
         let weight = weight(&entry, parts);
@@ -366,7 +427,10 @@ impl<W: Write + Send> Writer<W> {
             self.loose_weight += weight;
             touched[2] = self.loose_batch;
         }
-        self.index.entries.push(Added { entry, source, touched, group, waits });
+        if let Some(base) = &mut self.base {
+            base.changes.note(&entry.path, id);
+        }
+        self.index.entries.push(Added { entry, source, touched, group, waits, gone: false });
         if self.raw.is_crowded() {
             self.close_raw()?;
         }

@@ -3,11 +3,8 @@
 use crate::format::codec::{Compressor, Method};
 use crate::format::entry::{Attribute, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_PAGE_RAW};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
 use crate::format::nra::records::metadata::check_attributes;
-
-/// Longest message of a commit, bytes (spec section 13).
-const MAX_MESSAGE: usize = 65_535;
 
 /// When a block of compressible content is closed.
 ///
@@ -133,10 +130,18 @@ impl Default for WriterOptions {
     }
 }
 
-/// What was written.
+/// What was written: sums over the archive as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WriterStats {
+    /// Number of the commit.
+    pub commit: u64,
+    /// Entries with paths that were not there before.
+    pub added: u64,
+    /// Entries that took the place of others.
+    pub replaced: u64,
+    /// Entries that were removed or renamed.
+    pub removed: u64,
     /// Entries in the archive.
     pub entries: u64,
     /// Entries of kind file.

@@ -40,9 +40,9 @@ pub(super) struct Output<W: Write> {
 }
 
 impl<W: Write> Output<W> {
-    /// Starts at offset 0 of a file; frames belong to the commit of number `commit`.
-    pub fn new(out: W, commit: u64) -> Self {
-        Self { out: BufWriter::with_capacity(BUFFER, out), place: 0, commit }
+    /// Starts at offset `place` of a file, where `out` stands; frames belong to the commit of number `commit`.
+    pub fn new(out: W, place: u64, commit: u64) -> Self {
+        Self { out: BufWriter::with_capacity(BUFFER, out), place, commit }
     }
 
     /// Returns the offset at which the next byte is written.
@@ -94,9 +94,14 @@ impl<W: Write> Output<W> {
         Ok(FrameRef { offset, length, check })
     }
 
+    /// Writes what is buffered.
+    pub fn flush(&mut self) -> Result<()> {
+        self.out.flush().map_err(fail)
+    }
+
     /// Writes what is buffered and returns the inner writer and the length of the file.
     pub fn finish(mut self) -> Result<(W, u64)> {
-        self.out.flush().map_err(fail)?;
+        self.flush()?;
         let out = self.out.into_inner().map_err(|error| fail(error.into_error()))?;
         Ok((out, self.place))
     }

@@ -82,10 +82,6 @@ impl Pieces {
         &mut self.places[id as usize]
     }
 
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
     /// Iterates over digests and places, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&Digest, &Place)> {
         self.by_digest.iter().map(|(digest, &id)| (digest, &self.places[id as usize]))

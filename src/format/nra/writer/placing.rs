@@ -17,12 +17,14 @@ use crate::format::nra::frame::FrameKind;
 use crate::format::nra::records::{self, RecordList};
 use crate::format::nra::writer::EntryId;
 use crate::format::nra::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
-use crate::format::nra::writer::index::{Block, Index, Settling, weight};
+use crate::format::nra::writer::index::{Block, Index, Settling, block_number, weight};
 use crate::format::nra::writer::output::{NewFrame, Output};
-use crate::format::nra::writer::run::{MAX_WAITING, MAX_WEIGHT, Run, RunPiece, aligned};
+use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
 use crate::format::nra::writer::trees::write_extent_map;
 use crate::format::nra::writer::workers::{Bench, Workers};
 
+/// Parts of a content whose records are counted when they are not known.
+const PARTS_GUESS: usize = 16;
 /// Entries whose records wait for a block at most.
 const MAX_CARRIED: usize = 1_024;
 
@@ -70,6 +72,9 @@ pub(super) struct Placing<W: Write> {
     failed: bool,
     pub piece_bytes: u64,
     pub stored_bytes: u64,
+    /// Blocks and pieces that were written.
+    pub blocks: u64,
+    pub pieces: u64,
 }
 
 impl<W: Write> Placing<W> {
@@ -94,6 +99,8 @@ impl<W: Write> Placing<W> {
             failed: false,
             piece_bytes: 0,
             stored_bytes: 0,
+            blocks: 0,
+            pieces: 0,
         }
     }
 
@@ -135,7 +142,7 @@ impl<W: Write> Placing<W> {
     /// Records entries with the next block; they are settled.
     pub fn carry(&mut self, id: EntryId, index: &mut Index) -> Result<()> {
         self.carried.push(id);
-        self.carried_weight += weight(&index.entry(id).entry, MAX_WAITING.min(16));
+        self.carried_weight += weight(&index.entry(id).entry, PARTS_GUESS);
         if self.carried.len() >= MAX_CARRIED || self.carried_weight >= MAX_WEIGHT { self.flush_carried(index) } else { Ok(()) }
     }
 
@@ -300,6 +307,8 @@ impl<W: Write> Placing<W> {
         reference.check = frame.check;
         index.blocks[number].reference = reference;
         self.stored_bytes += new.stored.len() as u64;
+        self.blocks += 1;
+        self.pieces += pieces.len() as u64;
         recorded[settled_here..].iter().for_each(|&id| index.complete(id, &reference));
 
         for (id, unmapped) in later {
@@ -321,11 +330,7 @@ impl<W: Write> Placing<W> {
 
     /// Notes where the pieces of block `number` lie, and returns them as its directory has them.
     fn locate(&mut self, new: &NewBlock<'_>, number: usize, index: &mut Index) -> Result<Vec<Piece>> {
-        let block = u32::try_from(number).map_err(|_| Error::Limit {
-            what: "number of blocks",
-            found: number as u64,
-            limit: u32::MAX.into(),
-        })?;
+        let block = block_number(number)?;
         let align = if new.codec == Codec::None { self.policy.align } else { 0 };
         let mut end = 0;
         let mut pieces = Vec::with_capacity(new.pieces.len());

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::format::codec::{Codec, Compressor};
+use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_LEVEL, MAX_LIST_EXTENTS};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
@@ -11,13 +12,15 @@ use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Child, INNER_TARGET, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
 use crate::format::nra::records::{Place, RecordList};
-use crate::format::nra::writer::EntryId;
 use crate::format::nra::writer::index::Index;
 use crate::format::nra::writer::output::{NewFrame, Output};
 use crate::format::nra::writer::workers::Bench;
+use crate::format::nra::writer::{EntryId, pieces};
 
 /// Pieces in a leaf of a chunk run: some 25 KiB, of which an append reads one for each piece it asks for.
 const CHUNK_LEAF: usize = 4_096;
+/// Raw payload of an inner page of the entry tree that is not split, bytes.
+const INNER_MAX: usize = INNER_TARGET + INNER_TARGET / 2;
 /// Children of an inner page of a chunk run or extent map.
 const FANOUT: usize = 1_024;
 
@@ -84,34 +87,47 @@ pub(super) fn leaves(index: &Index, ids: &[EntryId], range: std::ops::Range<usiz
     Ok(leaves)
 }
 
-/// Writes the inner pages above `children` and returns the root.
-pub(super) fn write_entry_tree<W: Write>(
+/// Writes the inner pages above `children`, which are of `level`, and returns the root.
+pub(super) fn write_levels<W: Write>(
     output: &mut Output<W>,
     compressor: &mut Compressor,
     mut children: Vec<Child>,
+    mut level: u8,
 ) -> Result<Option<FrameRef>> {
-    let mut level = 0;
     while children.len() > 1 {
         level = next_level(level)?;
-        let mut parents = Vec::new();
-        let mut rest = children.into_iter().peekable();
-        while rest.peek().is_some() {
-            let mut page = InnerPage { level, children: Vec::new() };
-            let mut raw_len = 0;
-            while let Some(child) = rest.next_if(|_| page.children.len() < 2 || raw_len < INNER_TARGET) {
-                // Key, offset, length, check, counts: about 24 bytes and the key.
-                raw_len += child.key.len() + 24;
-                page.children.push(child);
-            }
-            let key = page.children[0].key.clone();
-            let entries = page.children.iter().map(|child| child.entries).sum();
-            let content_bytes = page.children.iter().map(|child| child.content_bytes).sum();
-            let page = write_page(output, FrameKind::EntryPage, &Page::Inner(page).encode(), compressor)?;
-            parents.push(Child { key, page, entries, content_bytes });
-        }
-        children = parents;
+        children = write_inner(output, compressor, children, level)?;
     }
     Ok(children.pop().map(|root| root.page))
+}
+
+/// Writes the inner pages of `level` that hold `children`: one, or several of about the same length.
+pub(super) fn write_inner<W: Write>(
+    output: &mut Output<W>,
+    compressor: &mut Compressor,
+    children: Vec<Child>,
+    level: u8,
+) -> Result<Vec<Child>> {
+    // Offset, length, check and counts take about 24 bytes.
+    let raw_len = |child: &Child| child.key.len() + 24;
+    let total: usize = children.iter().map(raw_len).sum();
+    let goal = if total <= INNER_MAX { INNER_MAX } else { total.div_ceil(total.div_ceil(INNER_TARGET)) };
+    let mut pages = Vec::new();
+    let mut rest = children.into_iter().peekable();
+    while rest.peek().is_some() {
+        let mut page = InnerPage { level, children: Vec::new() };
+        let mut len = 0;
+        while let Some(child) = rest.next_if(|_| page.children.len() < 2 || len < goal) {
+            len += raw_len(&child);
+            page.children.push(child);
+        }
+        let key = page.children[0].key.clone();
+        let entries = page.children.iter().map(|child| child.entries).sum();
+        let content_bytes = page.children.iter().map(|child| child.content_bytes).sum();
+        let page = write_page(output, FrameKind::EntryPage, &Page::Inner(page).encode(), compressor)?;
+        pages.push(Child { key, page, entries, content_bytes });
+    }
+    Ok(pages)
 }
 
 /// Writes the extent map of a file and returns its root.
@@ -139,21 +155,23 @@ pub(super) fn write_extent_map<W: Write>(
     Ok(children[0].0)
 }
 
-/// Writes a chunk run of all pieces and returns its root, or `None` if there are none.
+/// Returns where the pieces are that were written.
+pub(super) fn new_places(index: &Index) -> Vec<ChunkPlace> {
+    let new = index.pieces.iter().filter(|(_, place)| place.run != 0);
+    let place = |(digest, place): (&Digest, &pieces::Place)| ChunkPlace {
+        key: digest.key(),
+        block: index.blocks[place.block as usize].reference.offset,
+        piece: place.number,
+    };
+    new.map(place).collect()
+}
+
+/// Writes a chunk run and returns its root, or `None` if there are no pieces.
 pub(super) fn write_chunk_run<W: Write>(
     output: &mut Output<W>,
     compressor: &mut Compressor,
-    index: &Index,
+    mut places: Vec<ChunkPlace>,
 ) -> Result<Option<FrameRef>> {
-    let mut places: Vec<ChunkPlace> = index
-        .pieces
-        .iter()
-        .map(|(digest, place)| ChunkPlace {
-            key: digest.key(),
-            block: index.blocks[place.block as usize].reference.offset,
-            piece: place.number,
-        })
-        .collect();
     places.sort_unstable();
     let mut children = Vec::new();
     for part in places.chunks(CHUNK_LEAF) {

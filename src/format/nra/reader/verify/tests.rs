@@ -512,8 +512,8 @@ fn statements_that_contradict_each_other_are_found() {
         (in_tree(|entries| entries[0].path = EntryPath::try_from("A").unwrap()), "entry record", "a/x lies in no directory"),
         (in_tree(|entries| entries.swap(0, 2)), "entry page", "not behind the entry before"),
         (in_tree(|entries| entries.rotate_left(2)), "entry page", "not behind the last one in front"),
-        (inner(|page| page.children[1].key = (*b"bb").into()), "entry page", "not the shortest that separates"),
-        (inner(|page| page.children[0].key = (*b"a").into()), "entry page", "not the shortest that separates"),
+        (inner(|page| page.children[1].key = (*b"bb").into()), "entry page", "does not separate"),
+        (inner(|page| page.children[0].key = (*b"a").into()), "entry page", "does not separate"),
         (inner(|page| page.level = 2), "entry page", "level 0, expected 1"),
         (inner(|page| page.children[0].content_bytes += 1), "entry page", "91 content bytes below it, expected 4 and 90"),
     ] {

@@ -10,7 +10,7 @@ use crate::format::limits::MAX_LIST_EXTENTS;
 use crate::format::nra::content::{Content, Extent, FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN};
-use crate::format::nra::page::{Child, Page, separator};
+use crate::format::nra::page::{Child, Page};
 use crate::format::nra::reader::verify::ledger::{DamageId, Finding, Flaw, Found, Ledger, overlaps};
 use crate::format::nra::reader::verify::prints;
 use crate::format::nra::reader::verify::survey::Survey;
@@ -305,6 +305,11 @@ impl<'a> TreeCheck<'a> {
             }
             self.check.entry(entry, place)?;
         }
+        let greatest = self.check.reader.state.as_ref().map_or(u64::MAX, |(commit, _)| commit.link_groups);
+        if let Some(entry) = entries.iter().find(|entry| entry.link_group > greatest) {
+            let detail = format!("{} is in link group {}, above the greatest, {greatest}", entry.path, entry.link_group);
+            self.check.ledger.add(Finding::new("entry record", place, detail));
+        }
         if let Some(entry) = orphan {
             let detail = format!("{} lies in no directory of the archive", entry.path);
             self.check.ledger.add(Finding::new("entry record", place, detail));
@@ -323,17 +328,17 @@ impl<'a> TreeCheck<'a> {
         if self.in_doubt {
             return;
         }
-        let expected: &[u8] = match &self.last {
-            None => b"",
-            Some(last) if compare(last, path).is_lt() => separator(last, path),
-            Some(_) => {
-                let detail = format!("its first entry {} is not behind the last one in front of it", first.path);
-                self.check.ledger.add(Finding::new(FrameKind::EntryPage.name(), place, detail));
-                return;
-            }
+        if self.last.as_ref().is_some_and(|last| !compare(last, path).is_lt()) {
+            let detail = format!("its first entry {} is not behind the last one in front of it", first.path);
+            self.check.ledger.add(Finding::new(FrameKind::EntryPage.name(), place, detail));
+            return;
+        }
+        let separates = |key: &[u8]| match &self.last {
+            None => key.is_empty(),
+            Some(last) => compare(last, key).is_lt() && compare(key, path).is_le(),
         };
-        if let Some((_, holder)) = keys.iter().find(|(key, _)| **key != *expected) {
-            let detail = format!("its key for the page of {} is not the shortest that separates", first.path);
+        if let Some((_, holder)) = keys.iter().find(|(key, _)| !separates(key)) {
+            let detail = format!("its key for the page of {} does not separate it from what is in front", first.path);
             self.check.ledger.add(Finding::new(FrameKind::EntryPage.name(), *holder, detail));
         }
     }

@@ -1,0 +1,217 @@
+//! The state of an archive that a writer adds to: its pages, and where its pieces are.
+//!
+//! Nothing here goes around damage: a tree that is copied from what stands in for it would make the loss final.
+//!
+//! Spec: nra.md, sections 9, 11, 15 and 17.
+
+use std::sync::Arc;
+
+use crate::format::archive::OpenOptions;
+use crate::format::codec::Codec;
+use crate::format::digest::Digest;
+use crate::format::error::{Error, Result};
+use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
+use crate::format::nra::commit::Commit;
+use crate::format::nra::content::{BlockRef, FrameRef};
+use crate::format::nra::directory::{Piece, parse_pieces};
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::head::Head;
+use crate::format::nra::page::{Child, Page};
+use crate::format::nra::reader::cache::Key;
+use crate::format::nra::reader::tree::{Node, is_damage};
+use crate::format::nra::reader::window::Window;
+use crate::format::nra::reader::{NraReader, frames, open};
+use crate::format::source::ReadAt;
+
+/// Pieces of one key that are looked at: 40 bits of a digest are rarely shared, and never by many unless on purpose.
+const MAX_CANDIDATES: usize = 64;
+
+/// The state that the next commit follows.
+pub(in crate::format::nra) struct BaseState {
+    pub head: Head,
+    pub commit: Commit,
+    /// The frame of that commit.
+    pub place: FrameRef,
+    /// Length of the file up to and with its tail.
+    pub end: u64,
+    /// The tail is damaged, the commit is not.
+    pub lost_tail: bool,
+}
+
+/// A piece that an archive holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::format::nra) struct HeldPiece {
+    pub block: BlockRef,
+    pub codec: Codec,
+    /// Number within the block.
+    pub number: u32,
+    /// Offset in the block's raw payload.
+    pub offset: u32,
+    pub raw_len: u32,
+}
+
+/// A page of a chunk run, decoded.
+pub(super) struct ChunkNode(ChunkPage);
+
+impl ChunkNode {
+    pub(super) fn weight(&self) -> u64 {
+        match &self.0 {
+            ChunkPage::Leaf(places) => size_of_val(&**places) as u64,
+            ChunkPage::Inner(_, children) => size_of_val(&**children) as u64,
+        }
+    }
+}
+
+/// A block that was found by its offset: how to refer to it, and its pieces.
+pub(super) struct HeldBlock {
+    block: BlockRef,
+    codec: Codec,
+    pieces: Vec<Piece>,
+}
+
+impl HeldBlock {
+    pub(super) fn weight(&self) -> u64 {
+        size_of_val(&*self.pieces) as u64
+    }
+
+    /// Returns the piece of this number.
+    fn piece(&self, number: u32) -> Option<(&Piece, u32)> {
+        let index = usize::try_from(number).ok()?;
+        let piece = self.pieces.get(index)?;
+        let before: u64 = self.pieces[..index].iter().map(|piece| u64::from(piece.gap) + u64::from(piece.raw_len)).sum();
+        Some((piece, u32::try_from(before + u64::from(piece.gap)).ok()?))
+    }
+}
+
+impl NraReader {
+    /// Opens the newest finished state of `source` for a writer.
+    pub(in crate::format::nra) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64) -> Result<(Self, BaseState)> {
+        let window = Window::read(source)?;
+        let (state, head, lost_tail) = open::for_append(&window)?;
+        let base = BaseState { head, commit: state.commit.clone(), place: state.place, end: state.end, lost_tail };
+        let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
+        Ok((Self::with_state(window, state, &options, true)?, base))
+    }
+
+    /// Reads a page of the entry tree; `upper` is the next key on the way to it.
+    pub(in crate::format::nra) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<Page> {
+        let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
+        let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
+        let page = Page::parse(&frame.payload).map_err(corrupt)?;
+        Node::check(&page, child, level, upper).map_err(corrupt)?;
+        Ok(page)
+    }
+
+    /// Looks for a piece by its digest. Pages and directories that are damaged count as if the piece were not there.
+    pub(in crate::format::nra) fn find_piece(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<HeldPiece>> {
+        for &run in runs.iter().rev() {
+            match self.find_in_run(run, digest) {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_in_run(&self, run: FrameRef, digest: &Digest) -> Result<Option<HeldPiece>> {
+        let key = digest.key();
+        let mut stack = vec![(run, None)];
+        let mut candidates = 0;
+        while let Some((page, level)) = stack.pop() {
+            match &self.chunk_node(page, level)?.0 {
+                ChunkPage::Leaf(places) => {
+                    let first = places.partition_point(|place| place.key < key);
+                    for place in places[first..].iter().take_while(|place| place.key == key) {
+                        candidates += 1;
+                        if candidates > MAX_CANDIDATES {
+                            return Ok(None);
+                        }
+                        let found = self.held_piece(place, digest)?;
+                        if found.is_some() {
+                            return Ok(found);
+                        }
+                    }
+                }
+                ChunkPage::Inner(level, children) => {
+                    let behind = children.partition_point(|child| child.0 <= key);
+                    let first = children.partition_point(|child| child.0 < key).saturating_sub(1);
+                    // Equal keys in more pages than there are candidates are of no use.
+                    let last = behind.min(first + MAX_CANDIDATES);
+                    let pages = children.get(first..last).unwrap_or_default();
+                    stack.extend(pages.iter().rev().map(|child| (child.1, Some(level - 1))));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn held_piece(&self, place: &ChunkPlace, digest: &Digest) -> Result<Option<HeldPiece>> {
+        let held = match self.held_block(place.block) {
+            Err(error) if is_damage(&error) => return Ok(None),
+            held => held?,
+        };
+        Ok(held.piece(place.piece).filter(|(piece, _)| piece.digest == *digest).map(|(piece, offset)| HeldPiece {
+            block: held.block,
+            codec: held.codec,
+            number: place.piece,
+            offset,
+            raw_len: piece.raw_len,
+        }))
+    }
+
+    fn held_block(&self, offset: u64) -> Result<Arc<HeldBlock>> {
+        self.caches.get_or_load(Key::held_block(offset), || {
+            let (header, check) = frames::header(&self.window, FrameKind::Block, offset)?;
+            let directory = frames::directory(&self.window, &header, offset)?;
+            let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
+            let pieces = parse_pieces(&directory, header.raw_len).map_err(corrupt)?;
+            let (raw_len, stored_len, pad_len) = (header.raw_len, header.stored_len, header.pad_len);
+            Ok(HeldBlock { block: BlockRef { offset, raw_len, stored_len, pad_len, check }, codec: header.codec, pieces })
+        })
+    }
+
+    fn chunk_node(&self, page: FrameRef, level: Option<u8>) -> Result<Arc<ChunkNode>> {
+        let corrupt = |detail| Error::corrupt(FrameKind::ChunkPage.name(), page.offset, detail);
+        let node = self.caches.get_or_load(Key::frame(page), || {
+            let frame = frames::follow(&self.window, FrameKind::ChunkPage, page)?;
+            ChunkPage::parse(&frame.payload).map(ChunkNode).map_err(corrupt)
+        })?;
+        let found = match &node.0 {
+            ChunkPage::Leaf(_) => 0,
+            ChunkPage::Inner(level, _) => *level,
+        };
+        match level {
+            Some(level) if level != found => Err(corrupt(format!("its level is {found}, expected {level}"))),
+            _ => Ok(node),
+        }
+    }
+
+    /// Returns the number of pieces of a chunk run.
+    pub(in crate::format::nra) fn run_len(&self, run: FrameRef) -> Result<u64> {
+        Ok(match &self.chunk_node(run, None)?.0 {
+            ChunkPage::Leaf(places) => places.len() as u64,
+            ChunkPage::Inner(_, children) => children.iter().map(|child| child.2).sum(),
+        })
+    }
+
+    /// Adds all pieces of a chunk run to `places`.
+    pub(in crate::format::nra) fn run_places(&self, run: FrameRef, places: &mut Vec<ChunkPlace>) -> Result<()> {
+        let mut stack = vec![(run, None)];
+        let mut room = self.run_len(run)?;
+        while let Some((page, level)) = stack.pop() {
+            match &self.chunk_node(page, level)?.0 {
+                ChunkPage::Leaf(found) => {
+                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more pieces than its root tells");
+                    room = room.checked_sub(found.len() as u64).ok_or_else(again)?;
+                    places.extend_from_slice(found);
+                }
+                ChunkPage::Inner(level, children) => {
+                    stack.extend(children.iter().rev().map(|child| (child.1, Some(level - 1))));
+                }
+            }
+        }
+        Ok(())
+    }
+}

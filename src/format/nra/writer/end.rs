@@ -1,0 +1,108 @@
+//! The end of an archive that is appended to: what lies behind it is not part of the archive until a commit says so.
+//!
+//! Spec: nra.md, section 17.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::format::error::{Error, Result};
+use crate::format::nra::head::{Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::reader::BaseState;
+use crate::format::source::Store;
+
+/// Writes behind the last commit of an archive. The first write makes the file ready for that; unless a commit came of it,
+/// dropping this takes away what was written.
+pub struct StoreEnd {
+    store: Arc<dyn Store>,
+    /// Length of the file at the last commit.
+    base: u64,
+    at: u64,
+    /// The tail of that commit, if it has to be written again.
+    tail: Option<[u8; TAIL_LEN]>,
+    /// Where the slot goes, and what it is; `None` if it is there.
+    slot: Option<(u64, Slot)>,
+    begun: bool,
+    /// A commit and its tail are behind what was written.
+    kept: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for StoreEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreEnd").field("base", &self.base).field("at", &self.at).field("begun", &self.begun).finish()
+    }
+}
+
+impl StoreEnd {
+    /// Stands behind `base`; nothing is written yet.
+    pub(super) fn new(store: Arc<dyn Store>, base: &BaseState, kept: Arc<AtomicBool>) -> Self {
+        let Head { required, keys, .. } = base.head;
+        let (number, commit_offset, commit_length) = (base.commit.number, base.place.offset, base.place.length);
+        let tail = Tail { required, commit_offset, commit_length, keys, number };
+        let tail = base.lost_tail.then(|| tail.encode(base.end - TAIL_LEN as u64));
+        let slot = choose_slot(&base.head, Slot { number, end: base.end });
+        Self { store, base: base.end, at: base.end, tail, slot, begun: false, kept }
+    }
+
+    /// Cuts what an append left that did not finish, and notes where the archive ends.
+    fn begin(&mut self) -> Result<()> {
+        if let Some(tail) = self.tail {
+            self.store.write_all_at(self.base - TAIL_LEN as u64, &tail)?;
+            // Before the slot that leads to it.
+            self.store.sync()?;
+        }
+        if self.store.len() > self.base {
+            self.store.truncate(self.base)?;
+        }
+        if let Some((place, slot)) = self.slot {
+            self.store.write_all_at(place, &slot.encode(place))?;
+        }
+        self.store.sync()
+    }
+}
+
+/// Returns the place for `slot`: an empty one, one that leads nowhere, or the older one.
+fn choose_slot(head: &Head, slot: Slot) -> Option<(u64, Slot)> {
+    if head.slots.contains(&Some(slot)) {
+        return None;
+    }
+    let age = |index: &usize| match head.slots[*index] {
+        Some(other) if other.number < slot.number && other.end < slot.end => other.number,
+        _ => 0,
+    };
+    let index = (0..head.slots.len()).min_by_key(age).expect("there are two slots");
+    Some((Slot::place(index), slot))
+}
+
+impl Write for StoreEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.begun {
+            self.begun = true;
+            self.begin().map_err(plain)?;
+        }
+        self.store.write_all_at(self.at, bytes).map_err(plain)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns the cause alone; the writer says what it was doing.
+fn plain(error: Error) -> io::Error {
+    match error {
+        Error::Io { source, .. } => source,
+        other => io::Error::other(other),
+    }
+}
+
+impl Drop for StoreEnd {
+    fn drop(&mut self) {
+        if self.begun && !self.kept.load(Ordering::Relaxed) {
+            // A tidy end; the archive is whole without it, and the next writer does it anyway.
+            let _ = self.store.truncate(self.base);
+        }
+    }
+}

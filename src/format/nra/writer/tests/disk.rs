@@ -1,0 +1,113 @@
+//! A disk in memory that can fail: what was written and not synced may be lost, in part and in any order.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use crate::format::error::{Error, Result};
+use crate::format::source::{MemorySource, ReadAt, Store};
+
+/// Something that was done to the file.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Write(u64, Vec<u8>),
+    Truncate(u64),
+    Sync,
+}
+
+impl Step {
+    /// Does it to `bytes`; of a write only the first `part` bytes.
+    pub fn apply(&self, bytes: &mut Vec<u8>, part: usize) {
+        match self {
+            Self::Write(offset, data) => {
+                let data = &data[..data.len().min(part)];
+                let start = usize::try_from(*offset).unwrap();
+                if bytes.len() < start + data.len() {
+                    bytes.resize(start + data.len(), 0);
+                }
+                bytes[start..start + data.len()].copy_from_slice(data);
+            }
+            Self::Truncate(len) => bytes.resize(usize::try_from(*len).unwrap(), 0),
+            Self::Sync => {}
+        }
+    }
+}
+
+/// The file.
+pub struct Disk {
+    len: u64,
+    bytes: Mutex<Vec<u8>>,
+    steps: Mutex<Vec<Step>>,
+    /// Steps after which nothing works any more.
+    limit: usize,
+    reads: Mutex<(u64, u64)>,
+}
+
+impl Disk {
+    pub fn new(bytes: Vec<u8>) -> Arc<Self> {
+        Self::failing(bytes, usize::MAX)
+    }
+
+    /// A disk that fails after some steps.
+    pub fn failing(bytes: Vec<u8>, limit: usize) -> Arc<Self> {
+        let (len, bytes) = (bytes.len() as u64, Mutex::new(bytes));
+        Arc::new(Self { len, bytes, steps: Mutex::default(), limit, reads: Mutex::default() })
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap().clone()
+    }
+
+    pub fn steps(&self) -> Vec<Step> {
+        self.steps.lock().unwrap().clone()
+    }
+
+    /// Reads so far, and their bytes.
+    pub fn reads(&self) -> (u64, u64) {
+        *self.reads.lock().unwrap()
+    }
+
+    fn step(&self, step: Step) -> Result<()> {
+        let mut steps = self.steps.lock().unwrap();
+        if steps.len() >= self.limit {
+            return Err(Error::io("write", "the disk", io::Error::other("it failed")));
+        }
+        step.apply(&mut self.bytes.lock().unwrap(), usize::MAX);
+        steps.push(step);
+        Ok(())
+    }
+}
+
+impl ReadAt for Disk {
+    fn len(&self) -> u64 {
+        self.len
+    }
+    fn name(&self) -> &[u8] {
+        b"disk"
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let mut reads = self.reads.lock().unwrap();
+        *reads = (reads.0 + 1, reads.1 + buffer.len() as u64);
+        let bytes = self.bytes.lock().unwrap();
+        let start = usize::try_from(offset).unwrap();
+        let found = bytes.get(start..start + buffer.len());
+        buffer.copy_from_slice(found.ok_or_else(|| Error::io("read", "disk", io::ErrorKind::UnexpectedEof.into()))?);
+        Ok(())
+    }
+}
+
+impl Store for Disk {
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.step(Step::Write(offset, bytes.to_vec()))
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.step(Step::Truncate(len))
+    }
+    fn sync(&self) -> Result<()> {
+        self.step(Step::Sync)
+    }
+}
+
+/// Opens bytes for reading.
+pub fn source(bytes: Vec<u8>) -> Arc<dyn ReadAt> {
+    Arc::new(MemorySource::new(bytes))
+}

@@ -11,7 +11,7 @@
 //! | pack a directory, extract an archive | [`convert::pack`], [`convert::extract`] |
 //! | follow or stop long work | [`format::progress::Monitor`] |
 //!
-//! Without default features the crate is this library alone; the feature `cli` adds the command line.
+//! Without default features the crate is this library alone; the feature `cli` adds the command line, `tui` the browser in the terminal.
 //!
 //! # Writing and reading
 //!
@@ -80,6 +80,14 @@ pub mod format;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod text;
+
+#[cfg(feature = "tui")]
+#[doc(hidden)]
+pub mod tui;
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

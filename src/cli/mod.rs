@@ -12,7 +12,6 @@ pub mod progress;
 pub mod reading;
 pub mod report;
 pub mod signals;
-pub mod text;
 pub mod tree;
 pub mod ui;
 
@@ -26,6 +25,7 @@ use crate::cli::args::GlobalArgs;
 use crate::cli::commands::Command;
 use crate::cli::report::{Code, Failure};
 use crate::cli::ui::Ui;
+pub use crate::text;
 
 /// Archives of large sets of files, read entry by entry
 #[derive(Debug, Parser)]
@@ -73,7 +73,10 @@ pub fn main() -> ExitCode {
     ExitCode::from(code.number())
 }
 
-fn run(arguments: Vec<OsString>) -> Code {
+fn run(mut arguments: Vec<OsString>) -> Code {
+    if is_archive_alone(&arguments) {
+        arguments.insert(1, "browse".into());
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error, &arguments),
@@ -84,6 +87,17 @@ fn run(arguments: Vec<OsString>) -> Code {
     };
     let result = cli.command.run(&mut ui);
     ui.end(result)
+}
+
+/// Says whether the only argument is a file that is no command, on a terminal: that opens the browser.
+fn is_archive_alone(arguments: &[OsString]) -> bool {
+    #[cfg(feature = "tui")]
+    if let [_, word] = arguments {
+        let is_command = word.to_str().is_some_and(|word| definition().find_subcommand(word).is_some());
+        return !is_command && std::path::Path::new(word).is_file() && commands::browse::is_interactive();
+    }
+    let _ = arguments;
+    false
 }
 
 /// Ends when the arguments were not understood, or ask for help or version.

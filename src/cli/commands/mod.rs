@@ -1,5 +1,7 @@
 //! The commands, one file each: `Args` and `run`.
 
+#[cfg(feature = "tui")]
+pub mod browse;
 pub mod cat;
 pub mod completions;
 pub mod du;
@@ -33,6 +35,10 @@ pub enum Command {
     /// List what is in an archive
     #[command(aliases = ["ls", "l"])]
     List(list::Args),
+    /// Look around in an archive in the terminal
+    #[cfg(feature = "tui")]
+    #[command(alias = "tui")]
+    Browse(browse::Args),
     /// Print the content of files in an archive
     Cat(cat::Args),
     /// Print what is known of an archive: counts, sizes, ratios
@@ -73,6 +79,8 @@ impl Command {
             Self::Pack(args) => pack::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),
             Self::List(args) => list::run(args, ui),
+            #[cfg(feature = "tui")]
+            Self::Browse(args) => browse::run(args, ui),
             Self::Cat(args) => cat::run(args, ui),
             Self::Info(args) => info::run(args, ui),
             Self::Log(args) => log::run(args, ui),

@@ -1,0 +1,129 @@
+//! Text of unknown origin on the screen: nothing that a terminal would act on, cut to a width.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+use crate::format::path::is_unsafe_to_show;
+
+/// Columns between tab stops.
+pub const TAB: usize = 4;
+
+/// Returns bytes as text of one line: control characters as their symbols (`␊`), marks that reorder text as `·`, other bytes as `\xff`.
+pub fn shown(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for part in bytes.utf8_chunks() {
+        text.extend(part.valid().chars().map(symbol));
+        for byte in part.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
+/// Returns the character that stands for `c` on the screen.
+pub fn symbol(c: char) -> char {
+    match c {
+        '\u{7f}' => '\u{2421}',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('·'),
+        c if is_unsafe_to_show(c) => '·',
+        c => c,
+    }
+}
+
+/// Returns how many columns `text` takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns the longest start of `text` that fits into `columns`.
+pub fn start(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let mut end = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        used += width(grapheme);
+        if used > columns {
+            return &text[..end];
+        }
+        end = at + grapheme.len();
+    }
+    text
+}
+
+/// Returns the longest end of `text` that fits into `columns`.
+pub fn end(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let mut from = text.len();
+    for (at, grapheme) in text.grapheme_indices(true).rev() {
+        used += width(grapheme);
+        if used > columns {
+            return &text[from..];
+        }
+        from = at;
+    }
+    text
+}
+
+/// Returns `text`, or its start and end with `…` between them when it takes more than `columns`.
+///
+/// The end counts: names differ there, and it has the extension.
+pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    match columns {
+        0 => Cow::Borrowed(""),
+        1 => Cow::Borrowed("…"),
+        _ => {
+            let behind = (columns - 1) / 2;
+            Cow::Owned(format!("{}…{}", start(text, columns - 1 - behind), end(text, behind)))
+        }
+    }
+}
+
+/// Returns `text` without its first `columns` columns. A character that is cut in two leaves a space.
+pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
+    let front = start(text, columns);
+    let rest = &text[front.len()..];
+    if width(front) == columns || rest.is_empty() {
+        return Cow::Borrowed(rest);
+    }
+    let cut = rest.graphemes(true).next().map_or(0, str::len);
+    Cow::Owned(format!(" {}", &rest[cut..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn control_characters_become_symbols() {
+        assert_eq!(shown(b"a\n\x1b[31m\x7f\xff"), "a␊␛[31m␡\\xff");
+        assert_eq!(shown("a\u{202e}b\u{85}".as_bytes()), "a·b·");
+        assert_eq!(shown("日本 é".as_bytes()), "日本 é");
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(fit("short.txt", 9), "short.txt");
+        assert_eq!(fit("a-very-long-name.txt", 11), "a-ver…e.txt");
+        assert_eq!(fit("日本語日本語", 6), "日…語");
+        assert_eq!(fit("abc", 1), "…");
+        assert_eq!(fit("abc", 0), "");
+        assert_eq!(skip("日本", 1), " 本");
+        assert_eq!(skip("abc", 5), "");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_cut_fits(bytes in proptest::collection::vec(any::<u8>(), 0..60), columns in 0usize..40) {
+            let text = shown(&bytes);
+            prop_assert!(!text.chars().any(is_unsafe_to_show));
+            prop_assert!(width(&fit(&text, columns)) <= columns);
+            prop_assert!(width(start(&text, columns)) <= columns);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The one table of keys: lookups, help, hints, palette, documentation and configuration are made from it.
+
+use std::collections::HashMap;
+
+use crate::tui::action::Action;
+use crate::tui::key::Key;
+
+/// Where a key is pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Place {
+    /// In the list of entries.
+    List = 1,
+    /// In the preview.
+    Preview = 2,
+    /// In a dialog that scrolls: help, log.
+    Panel = 4,
+}
+
+/// Headings of the help, in its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// Moving about.
+    Move,
+    /// Looking into entries.
+    Look,
+    /// Everything about the program.
+    Program,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Self; 3] = [Self::Move, Self::Look, Self::Program];
+
+    /// Returns the heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Move => "Move",
+            Self::Look => "Look inside",
+            Self::Program => "Program",
+        }
+    }
+}
+
+/// An action with its name, its keys and what it says about itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    /// What it does.
+    pub action: Action,
+    /// Name in the configuration and in the palette.
+    pub name: &'static str,
+    /// Keys unless the configuration says otherwise.
+    pub keys: &'static [&'static str],
+    /// Sum of the [`Place`]s where they work.
+    places: u8,
+    /// Heading in the help.
+    pub group: Group,
+    /// Sentence in the help, without a full stop.
+    pub help: &'static str,
+    /// Word for the line of hints, empty if it is not worth its room there.
+    pub hint: &'static str,
+}
+
+impl Command {
+    /// Says whether the command works at a place.
+    pub fn works_in(&self, place: Place) -> bool {
+        self.places & place as u8 != 0
+    }
+}
+
+const LIST: u8 = Place::List as u8;
+const PREVIEW: u8 = Place::Preview as u8;
+const BROWSER: u8 = LIST | PREVIEW;
+const ANYWHERE: u8 = BROWSER | Place::Panel as u8;
+
+/// Makes a line of the table.
+const fn command(
+    action: Action,
+    name: &'static str,
+    keys: &'static [&'static str],
+    places: u8,
+    group: Group,
+    help: &'static str,
+    hint: &'static str,
+) -> Command {
+    Command { action, name, keys, places, group, help, hint }
+}
+
+/// Every command. Hints are shown in this order.
+#[rustfmt::skip]
+pub const COMMANDS: &[Command] = &[
+    command(Action::Help, "help", &["?", "f1"], ANYWHERE, Group::Program, "Show the keys", "help"),
+    command(Action::Down, "down", &["j", "down"], ANYWHERE, Group::Move, "Go down", ""),
+    command(Action::Up, "up", &["k", "up"], ANYWHERE, Group::Move, "Go up", ""),
+    command(Action::HalfDown, "half-page-down", &["ctrl-d"], ANYWHERE, Group::Move, "Go down half a page", ""),
+    command(Action::HalfUp, "half-page-up", &["ctrl-u"], ANYWHERE, Group::Move, "Go up half a page", ""),
+    command(Action::PageDown, "page-down", &["pagedown", "ctrl-f"], ANYWHERE, Group::Move, "Go down a page", ""),
+    command(Action::PageUp, "page-up", &["pageup", "ctrl-b"], ANYWHERE, Group::Move, "Go up a page", ""),
+    command(Action::First, "first", &["g", "home"], ANYWHERE, Group::Move, "Go to the first row", ""),
+    command(Action::Last, "last", &["G", "end"], ANYWHERE, Group::Move, "Go to the last row", ""),
+    command(Action::Enter, "enter", &["l", "right", "enter"], LIST, Group::Move, "Enter the directory, or the content of the file", "open"),
+    command(Action::Parent, "parent", &["h", "left", "backspace"], LIST, Group::Move, "Go to the directory above", "up"),
+    command(Action::Left, "left", &["h", "left"], PREVIEW, Group::Move, "Scroll to the left", ""),
+    command(Action::Right, "right", &["l", "right"], PREVIEW, Group::Move, "Scroll to the right", ""),
+    command(Action::Preview, "preview", &["p"], BROWSER, Group::Look, "Show or hide the preview", "preview"),
+    command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Go to the other pane", "pane"),
+    command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Preview over the whole screen, or back", ""),
+    command(Action::AsText, "as-text", &["1"], BROWSER, Group::Look, "Preview as text", ""),
+    command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as bytes", ""),
+    command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview what is known of the entry", ""),
+    command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by what the content is", ""),
+    command(Action::Wrap, "wrap", &["w"], BROWSER, Group::Look, "Wrap long lines, or cut them", "wrap"),
+    command(Action::Suspend, "suspend", &["ctrl-z"], ANYWHERE, Group::Program, "Suspend; fg in the shell comes back", ""),
+    command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Draw the screen anew", ""),
+    command(Action::Quit, "quit", &["q", "esc"], ANYWHERE, Group::Program, "Close what is open on top, or quit", "quit"),
+    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit", ""),
+];
+
+/// Keys as they are set for this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keymap {
+    /// Keys of each command, in the order of the table.
+    keys: Vec<Vec<Key>>,
+    lookup: HashMap<(Place, Key), Action>,
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        let keys = COMMANDS
+            .iter()
+            .map(|command| command.keys.iter().map(|key| key.parse().expect("a test reads all of them")).collect())
+            .collect();
+        Self::new(keys)
+    }
+}
+
+impl Keymap {
+    fn new(keys: Vec<Vec<Key>>) -> Self {
+        let mut lookup = HashMap::new();
+        for (command, keys) in COMMANDS.iter().zip(&keys) {
+            for place in [Place::List, Place::Preview, Place::Panel].into_iter().filter(|place| command.works_in(*place)) {
+                for key in keys {
+                    lookup.insert((place, *key), command.action);
+                }
+            }
+        }
+        Self { keys, lookup }
+    }
+
+    /// Returns what a key does at a place.
+    pub fn action(&self, place: Place, key: Key) -> Option<Action> {
+        self.lookup.get(&(place, key)).copied()
+    }
+
+    /// Iterates over the commands with their keys.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static Command, &[Key])> {
+        COMMANDS.iter().zip(self.keys.iter().map(Vec::as_slice))
+    }
+
+    /// Returns the hints for a place: a key and a word each.
+    pub fn hints(&self, place: Place) -> impl Iterator<Item = (Key, &'static str)> {
+        self.commands()
+            .filter(move |(command, _)| command.works_in(place) && !command.hint.is_empty())
+            .filter_map(|(command, keys)| Some((*keys.first()?, command.hint)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_key_means_two_things() {
+        let mut names = HashSet::new();
+        let mut seen = HashSet::new();
+        for (command, keys) in Keymap::default().commands() {
+            assert!(names.insert(command.name), "two commands are called {}", command.name);
+            for place in [Place::List, Place::Preview, Place::Panel].into_iter().filter(|place| command.works_in(*place)) {
+                for key in keys {
+                    assert!(seen.insert((place, *key)), "{key} is taken where {} wants it", command.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The browser in the terminal.
+//!
+//! `Event → keymap → Action → update(&mut State, Action) → effects → view(&State)`: [`update`] and [`view`] are pure, take time from the
+//! event and hold no handles. Effects are done by threads ([`work`]), which answer with events. What an archive holds is fetched by window,
+//! never as a whole.
+
+pub mod action;
+pub mod effect;
+pub mod event;
+pub mod glyphs;
+pub mod key;
+pub mod keymap;
+pub mod layout;
+pub mod preview;
+pub mod rows;
+pub mod run;
+#[cfg(test)]
+pub mod sample;
+pub mod state;
+pub mod terminal;
+#[cfg(test)]
+mod tests;
+pub mod theme;
+pub mod update;
+pub mod view;
+pub mod work;

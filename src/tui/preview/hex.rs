@@ -1,0 +1,127 @@
+//! Bytes with offsets.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::tui::preview::{Request, Scroll, Scrolled};
+use crate::tui::theme::Theme;
+
+/// Bytes of a window.
+const WINDOW: u64 = 64 << 10;
+
+/// A window of bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Where it begins in the content, bytes.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Bytes in a row.
+    pub columns: u16,
+    /// Length of the whole content, bytes.
+    pub size: u64,
+}
+
+impl Scrolled for Page {
+    fn rows(&self) -> usize {
+        self.bytes.len().div_ceil(usize::from(self.columns))
+    }
+
+    fn offset(&self, row: usize) -> u64 {
+        self.offset + row as u64 * u64::from(self.columns)
+    }
+
+    fn row(&self, offset: u64) -> usize {
+        let row = offset.saturating_sub(self.offset) / u64::from(self.columns);
+        usize::try_from(row).unwrap_or(usize::MAX).min(self.rows().saturating_sub(1))
+    }
+
+    fn at_start(&self) -> bool {
+        self.offset == 0
+    }
+
+    fn at_end(&self) -> bool {
+        self.offset + self.bytes.len() as u64 >= self.size
+    }
+}
+
+/// Returns how many bytes a row has in so many columns of a screen.
+pub fn columns(width: u16) -> u16 {
+    match width {
+        79.. => 16,
+        43.. => 8,
+        _ => 4,
+    }
+}
+
+/// Loads a window of bytes.
+///
+/// # Errors
+///
+/// As reading the archive does.
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
+    let columns = request.hex_columns.max(1);
+    let offset = request.offset.min(entry.size) / u64::from(columns) * u64::from(columns);
+    let len = WINDOW.min(entry.size - offset);
+    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
+    let read = archive.read_at(entry, offset, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(Page { offset, bytes, columns, size: entry.size })
+}
+
+/// Draws rows of bytes.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let columns = usize::from(page.columns);
+    let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };
+    for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.rows()) {
+        let bytes = page.bytes.chunks(columns).nth(row).unwrap_or_default();
+        let mut x = area.left();
+        let mut put = |x: &mut u16, text: &str, style| {
+            let room = usize::from(area.right().saturating_sub(*x));
+            *x = buffer.set_stringn(*x, y, text, room, style).0;
+        };
+        put(&mut x, &format!("{:0digits$x} ", page.offset(row)), theme.dim);
+        for column in 0..columns {
+            if column % 8 == 0 {
+                put(&mut x, " ", theme.text);
+            }
+            match bytes.get(column) {
+                Some(0) => put(&mut x, "00 ", theme.dim),
+                Some(byte) => put(&mut x, &format!("{byte:02x} "), theme.text),
+                None => put(&mut x, "   ", theme.text),
+            }
+        }
+        put(&mut x, " ", theme.text);
+        for byte in bytes {
+            match byte {
+                b' '..=b'~' => put(&mut x, &char::from(*byte).to_string(), theme.text),
+                0 => put(&mut x, "·", theme.dim),
+                _ => put(&mut x, "•", theme.symbol),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn rows_follow_the_window() {
+        let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
+        let archive = sample::with_contents(&[("bytes", &content)]);
+        let entry = archive.entry(0).unwrap();
+        let page = load(&*archive, &entry, &Request { offset: 100_003, hex_columns: 16, ..Request::default() }).unwrap();
+        assert_eq!(page.offset, 100_000);
+        assert_eq!(page.rows(), 4096);
+        assert_eq!(page.row(100_016), 1);
+        assert_eq!(page.bytes[..4], 25_000u32.to_le_bytes());
+        assert!(!page.at_start() && !page.at_end());
+        let end = load(&*archive, &entry, &Request { offset: u64::MAX, hex_columns: 16, ..Request::default() }).unwrap();
+        assert!(end.at_end());
+    }
+}

@@ -1,0 +1,240 @@
+//! Text with line numbers.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::tui::glyphs;
+use crate::tui::preview::{Request, Scroll, Scrolled};
+use crate::tui::theme::Theme;
+
+/// Bytes of a window.
+pub const WINDOW: u64 = 256 << 10;
+/// Bytes of a line that are shown.
+const MAX_LINE: usize = 4 << 10;
+
+/// A window of lines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// Number of the first one, counted from 1, if known.
+    pub first_number: Option<u64>,
+    /// The window begins with the content.
+    pub at_start: bool,
+    /// The window ends with the content.
+    pub at_end: bool,
+}
+
+/// A line that is harmless to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Where it begins in the content, bytes.
+    pub offset: u64,
+    /// Its text: tabs are spaces, control characters their symbols.
+    pub text: String,
+    /// There is more than is shown.
+    pub cut: bool,
+}
+
+impl Scrolled for Page {
+    fn rows(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn offset(&self, row: usize) -> u64 {
+        self.lines.get(row).or(self.lines.last()).map_or(0, |line| line.offset)
+    }
+
+    fn row(&self, offset: u64) -> usize {
+        self.lines.partition_point(|line| line.offset <= offset).saturating_sub(1)
+    }
+
+    fn at_start(&self) -> bool {
+        self.at_start
+    }
+
+    fn at_end(&self) -> bool {
+        self.at_end
+    }
+
+    fn anchor(&self, row: usize) -> Option<(u64, u64)> {
+        Some((self.lines.get(row)?.offset, self.first_number? + row as u64))
+    }
+}
+
+/// Says whether bytes from the start of a file are text: no NUL, hardly anything that is not UTF-8, few control characters.
+pub fn looks_like_text(head: &[u8]) -> bool {
+    if head.contains(&0) {
+        return false;
+    }
+    let mut strange = 0;
+    let mut parts = head.utf8_chunks().peekable();
+    while let Some(part) = parts.next() {
+        strange += part.valid().chars().filter(|c| c.is_control() && !c.is_whitespace() && *c != '\u{1b}').count();
+        // The last character may only be cut off.
+        if parts.peek().is_some() {
+            strange += part.invalid().len();
+        }
+    }
+    strange * 20 <= head.len()
+}
+
+/// Loads a window of lines.
+///
+/// # Errors
+///
+/// As reading the archive does.
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
+    let offset = request.offset.min(entry.size);
+    let len = WINDOW.min(entry.size - offset);
+    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
+    let read = archive.read_at(entry, offset, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(page(&bytes, offset, entry.size, request.anchor))
+}
+
+/// Cuts a window of bytes into lines. The first one is left out when it may have begun before; the last one when it may go on.
+fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>) -> Page {
+    let end = offset + bytes.len() as u64;
+    let at_end = end >= size;
+    let known = offset == 0 || anchor.is_some_and(|(place, _)| place == offset);
+    let first = if known { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
+    let last = match bytes.iter().rposition(|&byte| byte == b'\n') {
+        Some(newline) if !at_end && newline + 1 > first => newline + 1,
+        _ => bytes.len(),
+    };
+    let begin = offset + first as u64;
+    let mut lines = Vec::new();
+    let mut at = begin;
+    for line in bytes[first..last].split_inclusive(|&byte| byte == b'\n') {
+        lines.push(shown(line, at));
+        at += line.len() as u64;
+    }
+    let first_number = match anchor {
+        _ if begin == 0 => Some(1),
+        Some((place, number)) if (begin..=end).contains(&place) => {
+            let between = &bytes[first..usize::try_from(place - offset).expect("within the window")];
+            number.checked_sub(between.iter().filter(|&&byte| byte == b'\n').count() as u64)
+        }
+        _ => None,
+    };
+    Page { lines, first_number, at_start: begin == 0, at_end: at >= size }
+}
+
+/// Makes one line harmless.
+fn shown(bytes: &[u8], offset: u64) -> Line {
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let cut = line.len() > MAX_LINE;
+    let mut text = String::with_capacity(line.len().min(MAX_LINE));
+    for (number, part) in line[..line.len().min(MAX_LINE)].split(|&byte| byte == b'\t').enumerate() {
+        if number > 0 {
+            let columns = glyphs::TAB - glyphs::width(&text) % glyphs::TAB;
+            text.extend(std::iter::repeat_n(' ', columns));
+        }
+        text.push_str(&glyphs::shown(part));
+    }
+    Line { offset, text, cut }
+}
+
+/// Draws lines.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let last_number = page.first_number.map(|first| first + page.lines.len() as u64);
+    let digits = last_number.map_or(1, |number| number.to_string().len()).max(3);
+    let gutter = if area.width >= 30 { u16::try_from(digits + 1).expect("at most 21") } else { 0 };
+    let width = usize::from(area.width.saturating_sub(gutter));
+    let mut y = area.top();
+    for (row, line) in page.lines.iter().enumerate().skip(scroll.top) {
+        if y >= area.bottom() {
+            break;
+        }
+        if gutter > 0 {
+            let number = page.first_number.map_or_else(|| "~".to_owned(), |first| (first + row as u64).to_string());
+            buffer.set_stringn(area.left(), y, format!("{number:>digits$}"), digits, theme.dim);
+        }
+        let x = area.left() + gutter;
+        if scroll.wrap {
+            let mut rest = line.text.as_str();
+            loop {
+                let part = glyphs::start(rest, width);
+                draw(part, theme, x, y, width, buffer);
+                rest = &rest[part.len()..];
+                y += 1;
+                if rest.is_empty() || part.is_empty() || y >= area.bottom() {
+                    break;
+                }
+            }
+        } else {
+            let rest = glyphs::skip(&line.text, scroll.left);
+            draw(&rest, theme, x, y, width, buffer);
+            if width > 0 && (line.cut || glyphs::width(&rest) > width) {
+                buffer.set_stringn(area.right() - 1, y, "›", 1, theme.dim);
+            }
+            y += 1;
+        }
+    }
+}
+
+/// Draws text, symbols in their own style.
+fn draw(text: &str, theme: &Theme, x: u16, y: u16, width: usize, buffer: &mut Buffer) {
+    let (end, _) = buffer.set_stringn(x, y, text, width, theme.text);
+    for column in x..end {
+        let cell = &mut buffer[(column, y)];
+        if cell.symbol().starts_with(|c| ('\u{2400}'..='\u{2426}').contains(&c)) {
+            cell.set_style(Style::new().patch(theme.symbol));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn lines_are_numbered_and_harmless() {
+        let page = page(b"one\r\n\ttwo\x1b[2J\nthree", 0, 19, None);
+        let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(lines, ["one", "    two␛[2J", "three"]);
+        assert_eq!((page.first_number, page.at_start, page.at_end), (Some(1), true, true));
+        assert_eq!(page.lines[2].offset, 14);
+    }
+
+    #[test]
+    fn windows_begin_and_end_with_lines() {
+        let text: Vec<u8> = (0..100).flat_map(|number| format!("line {number:02}\n").into_bytes()).collect();
+        // Eight bytes a line; the window is 100 bytes from the middle of line 10 on.
+        let page = page(&text[85..185], 85, text.len() as u64, Some((96, 13)));
+        assert_eq!(page.lines[0].text, "line 11");
+        assert_eq!(page.first_number, Some(12));
+        assert_eq!(page.lines.last().unwrap().text, "line 22");
+        assert!(!page.at_start && !page.at_end);
+        assert_eq!(page.row(96), 1);
+        assert_eq!(page.anchor(1), Some((96, 13)));
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let content = [vec![b'x'; 600 << 10], b"\nend\n".to_vec()].concat();
+        let archive = sample::with_contents(&[("long", &content)]);
+        let entry = archive.entry(0).unwrap();
+        let page = load(&*archive, &entry, &Request::default()).unwrap();
+        assert_eq!((page.lines.len(), page.lines[0].text.len(), page.lines[0].cut), (1, MAX_LINE, true));
+        let end = load(&*archive, &entry, &Request { offset: 500 << 10, ..Request::default() }).unwrap();
+        assert_eq!(end.lines.last().unwrap().text, "end");
+        assert!(end.at_end && end.first_number.is_none());
+    }
+
+    #[test]
+    fn text_is_told_from_bytes() {
+        assert!(looks_like_text("naïve\n\tcafé".as_bytes()));
+        assert!(looks_like_text(&"日本".as_bytes()[..5]));
+        assert!(looks_like_text(b"\x1b[31mred\x1b[0m"));
+        assert!(!looks_like_text(b"PK\x03\x04\0\0"));
+        assert!(!looks_like_text(&[0x89, 0xff, 0xfe, 0x91, 0x80, 0x81]));
+    }
+}

@@ -1,0 +1,404 @@
+//! The rows of a list, fetched by window: never more of the index than the window needs.
+//!
+//! A row has a *place*: in path order the number of its entry, in any other order its index there. From a place the rows behind it and in
+//! front of it are found without those between, so a directory of a million entries costs as much as one of fifty.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::format::path::EntryPath;
+
+/// So many entries in a row that do not read end a page; whoever wants more asks from there on.
+const MAX_LOST: u64 = 20_000;
+
+/// In which order entries are listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Order {
+    /// As the archive has them. Nothing has to be known in advance.
+    #[default]
+    Path,
+    /// These numbers in this order: sorted, filtered, found.
+    Listed(Arc<[u64]>),
+}
+
+/// What is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    /// Directory whose children are listed, `None` = the top.
+    pub directory: Option<EntryPath>,
+    /// Directories whose children follow them (tree).
+    pub open: Arc<BTreeSet<EntryPath>>,
+    /// Order.
+    pub order: Order,
+}
+
+/// Which rows are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Want {
+    /// The first ones.
+    Start,
+    /// The last ones.
+    End,
+    /// Those behind a place.
+    After(u64),
+    /// Those in front of a place.
+    Before(u64),
+    /// Those around a place; half of them in front.
+    Around(u64),
+    /// Those around the row of a path, or of what contains it.
+    AroundPath(EntryPath),
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Where it stands.
+    pub place: u64,
+    /// Number of the entry.
+    pub number: u64,
+    /// How many open directories it is below.
+    pub depth: u16,
+    /// What it shows.
+    pub entry: Entry,
+}
+
+/// A window of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The rows in order.
+    pub rows: Vec<Row>,
+    /// Nothing comes before them.
+    pub first: bool,
+    /// Nothing comes after them.
+    pub last: bool,
+    /// Index of the row that was asked for.
+    pub at: usize,
+    /// Entries that did not read.
+    pub lost: u64,
+    /// Numbers of everything below the directory.
+    pub below: Range<u64>,
+}
+
+/// Fetches up to `count` rows.
+///
+/// # Errors
+///
+/// As reading the index does; single entries that do not read are counted instead.
+pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
+    let below = below(archive, scope.directory.as_ref())?;
+    match &scope.order {
+        Order::Path => Walk { archive, scope, below, lost: 0 }.page(want, count),
+        Order::Listed(numbers) => listed(archive, numbers, below, want, count),
+    }
+}
+
+/// Returns the numbers of everything below `directory`.
+///
+/// # Errors
+///
+/// `NotFound` when there is no such directory.
+pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>) -> Result<Range<u64>> {
+    let Some(path) = directory else { return Ok(0..archive.entry_count()) };
+    let range = archive.subtree(Some(path.as_bytes()))?;
+    if range.is_empty() {
+        return Err(Error::NotFound { path: path.as_bytes().to_vec() });
+    }
+    Ok(range.start + 1..range.end)
+}
+
+fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want, count: usize) -> Result<Page> {
+    let len = numbers.len();
+    let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
+    let around = |place: usize| (place.saturating_sub(count / 2), place.saturating_sub(count / 2).saturating_add(count));
+    let mut asked = None;
+    let (from, to) = match want {
+        Want::Start => (0, count),
+        Want::End => (len.saturating_sub(count), len),
+        Want::After(place) => (clamp(place.saturating_add(1)), clamp(place.saturating_add(1)).saturating_add(count)),
+        Want::Before(place) => (clamp(*place).saturating_sub(count), clamp(*place)),
+        Want::Around(place) => {
+            asked = Some(*place);
+            around(clamp(*place))
+        }
+        Want::AroundPath(path) => {
+            let number = archive.find(path.as_bytes())?.map(|(number, _)| number);
+            let index = number.and_then(|number| numbers.iter().position(|&other| other == number)).unwrap_or(0);
+            asked = Some(index as u64);
+            around(index)
+        }
+    };
+    let to = to.min(len);
+    let mut page = Page { first: from == 0, last: to == len, below, ..Page::default() };
+    for place in from..to {
+        match archive.entry(numbers[place]) {
+            Ok(entry) => page.rows.push(Row { place: place as u64, number: numbers[place], depth: 0, entry }),
+            Err(Error::Corrupt { .. } | Error::Limit { .. }) => page.lost += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    page.at = asked.map_or(0, |place| page.rows.partition_point(|row| row.place < place).min(page.rows.len().saturating_sub(1)));
+    Ok(page)
+}
+
+/// Rows in path order.
+struct Walk<'a> {
+    archive: &'a dyn Archive,
+    scope: &'a Scope,
+    below: Range<u64>,
+    lost: u64,
+}
+
+impl Walk<'_> {
+    fn page(mut self, want: &Want, count: usize) -> Result<Page> {
+        let mut page = Page { below: self.below.clone(), ..Page::default() };
+        match want {
+            Want::Start => {
+                (page.rows, page.last) = self.forward(self.below.start, count)?;
+                page.first = true;
+            }
+            Want::End => {
+                (page.rows, page.first) = self.backward(self.below.end, count)?;
+                page.last = true;
+                page.at = page.rows.len().saturating_sub(1);
+            }
+            Want::After(place) => {
+                let next = self.next(*place)?;
+                (page.rows, page.last) = self.forward(next, count)?;
+            }
+            Want::Before(place) => (page.rows, page.first) = self.backward(*place, count)?,
+            Want::Around(place) => self.around(*place, count, &mut page)?,
+            Want::AroundPath(path) => {
+                let place = self.place_of(path)?;
+                self.around(place, count, &mut page)?;
+            }
+        }
+        page.lost = self.lost;
+        Ok(page)
+    }
+
+    fn around(&mut self, place: u64, count: usize, page: &mut Page) -> Result<()> {
+        let place = place.clamp(self.below.start, self.below.end.saturating_sub(1).max(self.below.start));
+        let (mut rows, first) = self.backward(place, count / 2)?;
+        page.at = rows.len();
+        page.first = first;
+        let (behind, last) = self.forward(place, count - rows.len())?;
+        rows.extend(behind);
+        page.last = last;
+        page.rows = rows;
+        page.at = page.at.min(page.rows.len().saturating_sub(1));
+        Ok(())
+    }
+
+    /// Returns where the row of `path` stands, or that of the nearest directory above it that is shown.
+    fn place_of(&self, path: &EntryPath) -> Result<u64> {
+        let mut path = Some(self.row_of(path));
+        while let Some(candidate) = path {
+            if let Some((number, _)) = self.archive.find(candidate.as_bytes())? {
+                return Ok(number);
+            }
+            path = candidate.parent();
+        }
+        Ok(self.below.start)
+    }
+
+    /// Returns up to `count` rows from number `from` on, and whether that is all.
+    fn forward(&mut self, from: u64, count: usize) -> Result<(Vec<Row>, bool)> {
+        let mut rows = Vec::with_capacity(count.min(1024));
+        let mut next = from.max(self.below.start);
+        while next < self.below.end {
+            if rows.len() >= count {
+                return Ok((rows, false));
+            }
+            let Some(entry) = self.entry(next)? else {
+                next += 1;
+                continue;
+            };
+            let row = self.row_of(&entry.path);
+            if row != entry.path {
+                // In the middle of a closed directory; one whose own record is lost has nothing to show.
+                next = self.end_of(&row, next)?;
+                continue;
+            }
+            let place = next;
+            next = self.behind(place, &entry)?;
+            rows.push(self.row(place, entry));
+        }
+        Ok((rows, true))
+    }
+
+    /// Returns up to `count` rows in front of number `to`, in order, and whether that is all.
+    fn backward(&mut self, to: u64, count: usize) -> Result<(Vec<Row>, bool)> {
+        let mut rows = Vec::with_capacity(count.min(1024));
+        let mut before = to.min(self.below.end);
+        while before > self.below.start && rows.len() < count {
+            let Some(entry) = self.entry(before - 1)? else {
+                before -= 1;
+                continue;
+            };
+            let shown = self.row_of(&entry.path);
+            let found = if shown == entry.path { Some((before - 1, entry)) } else { self.archive.find(shown.as_bytes())? };
+            match found.filter(|(number, _)| (self.below.start..before).contains(number)) {
+                Some((number, entry)) => {
+                    before = number;
+                    rows.push(self.row(number, entry));
+                }
+                None => before -= 1,
+            }
+        }
+        rows.reverse();
+        Ok((rows, before <= self.below.start))
+    }
+
+    /// Returns the number where the row behind `place` is looked for.
+    fn next(&mut self, place: u64) -> Result<u64> {
+        match self.entry(place)? {
+            Some(entry) => self.behind(place, &entry),
+            None => Ok(place + 1),
+        }
+    }
+
+    /// Returns the number behind an entry and what is hidden below it.
+    fn behind(&self, place: u64, entry: &Entry) -> Result<u64> {
+        if entry.kind != Kind::Directory || self.scope.open.contains(&entry.path) {
+            return Ok(place + 1);
+        }
+        self.end_of(&entry.path, place)
+    }
+
+    fn end_of(&self, directory: &EntryPath, place: u64) -> Result<u64> {
+        Ok(self.archive.subtree(Some(directory.as_bytes()))?.end.max(place + 1))
+    }
+
+    /// Reads an entry; `None` when it is damaged.
+    fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
+        match self.archive.entry(number) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(Error::Corrupt { .. } | Error::Limit { .. }) if self.lost < MAX_LOST => {
+                self.lost += 1;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the path of the row that shows `path`: itself, or the first closed directory above it.
+    fn row_of(&self, path: &EntryPath) -> EntryPath {
+        let bytes = path.as_bytes();
+        let mut from = self.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
+        while let Some(slash) = bytes.get(from..).and_then(|rest| rest.iter().position(|&byte| byte == b'/')) {
+            let directory = EntryPath::from_checked(&bytes[..from + slash]);
+            if !self.scope.open.contains(&directory) {
+                return directory;
+            }
+            from += slash + 1;
+        }
+        path.clone()
+    }
+
+    fn row(&self, number: u64, entry: Entry) -> Row {
+        let base = self.scope.directory.as_ref().map_or(0, |directory| directory.components().count());
+        let depth = entry.path.components().count().saturating_sub(base + 1);
+        Row { place: number, number, depth: u16::try_from(depth).unwrap_or(u16::MAX), entry }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tui::sample;
+
+    fn paths(page: &Page) -> Vec<String> {
+        page.rows.iter().map(|row| row.entry.path.to_string()).collect()
+    }
+
+    #[test]
+    fn windows_are_cut_from_a_directory() {
+        let archive = sample::archive(&["a/1", "a/2", "a/deep/x", "b", "c/1", "d"]);
+        let top = Scope::default();
+        let all = page(&*archive, &top, &Want::Start, 10).unwrap();
+        assert_eq!(paths(&all), ["a", "b", "c", "d"]);
+        assert!(all.first && all.last);
+        let two = page(&*archive, &top, &Want::Start, 2).unwrap();
+        assert!(two.first && !two.last);
+        let more = page(&*archive, &top, &Want::After(two.rows[1].place), 2).unwrap();
+        assert_eq!(paths(&more), ["c", "d"]);
+        assert!(more.last);
+        let end = page(&*archive, &top, &Want::End, 3).unwrap();
+        assert_eq!(paths(&end), ["b", "c", "d"]);
+        assert!(!end.first && end.last);
+        let before = page(&*archive, &top, &Want::Before(end.rows[0].place), 3).unwrap();
+        assert_eq!(paths(&before), ["a"]);
+        assert!(before.first);
+        let around = page(&*archive, &top, &Want::AroundPath(EntryPath::try_from("c/1").unwrap()), 2).unwrap();
+        assert_eq!(paths(&around), ["b", "c"]);
+        assert_eq!(around.at, 1);
+        let inside = Scope { directory: Some(EntryPath::try_from("a").unwrap()), ..top };
+        assert_eq!(paths(&page(&*archive, &inside, &Want::Start, 9).unwrap()), ["a/1", "a/2", "a/deep"]);
+    }
+
+    #[test]
+    fn open_directories_show_what_is_below() {
+        let archive = sample::archive(&["a/1", "a/deep/x", "b"]);
+        let open = BTreeSet::from([EntryPath::try_from("a").unwrap()]);
+        let scope = Scope { open: Arc::new(open), ..Scope::default() };
+        let shown = page(&*archive, &scope, &Want::End, 9).unwrap();
+        assert_eq!(paths(&shown), ["a", "a/1", "a/deep", "b"]);
+        assert_eq!(shown.rows.iter().map(|row| row.depth).collect::<Vec<_>>(), [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn listed_numbers_come_in_their_order() {
+        let archive = sample::archive(&["a", "b", "c"]);
+        let scope = Scope { order: Order::Listed(vec![2, 0].into()), ..Scope::default() };
+        let both = page(&*archive, &scope, &Want::Start, 9).unwrap();
+        assert_eq!(paths(&both), ["c", "a"]);
+        let found = page(&*archive, &scope, &Want::AroundPath(EntryPath::try_from("a").unwrap()), 9).unwrap();
+        assert_eq!(found.at, 1);
+        assert_eq!(paths(&page(&*archive, &scope, &Want::After(0), 9).unwrap()), ["a"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn windows_put_together_are_the_list(
+            names in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,3}", 1..30),
+            open in proptest::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,2}", 0..6),
+            step in 1usize..5,
+        ) {
+            // A file can't have anything below it.
+            let names: Vec<&str> = names.iter().map(String::as_str)
+                .filter(|name| !names.iter().any(|other| other.starts_with(&format!("{name}/"))))
+                .collect();
+            let archive = sample::archive(&names);
+            let open: BTreeSet<EntryPath> = open.iter().map(|path| EntryPath::try_from(path.as_str()).unwrap()).collect();
+            let all: Vec<EntryPath> = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path).collect();
+            let visible = |path: &EntryPath| std::iter::successors(path.parent(), EntryPath::parent).all(|above| open.contains(&above));
+            let expected: Vec<String> = all.iter().filter(|path| visible(path)).map(ToString::to_string).collect();
+            let scope = Scope { open: Arc::new(open.clone()), ..Scope::default() };
+
+            let mut down = page(&*archive, &scope, &Want::Start, step).unwrap();
+            let mut forward = paths(&down);
+            while !down.last {
+                down = page(&*archive, &scope, &Want::After(down.rows.last().unwrap().place), step).unwrap();
+                forward.extend(paths(&down));
+            }
+            prop_assert_eq!(&forward, &expected);
+
+            let mut up = page(&*archive, &scope, &Want::End, step).unwrap();
+            let mut backward = paths(&up);
+            while !up.first {
+                up = page(&*archive, &scope, &Want::Before(up.rows[0].place), step).unwrap();
+                backward.splice(0..0, paths(&up));
+            }
+            prop_assert_eq!(&backward, &expected);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The list of entries: a window of rows, a cursor, and what has to be fetched next.
+
+use std::ops::Range;
+
+use crate::format::entry::{Entry, Kind};
+use crate::format::path::EntryPath;
+use crate::tui::rows::{Order, Page, Row, Scope, Want};
+
+/// Rows that are fetched at once.
+pub const FETCH: usize = 256;
+/// Rows that are kept.
+const KEEP: usize = 2_048;
+/// With fewer rows than this between the cursor and the end of the window more are fetched.
+const MARGIN: usize = 128;
+
+/// What a row shows beside its entry; found out after the row is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Size of the content below a directory, bytes.
+    pub content_bytes: Option<u64>,
+    /// Bytes that hold the content of a file.
+    pub stored_bytes: Option<u64>,
+}
+
+/// A row with what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// The row.
+    pub row: Row,
+    /// What is known beyond.
+    pub facts: Option<Facts>,
+}
+
+impl Line {
+    /// Returns the size to show: of a file, or of all below a directory once it is known.
+    pub fn size(&self) -> Option<u64> {
+        match self.row.entry.kind {
+            Kind::File => Some(self.row.entry.size),
+            Kind::Directory => self.facts?.content_bytes,
+            _ => None,
+        }
+    }
+}
+
+/// Asks for rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsRequest {
+    /// Which list this is for.
+    pub generation: u64,
+    /// What is listed.
+    pub scope: Scope,
+    /// Which rows.
+    pub want: Want,
+    /// How many.
+    pub count: usize,
+}
+
+/// Rows, or why there are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowsAnswer {
+    /// Which list they are for.
+    pub generation: u64,
+    /// What was asked.
+    pub want: Want,
+    /// The rows.
+    pub page: Result<Page, String>,
+}
+
+/// A list of entries of which a window is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// What is listed.
+    pub scope: Scope,
+    /// Answers with another number are for a list that is gone.
+    pub generation: u64,
+    /// The window.
+    pub lines: Vec<Line>,
+    /// Index of the row under the cursor.
+    pub cursor: usize,
+    /// Index of the first row on the screen.
+    pub top: usize,
+    /// Rows on the screen.
+    pub height: usize,
+    /// Numbers of everything below the directory.
+    pub below: Range<u64>,
+    /// Something has been loaded.
+    pub loaded: bool,
+    /// Why nothing was.
+    pub error: Option<String>,
+    /// Entries that did not read.
+    pub lost: u64,
+    /// The window begins with the list.
+    first: bool,
+    /// The window ends with the list.
+    last: bool,
+    /// What has been asked for.
+    waiting: Option<Want>,
+    /// Rows that the cursor still has to go when there are more.
+    owed: isize,
+}
+
+impl Listing {
+    /// Begins a list, with the cursor on `at` or on the first row. The request must be sent.
+    pub fn open(scope: Scope, generation: u64, at: Option<EntryPath>, height: usize) -> (Self, RowsRequest) {
+        let mut listing = Self { scope, generation, height, ..Self::default() };
+        let request = listing.ask(at.map_or(Want::Start, Want::AroundPath));
+        (listing, request)
+    }
+
+    /// Returns the row under the cursor.
+    pub fn current(&self) -> Option<&Line> {
+        self.lines.get(self.cursor)
+    }
+
+    /// Returns the entry under the cursor.
+    pub fn entry(&self) -> Option<&Entry> {
+        self.current().map(|line| &line.row.entry)
+    }
+
+    /// Returns the rows on the screen.
+    pub fn visible(&self) -> Range<usize> {
+        self.top.min(self.lines.len())..(self.top + self.height).min(self.lines.len())
+    }
+
+    /// Says how far down the cursor is, 0 to 1; `None` when all rows are on the screen.
+    pub fn position(&self) -> Option<f64> {
+        if self.first && self.last && self.lines.len() <= self.height {
+            return None;
+        }
+        let (at, range) = match (&self.scope.order, self.current()) {
+            (_, None) => return None,
+            (Order::Path, Some(line)) => (line.row.number, self.below.clone()),
+            (Order::Listed(numbers), Some(line)) => (line.row.place, 0..numbers.len() as u64),
+        };
+        if self.last && self.cursor + 1 == self.lines.len() {
+            return Some(1.0);
+        }
+        let span = range.end.saturating_sub(range.start + 1).max(1);
+        Some((at.saturating_sub(range.start)) as f64 / span as f64)
+    }
+
+    /// Says whether an answer is awaited.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Moves the cursor by rows.
+    pub fn step(&mut self, rows: isize) -> Option<RowsRequest> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        let last = isize::try_from(self.lines.len() - 1).unwrap_or(isize::MAX);
+        let wanted = isize::try_from(self.cursor).unwrap_or(isize::MAX).saturating_add(rows);
+        let reached = wanted.clamp(0, last);
+        let ended = if rows < 0 { self.first } else { self.last };
+        self.owed = if ended { 0 } else { wanted - reached };
+        self.cursor = usize::try_from(reached).unwrap_or(0);
+        self.show_cursor();
+        self.fetch()
+    }
+
+    /// Moves what is shown by rows; the cursor stays on the screen.
+    pub fn scroll(&mut self, rows: isize) -> Option<RowsRequest> {
+        let most = self.lines.len().saturating_sub(self.height);
+        self.top = self.top.saturating_add_signed(rows).min(most);
+        self.cursor = self.cursor.clamp(self.top, (self.top + self.height).saturating_sub(1).max(self.top));
+        self.cursor = self.cursor.min(self.lines.len().saturating_sub(1));
+        self.fetch()
+    }
+
+    /// Moves the cursor to a row of the window.
+    pub fn select(&mut self, index: usize) -> Option<RowsRequest> {
+        self.cursor = index.min(self.lines.len().saturating_sub(1));
+        self.owed = 0;
+        self.show_cursor();
+        self.fetch()
+    }
+
+    /// Moves the cursor to the first row of all.
+    pub fn to_first(&mut self) -> Option<RowsRequest> {
+        if self.first { self.select(0) } else { Some(self.ask(Want::Start)) }
+    }
+
+    /// Moves the cursor to the last row of all.
+    pub fn to_last(&mut self) -> Option<RowsRequest> {
+        if self.last { self.select(self.lines.len().saturating_sub(1)) } else { Some(self.ask(Want::End)) }
+    }
+
+    /// Moves the cursor to the row of a path.
+    pub fn to_path(&mut self, path: EntryPath) -> Option<RowsRequest> {
+        match self.lines.iter().position(|line| line.row.entry.path == path) {
+            Some(index) => self.select(index),
+            None => Some(self.ask(Want::AroundPath(path))),
+        }
+    }
+
+    /// Takes the number of rows that fit on the screen.
+    pub fn resize(&mut self, height: usize) -> Option<RowsRequest> {
+        self.height = height;
+        self.show_cursor();
+        self.fetch()
+    }
+
+    /// Takes rows. Stale ones change nothing.
+    pub fn take(&mut self, answer: RowsAnswer) -> Option<RowsRequest> {
+        if answer.generation != self.generation || self.waiting.as_ref() != Some(&answer.want) {
+            return None;
+        }
+        self.waiting = None;
+        let page = match answer.page {
+            Ok(page) => page,
+            Err(error) => {
+                self.error = Some(error);
+                self.loaded = true;
+                // What is there stays; asking again would fail again.
+                (self.first, self.last) = (true, true);
+                return None;
+            }
+        };
+        self.lost = self.lost.max(page.lost);
+        self.below = page.below;
+        let lines = page.rows.into_iter().map(|row| Line { row, facts: None });
+        match answer.want {
+            Want::After(_) => {
+                self.lines.extend(lines);
+                self.last = page.last;
+                let excess = self.lines.len().saturating_sub(KEEP).min(self.cursor.saturating_sub(KEEP / 4));
+                self.drop_front(excess);
+            }
+            Want::Before(_) => {
+                let before = self.lines.len();
+                self.lines.splice(0..0, lines);
+                let added = self.lines.len() - before;
+                self.cursor += added;
+                self.top += added;
+                self.first = page.first;
+                let keep = KEEP.max(self.cursor + KEEP / 4);
+                if self.lines.len() > keep {
+                    self.lines.truncate(keep);
+                    self.last = false;
+                }
+            }
+            Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_) => {
+                self.lines = lines.collect();
+                (self.first, self.last) = (page.first, page.last);
+                self.cursor = page.at;
+                self.top = if answer.want == Want::Start { 0 } else { self.cursor.saturating_sub(self.height / 2) };
+                self.loaded = true;
+            }
+        }
+        self.show_cursor();
+        if self.owed != 0 {
+            let owed = std::mem::take(&mut self.owed);
+            return self.step(owed);
+        }
+        self.fetch()
+    }
+
+    fn drop_front(&mut self, rows: usize) {
+        if rows > 0 {
+            self.lines.drain(..rows);
+            self.cursor -= rows;
+            self.top = self.top.saturating_sub(rows);
+            self.first = false;
+        }
+    }
+
+    fn show_cursor(&mut self) {
+        let height = self.height.max(1);
+        if self.cursor < self.top {
+            self.top = self.cursor;
+        }
+        if self.cursor >= self.top + height {
+            self.top = self.cursor + 1 - height;
+        }
+        // No empty rows below the last one while there are rows above.
+        if self.last {
+            self.top = self.top.min(self.lines.len().saturating_sub(height));
+        }
+    }
+
+    /// Asks for what comes next if the cursor is near the end of the window.
+    fn fetch(&mut self) -> Option<RowsRequest> {
+        if self.waiting.is_some() {
+            return None;
+        }
+        let margin = MARGIN.max(self.height * 2);
+        let (front, back) = (self.lines.first()?.row.place, self.lines.last()?.row.place);
+        if !self.last && (self.lines.len() - self.cursor <= margin || self.owed > 0) {
+            return Some(self.ask(Want::After(back)));
+        }
+        if !self.first && (self.cursor < margin || self.owed < 0) {
+            return Some(self.ask(Want::Before(front)));
+        }
+        None
+    }
+
+    fn ask(&mut self, want: Want) -> RowsRequest {
+        self.waiting = Some(want.clone());
+        RowsRequest { generation: self.generation, scope: self.scope.clone(), want, count: FETCH.max(self.height * 2) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::archive::Archive;
+    use crate::tui::rows;
+    use crate::tui::sample;
+
+    /// Answers requests until there are no more.
+    fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
+        while let Some(RowsRequest { generation, scope, want, count }) = request {
+            let page = rows::page(archive, &scope, &want, count).map_err(|error| error.to_string());
+            request = listing.take(RowsAnswer { generation, want, page });
+        }
+    }
+
+    fn name(listing: &Listing) -> String {
+        listing.entry().unwrap().path.to_string()
+    }
+
+    #[test]
+    fn the_window_follows_the_cursor() {
+        let names: Vec<String> = (0..5_000).map(|number| format!("{number:04}")).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 20);
+        settle(&*archive, &mut listing, Some(request));
+        for row in 0..5_000 {
+            assert_eq!(name(&listing), format!("{row:04}"));
+            assert!(listing.visible().contains(&listing.cursor));
+            assert!(listing.lines.len() <= KEEP + FETCH);
+            let request = listing.step(1);
+            settle(&*archive, &mut listing, request);
+        }
+        let request = listing.to_first();
+        settle(&*archive, &mut listing, request);
+        assert_eq!(name(&listing), "0000");
+        let request = listing.to_last();
+        settle(&*archive, &mut listing, request);
+        assert_eq!((name(&listing), listing.position()), ("4999".to_owned(), Some(1.0)));
+        let request = listing.step(-3_000);
+        settle(&*archive, &mut listing, request);
+        assert_eq!(name(&listing), "1999");
+    }
+
+    #[test]
+    fn stale_answers_change_nothing() {
+        let archive = sample::archive(&["a", "b"]);
+        let (mut listing, request) = Listing::open(Scope::default(), 2, None, 20);
+        let page = rows::page(&*archive, &request.scope, &request.want, 9).map_err(|error| error.to_string());
+        assert_eq!(listing.take(RowsAnswer { generation: 1, want: Want::Start, page: page.clone() }), None);
+        assert!(!listing.loaded);
+        listing.take(RowsAnswer { generation: 2, want: Want::Start, page });
+        assert!(listing.loaded);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn the_cursor_is_where_a_full_list_has_it(steps in proptest::collection::vec(-900isize..900, 1..40), height in 1usize..60) {
+            let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
+            let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+            let (mut listing, request) = Listing::open(Scope::default(), 1, None, height);
+            settle(&*archive, &mut listing, Some(request));
+            let mut expected = 0isize;
+            for step in steps {
+                let request = listing.step(step);
+                settle(&*archive, &mut listing, request);
+                expected = (expected + step).clamp(0, 2_999);
+                prop_assert_eq!(name(&listing), format!("{expected:04}"));
+                prop_assert!(listing.visible().contains(&listing.cursor));
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Everything the screen shows, as plain data.
+
+pub mod listing;
+pub mod pane;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ratatui::layout::Rect;
+
+use crate::format::archive::Info;
+use crate::format::path::EntryPath;
+use crate::tui::action::Action;
+use crate::tui::keymap::{Keymap, Place};
+use crate::tui::layout::{Areas, Wanted};
+use crate::tui::theme::Theme;
+
+pub use listing::Listing;
+pub use pane::Pane;
+
+/// Directories whose cursor is remembered.
+const MAX_REMEMBERED: usize = 1_000;
+
+/// Which pane takes the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Focus {
+    /// The list.
+    #[default]
+    List,
+    /// The preview.
+    Preview,
+}
+
+/// What is known of the archive from its opening.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Its name, harmless to show.
+    pub name: String,
+    /// What kind of archive it is, how much it holds.
+    pub info: Info,
+}
+
+/// A sentence in the status line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The sentence.
+    pub text: String,
+    /// How bad it is.
+    pub tone: Tone,
+    /// When it goes away.
+    pub until: Duration,
+}
+
+/// How bad news is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Good or neutral.
+    Calm,
+    /// To be noticed.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// Something that lies over the browser.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dialog {
+    /// The keys of a place.
+    Help {
+        /// Where help was asked for.
+        place: Place,
+        /// First line shown.
+        top: usize,
+    },
+}
+
+/// The state of the program.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The screen.
+    pub screen: Rect,
+    /// Time since the start, as of the last event.
+    pub now: Duration,
+    /// The archive.
+    pub archive: Facts,
+    /// The list.
+    pub listing: Listing,
+    /// The preview.
+    pub pane: Pane,
+    /// The preview is switched on.
+    pub preview: bool,
+    /// The preview has the whole screen.
+    pub zoom: bool,
+    /// Share of the list, percent.
+    pub share: u16,
+    /// Which pane takes the keys.
+    pub focus: Focus,
+    /// What lies over the browser, the last on top.
+    pub dialogs: Vec<Dialog>,
+    /// What the status line says.
+    pub message: Option<Message>,
+    /// Keys.
+    pub keymap: Keymap,
+    /// Colours.
+    pub theme: Theme,
+    /// Where the cursor was in directories that were left.
+    pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
+    /// Number of the last list.
+    pub(super) generation: u64,
+    /// What was done last, for repeating keys.
+    pub(super) last_action: Option<Action>,
+}
+
+impl State {
+    /// Returns the state before anything is read.
+    pub fn new(archive: Facts, theme: Theme, keymap: Keymap, width: u16, height: u16) -> Self {
+        Self {
+            screen: Rect::new(0, 0, width, height),
+            now: Duration::ZERO,
+            archive,
+            listing: Listing::default(),
+            pane: Pane::default(),
+            preview: true,
+            zoom: false,
+            share: 58,
+            focus: Focus::List,
+            dialogs: Vec::new(),
+            message: None,
+            keymap,
+            theme,
+            remembered: HashMap::new(),
+            generation: 0,
+            last_action: None,
+        }
+    }
+
+    /// Returns where things are on the screen.
+    pub fn areas(&self) -> Areas {
+        Areas::new(self.screen, Wanted { preview: self.preview, zoom: self.zoom, share: self.share })
+    }
+
+    /// Returns where keys go.
+    pub fn place(&self) -> Place {
+        match (self.dialogs.last(), self.focus) {
+            (Some(Dialog::Help { .. }), _) => Place::Panel,
+            (None, Focus::List) => Place::List,
+            (None, Focus::Preview) => Place::Preview,
+        }
+    }
+
+    /// Returns when time alone changes something.
+    pub fn wake_at(&self) -> Option<Duration> {
+        let message = self.message.as_ref().map(|message| message.until);
+        self.pane.due().into_iter().chain(message).min()
+    }
+
+    /// Says something in the status line.
+    pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
+        let stay = if tone == Tone::Calm { 4 } else { 10 };
+        self.message = Some(Message { text: text.into(), tone, until: self.now + Duration::from_secs(stay) });
+    }
+
+    /// Keeps where the cursor is.
+    pub(super) fn remember(&mut self) {
+        if self.remembered.len() >= MAX_REMEMBERED {
+            self.remembered.clear();
+        }
+        if let Some(entry) = self.listing.entry() {
+            self.remembered.insert(self.listing.scope.directory.clone(), entry.path.clone());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The preview: which entry, in which form, what of it is loaded and shown.
+
+use std::time::Duration;
+
+use crate::format::entry::Entry;
+use crate::tui::preview::{Body, Form, Preview, Request, Scroll, hex};
+
+/// The cursor rests this long before its entry is read.
+const REST: Duration = Duration::from_millis(60);
+/// With fewer rows than this between the screen and the end of the window more is read.
+const MARGIN: usize = 64;
+/// Bytes in front of the place in view that are read when scrolling up.
+const BACK: u64 = 128 << 10;
+
+/// Asks for a preview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviewRequest {
+    /// Which look this is for.
+    pub generation: u64,
+    /// Of what.
+    pub entry: Entry,
+    /// Which part, and how.
+    pub request: Request,
+}
+
+/// A preview, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviewAnswer {
+    /// Which look it is for.
+    pub generation: u64,
+    /// The preview.
+    pub preview: Result<Preview, String>,
+}
+
+/// What the preview shows.
+#[derive(Debug, Clone, Default)]
+pub struct Pane {
+    /// Form that was asked for.
+    pub form: Form,
+    /// What is loaded.
+    pub preview: Option<Result<Preview, String>>,
+    /// How it is looked at.
+    pub scroll: Scroll,
+    generation: u64,
+    /// The entry that is, or will be, shown.
+    entry: Option<Entry>,
+    /// When it will be read.
+    due: Option<Duration>,
+    /// A window is on its way; this offset is to be in the first row then.
+    waiting: Option<u64>,
+    /// Bytes in a row of hex.
+    columns: u16,
+}
+
+impl Pane {
+    /// Returns the entry that is shown.
+    pub fn entry(&self) -> Option<&Entry> {
+        self.entry.as_ref()
+    }
+
+    /// Returns when [`Pane::wake`] has something to do.
+    pub fn due(&self) -> Option<Duration> {
+        self.due
+    }
+
+    /// Says whether something is being read.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some() || self.due.is_some()
+    }
+
+    /// Turns to another entry; it is read when the cursor rests.
+    pub fn show(&mut self, entry: Option<&Entry>, now: Duration) {
+        if self.entry.as_ref() == entry {
+            return;
+        }
+        self.forget();
+        self.entry = entry.cloned();
+        self.due = self.entry.as_ref().map(|_| now + REST);
+    }
+
+    /// Drops what is shown.
+    pub fn forget(&mut self) {
+        self.generation += 1;
+        self.entry = None;
+        self.preview = None;
+        self.due = None;
+        self.waiting = None;
+        self.scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
+    }
+
+    /// Reads at once what is due, or what would be soon.
+    pub fn hurry(&mut self) -> Option<PreviewRequest> {
+        self.due.take()?;
+        Some(self.ask(0, None, 0))
+    }
+
+    /// Reads what is due.
+    pub fn wake(&mut self, now: Duration) -> Option<PreviewRequest> {
+        if self.due? <= now { self.hurry() } else { None }
+    }
+
+    /// Chooses a form, keeping the place.
+    pub fn set_form(&mut self, form: Form) -> Option<PreviewRequest> {
+        self.form = form;
+        self.entry.as_ref()?;
+        self.due = None;
+        let place = self.place();
+        let anchor = self.anchor();
+        Some(self.ask(place.saturating_sub(BACK), anchor, place))
+    }
+
+    /// Takes the size of the pane.
+    pub fn resize(&mut self, width: u16) -> Option<PreviewRequest> {
+        let columns = hex::columns(width);
+        let changed = std::mem::replace(&mut self.columns, columns) != columns;
+        let is_hex = matches!(&self.preview, Some(Ok(Preview { body: Body::Hex(_), .. })));
+        if changed && is_hex { self.set_form(self.form) } else { None }
+    }
+
+    /// Takes what was read. Stale answers change nothing.
+    pub fn take(&mut self, answer: PreviewAnswer) {
+        if answer.generation != self.generation {
+            return;
+        }
+        let place = self.waiting.take().unwrap_or(0);
+        if let Ok(preview) = &answer.preview {
+            self.scroll.top = if place == 0 { 0 } else { preview.body.scrolled().row(place) };
+        }
+        self.preview = Some(answer.preview);
+    }
+
+    /// Scrolls by rows.
+    pub fn step(&mut self, rows: isize, height: usize) -> Option<PreviewRequest> {
+        let Some(Ok(preview)) = &self.preview else { return None };
+        let window = preview.body.scrolled();
+        let most = window.rows().saturating_sub(height.max(1));
+        self.scroll.top = self.scroll.top.saturating_add_signed(rows).min(most);
+        if self.waiting.is_some() {
+            return None;
+        }
+        let top = self.scroll.top;
+        let place = window.offset(top);
+        if !window.at_end() && top + height + MARGIN >= window.rows() {
+            // The line in view becomes the middle of the next window.
+            let from = top.saturating_sub(MARGIN);
+            return Some(self.ask_from(from, place));
+        }
+        if !window.at_start() && top < MARGIN {
+            let anchor = self.anchor();
+            return Some(self.ask(place.saturating_sub(BACK), anchor, place));
+        }
+        None
+    }
+
+    /// Scrolls to the start or the end of the content.
+    pub fn to_end(&mut self, end: bool, height: usize) -> Option<PreviewRequest> {
+        let Some(Ok(preview)) = &self.preview else { return None };
+        let window = preview.body.scrolled();
+        let there = if end { window.at_end() } else { window.at_start() };
+        if there {
+            self.scroll.top = if end { window.rows().saturating_sub(height) } else { 0 };
+            return None;
+        }
+        if end {
+            let size = preview.size;
+            return Some(self.ask(size.saturating_sub(BACK / 4), None, size));
+        }
+        Some(self.ask(0, None, 0))
+    }
+
+    /// Scrolls to the side.
+    pub fn side(&mut self, columns: isize) {
+        self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
+    }
+
+    /// Offset of the first row on the screen.
+    fn place(&self) -> u64 {
+        match &self.preview {
+            Some(Ok(preview)) if !matches!(preview.body, Body::Sheet(_)) => preview.body.scrolled().offset(self.scroll.top),
+            _ => 0,
+        }
+    }
+
+    fn anchor(&self) -> Option<(u64, u64)> {
+        self.preview.as_ref()?.as_ref().ok()?.body.scrolled().anchor(self.scroll.top)
+    }
+
+    /// Asks for the window that begins with a row of this one.
+    fn ask_from(&mut self, row: usize, place: u64) -> PreviewRequest {
+        let Some(Ok(preview)) = &self.preview else { return self.ask(place, None, place) };
+        let window = preview.body.scrolled();
+        let (offset, anchor) = (window.offset(row), window.anchor(row));
+        self.ask(offset, anchor, place)
+    }
+
+    fn ask(&mut self, offset: u64, anchor: Option<(u64, u64)>, place: u64) -> PreviewRequest {
+        self.waiting = Some(place);
+        self.generation += 1;
+        let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
+        let request = Request { form: self.form, offset, anchor, hex_columns: self.columns.max(4) };
+        PreviewRequest { generation: self.generation, entry, request }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::archive::Archive;
+    use crate::tui::preview;
+    use crate::tui::sample;
+
+    fn settle(archive: &dyn Archive, pane: &mut Pane, request: Option<PreviewRequest>) {
+        if let Some(PreviewRequest { generation, entry, request }) = request {
+            let preview = preview::load(archive, &entry, &request).map_err(|error| error.to_string());
+            pane.take(PreviewAnswer { generation, preview });
+        }
+    }
+
+    fn line(pane: &Pane) -> (String, Option<u64>) {
+        match pane.preview.as_ref().unwrap().as_ref().unwrap() {
+            Preview { body: Body::Text(page), .. } => {
+                (page.lines[pane.scroll.top].text.clone(), page.first_number.map(|first| first + pane.scroll.top as u64))
+            }
+            other => panic!("no text: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_scrolled_through_by_windows() {
+        let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
+        let archive = sample::with_contents(&[("text", &content)]);
+        let mut pane = Pane::default();
+        pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
+        assert_eq!(pane.wake(Duration::from_millis(10)), None);
+        let request = pane.wake(REST);
+        settle(&*archive, &mut pane, request);
+        let mut expected = 1;
+        while expected + 40 < 60_000 {
+            assert_eq!(line(&pane), (format!("this is line {expected}"), Some(expected)));
+            let request = pane.step(37, 40);
+            settle(&*archive, &mut pane, request);
+            expected += 37;
+        }
+        let request = pane.to_end(true, 40);
+        settle(&*archive, &mut pane, request);
+        assert_eq!(pane.to_end(true, 40), None);
+        assert_eq!(line(&pane).0, "this is line 59961");
+        let request = pane.to_end(false, 40);
+        settle(&*archive, &mut pane, request);
+        assert_eq!(line(&pane), ("this is line 1".to_owned(), Some(1)));
+    }
+
+    #[test]
+    fn the_place_stays_when_the_form_changes() {
+        let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
+        let archive = sample::with_contents(&[("text", &content)]);
+        let mut pane = Pane::default();
+        pane.resize(80);
+        pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
+        let request = pane.hurry();
+        settle(&*archive, &mut pane, request);
+        let request = pane.step(3_000, 40);
+        settle(&*archive, &mut pane, request);
+        let (before, number) = line(&pane);
+        let request = pane.set_form(Form::Hex);
+        settle(&*archive, &mut pane, request);
+        assert!(matches!(&pane.preview, Some(Ok(Preview { body: Body::Hex(_), .. }))));
+        let request = pane.set_form(Form::Text);
+        settle(&*archive, &mut pane, request);
+        // A row of bytes begins within the line before.
+        let expected: u64 = before.rsplit(' ').next().unwrap().parse().unwrap();
+        assert_eq!(number, Some(expected));
+        assert!(line(&pane).0.ends_with(&(expected - 1).to_string()), "{:?}", line(&pane));
+    }
+}

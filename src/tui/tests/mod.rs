@@ -1,0 +1,148 @@
+//! Stories: keys go in, the screen is looked at. Effects are done at once, on archives in memory.
+
+mod docs;
+mod look;
+mod screens;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use crate::format::archive::Archive;
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::keymap::Keymap;
+use crate::tui::sample;
+use crate::tui::state::{Facts, State};
+use crate::tui::theme::{Depth, Ground, Theme};
+use crate::tui::update::{start, update};
+use crate::tui::view::view;
+use crate::tui::work;
+
+/// A user at the keyboard.
+pub struct Story {
+    pub archive: Arc<dyn Archive>,
+    pub state: State,
+    pub now: Duration,
+    /// Effects that concern the terminal, as they came.
+    pub outside: Vec<Effect>,
+}
+
+impl Story {
+    /// Opens an archive on a screen.
+    pub fn begin(archive: Arc<dyn Archive>, width: u16, height: u16) -> Self {
+        let facts = Facts { name: "a.nra".to_owned(), info: archive.info().clone() };
+        let theme = Theme::new(Ground::Dark, Depth::Mono);
+        let mut state = State::new(facts, theme, Keymap::default(), width, height);
+        let effects = start(&mut state);
+        let mut story = Self { archive, state, now: Duration::ZERO, outside: Vec::new() };
+        story.perform(effects);
+        story.rest();
+        story
+    }
+
+    /// Presses keys, named as in the help and separated by spaces.
+    pub fn keys(&mut self, keys: &str) -> &mut Self {
+        for key in keys.split_whitespace() {
+            let key = key.parse().expect("a key");
+            self.event(Event::Key(key));
+        }
+        self
+    }
+
+    /// Presses keys and waits until nothing happens any more.
+    pub fn then(&mut self, keys: &str) -> &mut Self {
+        self.keys(keys).rest()
+    }
+
+    /// Lets time pass until the preview is there.
+    pub fn rest(&mut self) -> &mut Self {
+        self.now += Duration::from_millis(100);
+        self.event(Event::Tick);
+        self
+    }
+
+    pub fn event(&mut self, event: Event) {
+        let effects = update(&mut self.state, event, self.now);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        let mut queue: std::collections::VecDeque<Effect> = effects.into();
+        while let Some(effect) = queue.pop_front() {
+            match work::answer(&*self.archive, effect.clone()) {
+                Some(event) => queue.extend(update(&mut self.state, event, self.now)),
+                None => self.outside.push(effect),
+            }
+        }
+    }
+
+    /// Returns the screen as text.
+    pub fn screen(&self) -> String {
+        let area = self.state.screen;
+        let mut terminal = Terminal::new(TestBackend::new(area.width, area.height)).expect("a buffer");
+        terminal
+            .draw(|frame| {
+                view(&self.state, frame.area(), frame.buffer_mut());
+            })
+            .expect("a buffer");
+        let buffer = terminal.backend().buffer();
+        let mut text = String::new();
+        for y in 0..area.height {
+            let mut line = String::new();
+            let mut hidden = 0;
+            for x in 0..area.width {
+                let symbol = buffer[(x, y)].symbol();
+                if hidden == 0 {
+                    line.push_str(symbol);
+                    hidden = unicode_width::UnicodeWidthStr::width(symbol).saturating_sub(1);
+                } else {
+                    hidden -= 1;
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Returns the name under the cursor.
+    pub fn name(&self) -> String {
+        self.state.listing.entry().map(|entry| entry.path.to_string()).unwrap_or_default()
+    }
+
+    /// Asserts that the screen shows something.
+    pub fn sees(&self, what: &str) -> &Self {
+        let screen = self.screen();
+        assert!(screen.contains(what), "{what:?} is not on the screen:\n{screen}");
+        self
+    }
+
+    /// Asserts that the screen does not show something.
+    pub fn misses(&self, what: &str) -> &Self {
+        let screen = self.screen();
+        assert!(!screen.contains(what), "{what:?} is on the screen:\n{screen}");
+        self
+    }
+}
+
+/// A small archive with something of everything.
+pub fn everything() -> Arc<dyn Archive> {
+    let long = "word ".repeat(60);
+    let guide = format!("# Guide\n\n{long}\n\tindented\x1b[31m\n");
+    let bytes: Vec<u8> = (0..=255u8).cycle().take(3_000).collect();
+    sample::with_contents(&[
+        ("README.md", b"# Hello\n\nThis is a test.\n"),
+        ("a-very-long-file-name-that-does-not-fit-into-the-column-of-names-at-all.json", b"{}"),
+        ("bad\x1b[31mname\n.txt", b"x"),
+        ("docs/guide.md", guide.as_bytes()),
+        ("docs/more/deep/file", b"deep"),
+        ("empty", b""),
+        ("model.bin", &bytes),
+        ("train/0001.json", b"{\"id\": 1}"),
+        ("train/0002.json", b"{\"id\": 2}"),
+        ("日本語のファイル名.txt", "こんにちは世界\n".as_bytes()),
+    ])
+}

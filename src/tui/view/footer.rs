@@ -1,0 +1,62 @@
+//! What is going on, and hints for keys.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::format::entry::Entry;
+use crate::text;
+use crate::tui::glyphs;
+use crate::tui::state::{State, Tone};
+use crate::tui::view::{put, put_right};
+
+/// Draws the status line.
+pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
+    let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
+    let place = state.listing.position().map_or_else(String::new, |place| format!("{:.0} %", place * 100.0));
+    put_right(buffer, inner, 0, &place, state.theme.dim);
+    let room = usize::from(inner.width).saturating_sub(if place.is_empty() { 0 } else { glyphs::width(&place) + 2 });
+    let (line, style) = match &state.message {
+        Some(message) => {
+            let style = match message.tone {
+                Tone::Calm => state.theme.success,
+                Tone::Warning => state.theme.warning,
+                Tone::Error => state.theme.error,
+            };
+            (message.text.clone(), style)
+        }
+        None if state.listing.lost > 0 => {
+            let lost = text::counted(state.listing.lost, "entry does", "entries do");
+            (format!("{lost} not read here: the archive is damaged"), state.theme.error)
+        }
+        None => (state.listing.entry().map(about).unwrap_or_default(), state.theme.dim),
+    };
+    put(buffer, inner, 0, 0, &glyphs::fit(&line, room), style);
+}
+
+/// What `ls -l` says about an entry, with its whole name.
+fn about(entry: &Entry) -> String {
+    let mut line = text::mode(entry.kind, entry.metadata.mode);
+    if let Some(owner) = &entry.metadata.owner {
+        let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown(name) };
+        line.push_str(&format!("  {} {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
+    }
+    format!("{line}  {}", glyphs::shown(entry.path.name()))
+}
+
+/// Draws as many hints as fit.
+pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
+    let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
+    let mut x = 0;
+    for (key, word) in state.keymap.hints(state.place()) {
+        let key = key.to_string();
+        let width = glyphs::width(&key) + 1 + glyphs::width(word);
+        if usize::from(x) + width > usize::from(inner.width) {
+            break;
+        }
+        x = put(buffer, inner, x, 0, &key, state.theme.accent);
+        x = put(buffer, inner, x + 1, 0, word, state.theme.dim) + 2;
+    }
+}

@@ -1,0 +1,57 @@
+//! Draws the state. Nothing is read, changed or remembered here.
+
+mod dialog;
+mod footer;
+mod header;
+mod help;
+mod list;
+mod preview;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use crate::tui::glyphs;
+use crate::tui::layout::SMALLEST;
+use crate::tui::state::{Dialog, State};
+
+/// Draws everything and returns where the terminal's cursor belongs, if it is to be seen.
+pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    buffer.set_style(area, state.theme.text);
+    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
+        put(buffer, area, 0, 0, "too small", state.theme.warning);
+        return None;
+    }
+    let areas = state.areas();
+    header::view(state, areas.header, buffer);
+    if !areas.list.is_empty() {
+        list::view(state, areas.heads, areas.list, buffer);
+    }
+    if !areas.preview.is_empty() {
+        preview::view(state, &areas, buffer);
+    }
+    footer::status(state, areas.status, buffer);
+    footer::hints(state, areas.hints, buffer);
+    let mut cursor = None;
+    for dialog in &state.dialogs {
+        cursor = match dialog {
+            Dialog::Help { place, top } => help::view(state, *place, *top, area, buffer),
+        };
+    }
+    cursor
+}
+
+/// Writes harmless text at a column and row of an area, cut at its right edge, and returns the column behind it.
+fn put(buffer: &mut Buffer, area: Rect, column: u16, row: u16, text: &str, style: Style) -> u16 {
+    if column >= area.width || row >= area.height {
+        return column;
+    }
+    let room = usize::from(area.width - column);
+    buffer.set_stringn(area.x + column, area.y + row, text, room, style).0 - area.x
+}
+
+/// Writes text that ends at the right edge of an area.
+fn put_right(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
+    let width = u16::try_from(glyphs::width(text)).unwrap_or(u16::MAX);
+    put(buffer, area, area.width.saturating_sub(width), row, text, style);
+}

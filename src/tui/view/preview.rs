@@ -1,0 +1,63 @@
+//! The preview beside the list, or over the whole screen.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::text::SizeStyle;
+use crate::tui::glyphs;
+use crate::tui::layout::Areas;
+use crate::tui::preview::{self, Form};
+use crate::tui::state::{Focus, State};
+use crate::tui::view::{put, put_right};
+
+/// Draws divider, title and content.
+pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
+    let theme = &state.theme;
+    for y in areas.divider.top()..areas.divider.bottom() {
+        buffer.set_stringn(areas.divider.x, y, "│", 1, theme.dim);
+    }
+    let inner = |area: Rect| if state.zoom { Rect { x: area.x + 1, width: area.width - 2, ..area } } else { area };
+    let (title, area) = (inner(areas.title), inner(areas.preview));
+    let Some(entry) = state.pane.entry() else { return };
+    let about = match &state.pane.preview {
+        Some(Ok(preview)) => match preview.form {
+            Form::Text => format!("text · {}", SizeStyle::Binary.show(preview.size)),
+            Form::Hex => format!("hex · {}", SizeStyle::Binary.show(preview.size)),
+            Form::Info | Form::Auto => String::new(),
+        },
+        Some(Err(_)) => String::new(),
+        None => "reading …".to_owned(),
+    };
+    put_right(buffer, title, 0, &about, theme.dim);
+    let room = usize::from(title.width).saturating_sub(glyphs::width(&about) + 1);
+    let name = glyphs::shown(entry.path.name());
+    let style = if state.focus == Focus::Preview { theme.accent } else { theme.dim };
+    put(buffer, title, 0, 0, &glyphs::fit(&name, room), style);
+    match &state.pane.preview {
+        Some(Ok(loaded)) => preview::view(loaded, state.pane.scroll, theme, area, buffer),
+        Some(Err(error)) => {
+            for (row, part) in (0..area.height).zip(wrapped(error, usize::from(area.width))) {
+                put(buffer, area, 0, row, part, theme.error);
+            }
+        }
+        None => {}
+    }
+}
+
+/// Cuts text into lines of a width, at spaces where there are any.
+fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let fits = glyphs::start(rest, width);
+        if fits.is_empty() {
+            return None;
+        }
+        let cut = match fits.rfind(' ') {
+            Some(space) if fits.len() < rest.len() && space > 0 => space,
+            _ => fits.len(),
+        };
+        let (line, behind) = rest.split_at(cut);
+        rest = behind.trim_start();
+        Some(line)
+    })
+}

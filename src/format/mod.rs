@@ -11,6 +11,7 @@ pub mod entry;
 pub mod error;
 pub mod limits;
 pub mod nra;
+pub mod nra4;
 pub mod path;
 pub mod progress;
 pub mod shard;

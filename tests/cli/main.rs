@@ -191,7 +191,10 @@ fn messages_say_what_failed_and_why() {
         (
             &["list", "text"],
             4,
-            "nra: text: file type (text) is not supported (known: NRA 5)\nhint: nra formats lists what is read\n",
+            &format!(
+                "nra: text: file type (text) is not supported (known: {})\nhint: nra formats lists what is read\n",
+                nra::format::archive::ENGINES.iter().map(|engine| engine.name).collect::<Vec<_>>().join(", ")
+            ),
         ),
         (&["cat", "rich.nra", "nope"], 1, "nra: rich.nra: no entry nope\nhint: nra list rich.nra shows what is in it\n"),
         (&["cat", "rich.nra", "docs"], 1, "nra: rich.nra: docs is a directory, not a file\n"),

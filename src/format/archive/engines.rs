@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::format::archive::{Archive, OpenOptions};
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
+use crate::format::nra4;
 use crate::format::shard::ShardMembers;
 use crate::format::source::ReadAt;
 
@@ -39,6 +40,15 @@ pub static ENGINES: &[Engine] = &[
         append: false,
         stream: true,
         probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
+    },
+    Engine {
+        name: "NRA 1 to 4.5",
+        extension: ".nra",
+        magic: "4e524100 0200",
+        write: false,
+        append: false,
+        stream: false,
+        probe: |source, options| Ok(boxed(nra4::probe(source, options)?)),
     },
     Engine {
         name: "Shard 2",

@@ -46,7 +46,11 @@ impl Item {
     /// Returns an item of `kind` of which nothing else is known: mode 0644 (directories 0755), no content.
     pub fn new(kind: Kind) -> Self {
         let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
-        let metadata = Arc::new(Metadata { mode, ..Metadata::default() });
+        Self::with_metadata(kind, Arc::new(Metadata { mode, ..Metadata::default() }))
+    }
+
+    /// Returns an item of `kind` of which only `metadata` is known.
+    pub fn with_metadata(kind: Kind, metadata: Arc<Metadata>) -> Self {
         Self {
             kind,
             size: 0,
@@ -136,6 +140,16 @@ impl TableBuilder {
             place: item.place,
         });
         self.check_memory(self.rows.len())
+    }
+
+    /// Makes room for `count` more entries.
+    pub fn reserve(&mut self, count: usize) {
+        self.rows.reserve(count);
+    }
+
+    /// Sets the places of all entries by their numbers, for containers that tell them last.
+    pub fn set_places(&mut self, place: impl Fn(u64) -> (u64, u64)) {
+        self.rows.iter_mut().for_each(|row| row.place = place(row.number));
     }
 
     /// Sorts, resolves what contradicts itself, adds missing parents.

@@ -1,0 +1,94 @@
+//! The first 32 bytes.
+
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+
+/// Length of the header, bytes.
+pub(super) const HEADER_LEN: u64 = 32;
+/// First bytes of every NRA file.
+pub(super) const MAGIC: [u8; 4] = *b"NRA\0";
+/// Versions that the header of an earlier file can have; what it holds does not depend on it.
+const VERSIONS: [u16; 2] = [1, 2];
+
+/// Where the manifest is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) manifest_offset: u64,
+    /// Bytes, its prefix included.
+    pub(super) manifest_len: u64,
+}
+
+impl Header {
+    /// Reads the header of `source`; `None` when it is not the one of an earlier NRA file.
+    pub(super) fn read(source: &dyn ReadAt) -> Result<Option<Self>> {
+        if source.len() < 6 {
+            return Ok(None);
+        }
+        let mut start = [0; 6];
+        source.read_exact_at(0, &mut start)?;
+        let version = u16::from_le_bytes([start[4], start[5]]);
+        if start[..4] != MAGIC || !VERSIONS.contains(&version) {
+            return Ok(None);
+        }
+        let wrong = |detail: String| Error::corrupt("header", 0, detail);
+        if source.len() < HEADER_LEN {
+            return Err(wrong(format!("{HEADER_LEN} bytes expected, {} found", source.len())));
+        }
+        let mut bytes = [0; HEADER_LEN as usize];
+        source.read_exact_at(0, &mut bytes)?;
+        let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the header"));
+        let (manifest_offset, manifest_len) = (number(8), number(16));
+        // Neither the flags nor the offset of the data at 24 were ever read.
+        let end = manifest_offset.checked_add(manifest_len).filter(|&end| end <= source.len());
+        if manifest_offset < HEADER_LEN || end.is_none() {
+            let len = source.len();
+            return Err(wrong(format!(
+                "a manifest of {manifest_len} bytes at {manifest_offset} does not lie in a file of {len} bytes"
+            )));
+        }
+        Ok(Some(Self { manifest_offset, manifest_len }))
+    }
+
+    /// Returns the bytes.
+    #[cfg(test)]
+    pub(super) fn encode(&self, data_offset: u64) -> [u8; HEADER_LEN as usize] {
+        let mut bytes = [0; HEADER_LEN as usize];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&2u16.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.manifest_offset.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.manifest_len.to_le_bytes());
+        bytes[24..].copy_from_slice(&data_offset.to_le_bytes());
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::source::MemorySource;
+
+    fn read(header: &Header, change: impl Fn(&mut Vec<u8>)) -> Result<Option<Header>> {
+        let mut bytes = header.encode(7).to_vec();
+        bytes.extend_from_slice(&[0; 68]);
+        change(&mut bytes);
+        Header::read(&MemorySource::new(bytes))
+    }
+
+    #[test]
+    fn headers_are_checked_as_earlier_versions_did() {
+        let good = Header { manifest_offset: 40, manifest_len: 60 };
+        assert_eq!(read(&good, |_| ()).unwrap(), Some(good));
+        assert_eq!(read(&good, |bytes| bytes[4] = 1).unwrap(), Some(good));
+        assert_eq!(read(&good, |bytes| bytes[6] = 9).unwrap(), Some(good));
+        for other in [0, 3, 5] {
+            assert_eq!(read(&good, |bytes| bytes[4] = other).unwrap(), None);
+        }
+        assert_eq!(read(&good, |bytes| bytes[0] = b'n').unwrap(), None);
+        assert_eq!(read(&good, |bytes| bytes.truncate(5)).unwrap(), None);
+        assert!(read(&good, |bytes| bytes.truncate(31)).is_err());
+        assert!(read(&good, |bytes| bytes.truncate(99)).is_err());
+        assert!(read(&Header { manifest_offset: 31, ..good }, |_| ()).is_err());
+        assert!(read(&Header { manifest_len: u64::MAX, ..good }, |_| ()).is_err());
+        assert!(read(&Header { manifest_len: 100_000_000_000, ..good }, |_| ()).is_err());
+    }
+}

@@ -1,0 +1,384 @@
+//! The tables that a manifest is turned into while it is parsed.
+//!
+//! Records come in any order: chunks get their numbers when their hash is met first, in the chunk table or in the recipe of a file.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::records;
+use crate::format::entry::{Attribute, Kind, Metadata};
+use crate::format::error::{Error, Result};
+use crate::format::table::{Item, Table, TableBuilder, Winner};
+
+/// Longest content of a block that is decoded as a whole, bytes. Blocks of 4.5 have up to 4 MiB and those of 1 (size) mostly 64 MiB.
+pub(super) const MAX_WHOLE: u64 = 128 << 20;
+/// First bytes of a MessagePack manifest.
+pub(super) const PREFIX: [u8; 4] = [0x4e, 0x52, 0x41, 1];
+/// Block number of a chunk that is in no block.
+const NOWHERE: u32 = u32::MAX;
+
+/// How the stored bytes of a block are to be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Coding {
+    /// The first byte tells (4.5).
+    Tagged,
+    /// A zstd frame (1).
+    Zstd,
+    /// The content itself (1).
+    None,
+    /// One that earlier versions name but do not read (1).
+    Unknown,
+}
+
+/// A block: bytes stored together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Block {
+    pub(super) offset: u64,
+    /// Bytes as stored.
+    pub(super) stored: u64,
+    pub(super) crc: u32,
+    pub(super) coding: Coding,
+    /// End of the last chunk in it, of those that end before [`MAX_WHOLE`].
+    pub(super) raw: u32,
+}
+
+/// A run of bytes of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chunk {
+    /// What it is called: its BLAKE3 if `named`.
+    pub(super) hash: [u8; 32],
+    block: u32,
+    /// The hash is one, not some other text.
+    pub(super) named: bool,
+    /// Where it lies in the content of the block.
+    pub(super) inner: u64,
+    pub(super) size: u64,
+}
+
+/// What a manifest says, ready for look-ups.
+pub(super) struct Manifest {
+    /// It is one of version 1.
+    pub(super) first: bool,
+    pub(super) name: String,
+    pub(super) encrypted: bool,
+    pub(super) dictionary: Option<Vec<u8>>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) blocks: Vec<Block>,
+    chunks: Vec<Chunk>,
+    /// Chunks of all files in a row.
+    recipes: Vec<u32>,
+    /// For each of them, where it ends if all files are laid one behind the other.
+    ends: Vec<u64>,
+    /// For each file, where its recipe ends.
+    files: Vec<u32>,
+}
+
+/// Chunks of one file.
+#[derive(Clone, Copy)]
+pub(super) struct Recipe<'a> {
+    chunks: &'a [u32],
+    ends: &'a [u64],
+    base: u64,
+}
+
+impl<'a> Recipe<'a> {
+    /// Length of the content, bytes.
+    pub(super) fn len(&self) -> u64 {
+        self.ends.last().map_or(0, |end| end - self.base)
+    }
+
+    /// Returns the chunks from the one that holds byte `offset` on, with the offset at which each begins.
+    pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = (u64, u32)> {
+        let first = self.ends.partition_point(|&end| end - self.base <= offset);
+        let start = move |index: usize| if index == 0 { 0 } else { self.ends[index - 1] - self.base };
+        (first..self.chunks.len()).map(move |index| (start(index), self.chunks[index]))
+    }
+
+    /// Returns the numbers of all its chunks.
+    pub(super) fn chunks(&self) -> &'a [u32] {
+        self.chunks
+    }
+}
+
+impl Manifest {
+    /// Parses `bytes`, which lie at `offset`, into tables of at most `limit` bytes.
+    pub(super) fn parse(bytes: Vec<u8>, offset: u64, limit: u64) -> Result<(Self, Table)> {
+        let mut building = Building::new(bytes.len(), limit);
+        let parsed = if let Some(rest) = bytes.strip_prefix(&PREFIX) {
+            records::parse_packed(rest, &mut building)
+        } else if bytes.first() == Some(&b'{') {
+            records::parse_json(&bytes, &mut building)
+        } else {
+            let found = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+            return Err(Error::Unsupported { what: "manifest encoding", found, known: "MessagePack, JSON".into() });
+        };
+        if let Some(error) = building.failed.take() {
+            return Err(error);
+        }
+        parsed.map_err(|detail| Error::corrupt("manifest", offset, detail))?;
+        drop(bytes);
+        building.finish()
+    }
+
+    /// Returns the chunks of a file.
+    pub(super) fn recipe(&self, file: u64) -> Recipe<'_> {
+        let file = usize::try_from(file).expect("a number that was given to a file");
+        let start = if file == 0 { 0 } else { self.files[file - 1] as usize };
+        let end = self.files[file] as usize;
+        let base = if start == 0 { 0 } else { self.ends[start - 1] };
+        Recipe { chunks: &self.recipes[start..end], ends: &self.ends[start..end], base }
+    }
+
+    /// Returns a chunk and the number of its block; no number for one that the chunk table does not have.
+    pub(super) fn chunk(&self, number: u32) -> (&Chunk, Option<u32>) {
+        let chunk = &self.chunks[number as usize];
+        (chunk, (chunk.block != NOWHERE).then_some(chunk.block))
+    }
+
+    pub(super) fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
+    fn place(&self, file: u64) -> (u64, u64) {
+        let first = self.recipe(file).chunks.first().map(|&number| self.chunk(number));
+        match first {
+            Some((chunk, Some(block))) => (self.blocks[block as usize].offset, chunk.inner),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// A record of the chunk table, or what a file of version 1 says in its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    pub(super) offset: u64,
+    pub(super) stored: u64,
+    pub(super) size: u64,
+    pub(super) inner: u64,
+    pub(super) crc: u32,
+    pub(super) coding: Coding,
+}
+
+/// A file record in the making.
+#[derive(Default)]
+pub(super) struct File {
+    pub(super) name: Vec<u8>,
+    pub(super) size: u64,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+/// Tables in the making.
+pub(super) struct Building {
+    manifest: Manifest,
+    table: TableBuilder,
+    numbers: HashTable<u32>,
+    hasher: std::hash::RandomState,
+    plain: Arc<Metadata>,
+    limit: u64,
+    /// About as many records of some kind are in a manifest of this length, if they are not tiny.
+    likely: usize,
+    /// Why parsing was ended.
+    failed: Option<Error>,
+}
+
+impl Building {
+    fn new(manifest_len: usize, limit: u64) -> Self {
+        let manifest = Manifest {
+            first: false,
+            name: String::new(),
+            encrypted: false,
+            dictionary: None,
+            attributes: Vec::new(),
+            blocks: Vec::new(),
+            chunks: Vec::new(),
+            recipes: Vec::new(),
+            ends: Vec::new(),
+            files: Vec::new(),
+        };
+        Self {
+            manifest,
+            table: TableBuilder::new(Winner::First, limit),
+            numbers: HashTable::new(),
+            hasher: std::hash::RandomState::new(),
+            plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
+            limit,
+            likely: manifest_len / 100,
+            failed: None,
+        }
+    }
+
+    pub(super) fn manifest(&mut self) -> &mut Manifest {
+        &mut self.manifest
+    }
+
+    /// Ends parsing.
+    pub(super) fn fail(&mut self, error: Error) -> &'static str {
+        self.failed = Some(error);
+        "a limit is reached"
+    }
+
+    /// Makes room for `count` chunks.
+    pub(super) fn expect_chunks(&mut self, count: usize) {
+        let count = count.min(self.likely);
+        self.manifest.chunks.reserve(count);
+        let (chunks, hasher) = (&self.manifest.chunks, &self.hasher);
+        self.numbers.reserve(count, |&number| hasher.hash_one(chunks[number as usize].hash));
+    }
+
+    /// Makes room for `count` files.
+    pub(super) fn expect_files(&mut self, count: usize) {
+        let count = count.min(self.likely);
+        self.manifest.files.reserve(count);
+        self.manifest.recipes.reserve(count);
+        self.table.reserve(count);
+    }
+
+    /// Takes a record of the chunk table. Of two of the same hash the later one counts.
+    pub(super) fn add_chunk(&mut self, hash: &Hash, stored: &Stored) -> Result<()> {
+        let number = self.number(hash)?;
+        self.place_chunk(number, stored)
+    }
+
+    /// Adds a chunk to the recipe of the file in work.
+    pub(super) fn add_to_recipe(&mut self, hash: &Hash) -> Result<()> {
+        let number = self.number(hash)?;
+        self.manifest.recipes.push(number);
+        self.check_memory()
+    }
+
+    /// Adds the one chunk of a file of version 1.
+    pub(super) fn add_own_chunk(&mut self, stored: &Stored) -> Result<()> {
+        let number = self.push_chunk(&Hash { bytes: [0; 32], named: false })?;
+        self.place_chunk(number, stored)?;
+        self.manifest.recipes.push(number);
+        self.check_memory()
+    }
+
+    /// Takes a file, now that its recipe is complete.
+    pub(super) fn add_file(&mut self, file: File) -> Result<()> {
+        let number = self.manifest.files.len() as u64;
+        let end = u32::try_from(self.manifest.recipes.len()).map_err(|_| self.too_large(u64::MAX))?;
+        self.manifest.files.push(end);
+        let metadata = if file.attributes.is_empty() {
+            Arc::clone(&self.plain)
+        } else {
+            let mut attributes = file.attributes;
+            attributes.sort();
+            attributes.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
+            Arc::new(Metadata { attributes: attributes.into(), ..(*self.plain).clone() })
+        };
+        self.table.add(&file.name, Item { number, size: file.size, metadata, ..self.item() })
+    }
+
+    fn item(&self) -> Item {
+        Item::with_metadata(Kind::File, Arc::clone(&self.plain))
+    }
+
+    fn finish(self) -> Result<(Manifest, Table)> {
+        let Self { mut manifest, mut table, numbers, .. } = self;
+        drop(numbers);
+        let mut end = 0u64;
+        manifest.ends = Vec::with_capacity(manifest.recipes.len());
+        for &number in &manifest.recipes {
+            // What does not fit is damage of the file that it belongs to; the sum is compared when that is read.
+            end = end.saturating_add(manifest.chunks[number as usize].size);
+            manifest.ends.push(end);
+        }
+        table.set_places(|file| manifest.place(file));
+        Ok((manifest, table.finish()?))
+    }
+
+    fn number(&mut self, hash: &Hash) -> Result<u32> {
+        let key = self.hasher.hash_one(hash.bytes);
+        let chunks = &self.manifest.chunks;
+        let same = |&number: &u32| {
+            let chunk = &chunks[number as usize];
+            chunk.hash == hash.bytes && chunk.named == hash.named
+        };
+        if let Some(&number) = self.numbers.find(key, same) {
+            return Ok(number);
+        }
+        let number = self.push_chunk(hash)?;
+        let (chunks, hasher) = (&self.manifest.chunks, &self.hasher);
+        self.numbers.insert_unique(key, number, |&number| hasher.hash_one(chunks[number as usize].hash));
+        Ok(number)
+    }
+
+    fn push_chunk(&mut self, hash: &Hash) -> Result<u32> {
+        let number = u32::try_from(self.manifest.chunks.len()).map_err(|_| self.too_large(u64::MAX))?;
+        self.manifest.chunks.push(Chunk { hash: hash.bytes, named: hash.named, block: NOWHERE, inner: 0, size: 0 });
+        self.check_memory()?;
+        Ok(number)
+    }
+
+    fn place_chunk(&mut self, number: u32, stored: &Stored) -> Result<()> {
+        let Manifest { blocks, chunks, .. } = &mut self.manifest;
+        let is_same = |block: &Block| {
+            (block.offset, block.stored, block.crc, block.coding) == (stored.offset, stored.stored, stored.crc, stored.coding)
+        };
+        if !blocks.last().is_some_and(is_same) {
+            let Stored { offset, stored, crc, coding, .. } = *stored;
+            blocks.push(Block { offset, stored, crc, coding, raw: 0 });
+        }
+        let block = blocks.last_mut().expect("one was just added");
+        let end = stored.inner.checked_add(stored.size).filter(|&end| end <= MAX_WHOLE);
+        let end = end.and_then(|end| u32::try_from(end).ok()).unwrap_or(0);
+        block.raw = block.raw.max(end);
+        let block = u32::try_from(blocks.len() - 1).ok().filter(|&block| block != NOWHERE);
+        let chunk = &mut chunks[number as usize];
+        (chunk.inner, chunk.size) = (stored.inner, stored.size);
+        match block {
+            Some(block) => chunk.block = block,
+            None => return Err(self.too_large(u64::MAX)),
+        }
+        self.check_memory()
+    }
+
+    fn check_memory(&self) -> Result<()> {
+        let Manifest { blocks, chunks, recipes, files, .. } = &self.manifest;
+        let tables =
+            size_of_val(&**blocks) + size_of_val(&**chunks) + recipes.len() * (4 + size_of::<u64>()) + size_of_val(&**files);
+        let found = (tables + self.numbers.len() * 6) as u64;
+        if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
+    }
+
+    fn too_large(&self, found: u64) -> Error {
+        Error::Limit { what: "memory for the manifest", found, limit: self.limit }
+    }
+}
+
+/// Name of a chunk: its BLAKE3 in hex, or (in files that no tool of ours wrote) any other text, which then is told by its own digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hash {
+    bytes: [u8; 32],
+    named: bool,
+}
+
+impl From<&str> for Hash {
+    fn from(text: &str) -> Self {
+        match unhex(text.as_bytes()) {
+            Some(bytes) => Self { bytes, named: true },
+            None => Self { bytes: *blake3::hash(text.as_bytes()).as_bytes(), named: false },
+        }
+    }
+}
+
+/// Returns the bytes that 64 lower-case hex digits stand for.
+fn unhex(text: &[u8]) -> Option<[u8; 32]> {
+    let text: &[u8; 64] = text.try_into().ok()?;
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
+}

@@ -1,0 +1,227 @@
+//! The engine proper: opening, and the content of members.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::block::Dictionary;
+use super::blocks::Blocks;
+use super::header::{HEADER_LEN, Header, MAGIC};
+use super::manifest::{Manifest, Recipe};
+use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use crate::format::digest::{DIGEST_LEN, Digest};
+use crate::format::error::{Error, Result};
+use crate::format::progress::Monitor;
+use crate::format::source::ReadAt;
+use crate::format::table::{Member, Members, TableArchive};
+
+/// Length of the footer of version 1, bytes: SHA-256 of all before, CRC-32 of the manifest, magic.
+const FOOTER_LEN: u64 = 40;
+/// Bytes read at a time.
+const STEP: usize = 1 << 20;
+
+/// Content of an earlier NRA file.
+pub struct Nra4 {
+    source: Arc<dyn ReadAt>,
+    header: Header,
+    manifest: Manifest,
+    blocks: Blocks,
+    /// Blocks whose checksum was compared by a quick check, and what was wrong.
+    checked: Mutex<HashMap<u32, Option<String>>>,
+}
+
+/// Opens an earlier NRA file.
+///
+/// # Errors
+///
+/// `Unsupported` when it is none; otherwise as opening any archive does.
+pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArchive<Nra4>> {
+    let none = || Error::Unsupported { what: "file type", found: "(other)".into(), known: "NRA 1, NRA 4.5".into() };
+    probe(source, options)?.ok_or_else(none)
+}
+
+/// Opens `source` if it is an earlier NRA file.
+pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
+    let Some(header) = Header::read(&**source)? else { return Ok(None) };
+    let Header { manifest_offset, manifest_len } = header;
+    if manifest_len > options.index_bytes {
+        return Err(Error::Limit { what: "length of the manifest", found: manifest_len, limit: options.index_bytes });
+    }
+    let len = usize::try_from(manifest_len);
+    let len = len.map_err(|_| Error::Limit { what: "length of the manifest", found: manifest_len, limit: usize::MAX as u64 })?;
+    let mut bytes = vec![0; len];
+    source.read_exact_at(manifest_offset, &mut bytes)?;
+    let (mut manifest, table) = Manifest::parse(bytes, manifest_offset, options.index_bytes)?;
+    let dictionary = match manifest.dictionary.take() {
+        None => None,
+        Some(bytes) => match Dictionary::new(bytes) {
+            Some(dictionary) => Some(dictionary),
+            None => return Err(Error::corrupt("manifest", manifest_offset, "its dictionary is not valid")),
+        },
+    };
+    let info = describe(&manifest, source.len());
+    let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, manifest.encrypted);
+    let checked = Mutex::default();
+    Ok(Some(TableArchive::new(table, Nra4 { source: Arc::clone(source), header, manifest, blocks, checked }, info)))
+}
+
+fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
+    let chunks = manifest.chunks();
+    Info {
+        format: if manifest.first { "NRA 1" } else { "NRA 4.5" }.into(),
+        archive_bytes,
+        piece_bytes: Some(chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add)),
+        stored_bytes: Some(manifest.blocks.iter().map(|block| block.stored).fold(0, u64::saturating_add)),
+        blocks: Some(manifest.blocks.len() as u64),
+        pieces: Some(chunks.len() as u64),
+        encrypted: manifest.encrypted,
+        message: manifest.name.clone(),
+        attributes: manifest.attributes.clone(),
+        ..Info::default()
+    }
+}
+
+impl Nra4 {
+    /// Returns the chunks of a member, whose lengths must add up to its size.
+    fn recipe(&self, member: &Member) -> Result<Recipe<'_>> {
+        let recipe = self.manifest.recipe(member.number);
+        if let Some(lost) = recipe.chunks().iter().map(|&chunk| self.manifest.chunk(chunk)).find(|(_, block)| block.is_none()) {
+            let hash = blake3::Hash::from_bytes(lost.0.hash).to_hex();
+            return Err(self.corrupt(format!("a file needs the chunk {hash}, which the chunk table does not have")));
+        }
+        if recipe.len() != member.size {
+            return Err(self.corrupt(format!("a file of {} bytes has chunks of {} bytes", member.size, recipe.len())));
+        }
+        Ok(recipe)
+    }
+
+    fn corrupt(&self, detail: String) -> Error {
+        Error::corrupt("manifest", self.header.manifest_offset, detail)
+    }
+
+    /// Compares the footer that version 1 has, if it is there. Earlier versions never did.
+    fn check_footer(&self, monitor: &dyn Monitor) -> Result<Option<Damage>> {
+        let len = self.source.len();
+        let Some(place) = len.checked_sub(FOOTER_LEN).filter(|&place| self.manifest.first && place >= HEADER_LEN) else {
+            return Ok(None);
+        };
+        let mut footer = [0; FOOTER_LEN as usize];
+        self.source.read_exact_at(place, &mut footer)?;
+        if footer[36..] != MAGIC {
+            return Ok(None);
+        }
+        let (mut sha, mut crc) = (Sha256::new(), crc32fast::Hasher::new());
+        let Header { manifest_offset, manifest_len } = self.header;
+        let mut piece = vec![0; STEP];
+        let mut at = 0;
+        while at < place {
+            monitor.check()?;
+            let step = usize::try_from(place - at).unwrap_or(usize::MAX).min(STEP);
+            self.source.read_exact_at(at, &mut piece[..step])?;
+            sha.update(&piece[..step]);
+            let within = |offset: u64| usize::try_from(offset.saturating_sub(at)).unwrap_or(usize::MAX).min(step);
+            crc.update(&piece[within(manifest_offset)..within(manifest_offset + manifest_len)]);
+            at += step as u64;
+        }
+        let wrong = if footer[32..36] != crc.finalize().to_le_bytes() {
+            "its CRC-32 of the manifest is another one"
+        } else if footer[..32] != sha.finalize()[..] {
+            "its SHA-256 of the file is another one"
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Damage { structure: "footer".into(), offset: place, detail: wrong.into(), entries: Vec::new(), entry_count: 0 }))
+    }
+}
+
+impl Members for Nra4 {
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        _: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let recipe = self.recipe(member)?;
+        let mut last: Option<(u32, Arc<Vec<u8>>)> = None;
+        for (start, number) in recipe.from(range.start) {
+            if start >= range.end {
+                break;
+            }
+            let (chunk, Some(number)) = self.manifest.chunk(number) else { continue };
+            let block = &self.manifest.blocks[number as usize];
+            let part = range.start.saturating_sub(start)..(range.end - start).min(chunk.size);
+            if !Blocks::is_within_reach(block, chunk) {
+                self.blocks.stream(block, chunk, part, &mut |bytes| sink(Part::Data(bytes)))?;
+                continue;
+            }
+            let content = match last.take() {
+                Some((of, content)) if of == number => content,
+                _ => self.blocks.content(number, block)?,
+            };
+            let at = |offset: u64| usize::try_from(offset).expect("within a block in memory");
+            let bytes = &content[at(chunk.inner)..][..at(chunk.size)];
+            if chunk.named && blake3::hash(bytes).as_bytes() != &chunk.hash {
+                let detail = format!("the chunk at {} in it has another digest than the manifest says", chunk.inner);
+                return Err(Error::corrupt("block", block.offset, detail));
+            }
+            sink(Part::Data(&bytes[at(part.start)..at(part.end)]))?;
+            last = Some((number, content));
+        }
+        Ok(())
+    }
+
+    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+        if depth == Depth::Full && member.size > 0 {
+            return self.with_range(member, 0..member.size, Access::Sequential, &mut |_| Ok(()));
+        }
+        for &number in self.recipe(member)?.chunks() {
+            let (_, Some(number)) = self.manifest.chunk(number) else { continue };
+            let block = &self.manifest.blocks[number as usize];
+            let known = self.checked.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+            let wrong = match known {
+                Some(wrong) => wrong,
+                None => {
+                    let wrong = match self.blocks.check(block) {
+                        Ok(()) => None,
+                        Err(Error::Corrupt { detail, .. }) => Some(detail),
+                        Err(error) => return Err(error),
+                    };
+                    self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(number, wrong.clone());
+                    wrong
+                }
+            };
+            if let Some(detail) = wrong {
+                return Err(Error::corrupt("block", block.offset, detail));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_container(&self, _: Depth, blocks: &mut u64, monitor: &dyn Monitor) -> Result<Vec<Damage>> {
+        *blocks = self.manifest.blocks.len() as u64;
+        Ok(self.check_footer(monitor)?.into_iter().collect())
+    }
+
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        let mut share = 0u128;
+        for &number in self.manifest.recipe(member.number).chunks() {
+            if let (chunk, Some(block)) = self.manifest.chunk(number) {
+                let block = &self.manifest.blocks[block as usize];
+                let raw = u128::from(block.raw).max(u128::from(chunk.size)).max(1);
+                share += u128::from(block.stored) * u128::from(chunk.size) / raw;
+            }
+        }
+        u64::try_from(share).ok()
+    }
+
+    fn digest(&self, member: &Member) -> Option<Digest> {
+        // A file of one chunk has the digest of that chunk; it is compared when the content is read.
+        let [number] = self.manifest.recipe(member.number).chunks() else { return None };
+        let (chunk, block) = self.manifest.chunk(*number);
+        let whole = chunk.named && block.is_some() && chunk.size == member.size;
+        whole.then(|| Digest(*chunk.hash.first_chunk::<DIGEST_LEN>().expect("32 bytes")))
+    }
+}

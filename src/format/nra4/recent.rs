@@ -1,0 +1,103 @@
+//! The blocks that were decoded last.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::format::error::{Error, Result};
+
+/// Blocks that are kept however large they are: of several threads each needs the one it reads from.
+const ALWAYS: usize = 4;
+/// Most blocks that are kept: a look-up goes through all of them.
+const MOST: usize = 64;
+
+/// Content of a block, or what is wrong with it.
+type Decoded = std::result::Result<Arc<Vec<u8>>, String>;
+/// Held locked by the thread that decodes.
+type Slot = Arc<Mutex<Option<Decoded>>>;
+
+/// A cache of decoded blocks by number, with a bound in bytes. Of several threads that want one block, one decodes it and the others wait.
+pub(super) struct Recent {
+    limit: u64,
+    /// The last used first, with its length.
+    slots: Mutex<VecDeque<(u32, u64, Slot)>>,
+}
+
+impl Recent {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, slots: Mutex::default() }
+    }
+
+    /// Returns the content of block `number`, which has `len` bytes when decoded. That it is damaged is remembered too.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` of the block at `offset`, and what else `decode` gives.
+    pub(super) fn get(
+        &self,
+        number: u32,
+        len: u64,
+        offset: u64,
+        decode: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Arc<Vec<u8>>> {
+        let slot = self.slot(number, len);
+        let mut content = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let decoded = match &*content {
+            Some(decoded) => decoded.clone(),
+            None => {
+                let decoded = match decode() {
+                    Ok(bytes) => Ok(Arc::new(bytes)),
+                    Err(Error::Corrupt { detail, .. }) => Err(detail),
+                    Err(error) => return Err(error),
+                };
+                content.insert(decoded).clone()
+            }
+        };
+        decoded.map_err(|detail| Error::corrupt("block", offset, detail))
+    }
+
+    fn slot(&self, number: u32, len: u64) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = slots.iter().position(|(other, ..)| *other == number) {
+            if let Some(used) = slots.remove(at) {
+                slots.push_front(used);
+            }
+        } else {
+            slots.push_front((number, len, Slot::default()));
+            let mut bytes: u64 = slots.iter().map(|(_, len, _)| len).sum();
+            while slots.len() > ALWAYS && (slots.len() > MOST || bytes > self.limit) {
+                bytes -= slots.pop_back().map_or(0, |(_, len, _)| len);
+            }
+        }
+        Arc::clone(&slots[0].2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_decoded_once_while_they_are_kept() {
+        let recent = Recent::new(100);
+        let mut decoded = Vec::new();
+        for number in [1, 2, 1, 3, 4, 5, 1, 6, 2, 1] {
+            let content = recent.get(number, 30, 0, || {
+                decoded.push(number);
+                Ok(vec![0; 30])
+            });
+            assert_eq!(content.unwrap().len(), 30);
+        }
+        assert_eq!(decoded, [1, 2, 3, 4, 5, 6, 2]);
+    }
+
+    #[test]
+    fn damage_is_remembered_and_other_errors_are_not() {
+        let recent = Recent::new(100);
+        let damaged =
+            |detail: &'static str| recent.get(1, 1, 9, || Err(Error::corrupt("block", 9, detail))).unwrap_err().to_string();
+        assert_eq!(damaged("first"), "block at offset 9 is damaged: first");
+        assert_eq!(damaged("second"), "block at offset 9 is damaged: first");
+        assert!(recent.get(2, 1, 0, || Err(Error::Cancelled)).is_err());
+        assert!(recent.get(2, 1, 0, || Ok(vec![1])).is_ok());
+    }
+}

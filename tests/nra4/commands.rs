@@ -1,0 +1,59 @@
+//! Every reading command on an archive of an earlier version.
+
+use std::process::{Command, Output};
+
+use super::folder;
+
+fn nra(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nra")).args(arguments).current_dir(folder()).output().unwrap()
+}
+
+/// Runs a command that goes well without a warning, and gives its output.
+fn out(arguments: &[&str]) -> String {
+    let output = nra(arguments);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const ARCHIVE: &str = "beta-from-zip-lz4.nra";
+
+#[test]
+fn archives_are_read_by_every_command() {
+    let list = out(&["list", ARCHIVE]);
+    assert!(list.lines().any(|line| line == "train/class_a/0001.txt"), "{list}");
+    assert!(list.lines().any(|line| line == "train"), "{list}");
+    let content = out(&["cat", ARCHIVE, "train/class_a/0001.txt"]);
+    let digests = out(&["list", "--digest", ARCHIVE]);
+    let digest = nra::format::digest::Digest::of(content.as_bytes()).to_string();
+    assert!(digests.lines().any(|line| line.contains(&digest) && line.contains("train/class_a/0001.txt")), "{digests}");
+    assert!(out(&["info", ARCHIVE]).contains("NRA 4.5"));
+    assert!(out(&["info", "v1-size.nra"]).contains("NRA 1"));
+    assert!(out(&["verify", ARCHIVE]).contains("ok"));
+    assert!(out(&["find", ARCHIVE, "--name", "0001.txt"]).contains("train/class_a/0001.txt"));
+    let word = content.split_whitespace().next().unwrap();
+    assert!(out(&["grep", "-l", ARCHIVE, word]).contains("train/class_a/0001.txt"));
+    assert!(out(&["du", ARCHIVE]).contains("train"));
+}
+
+#[test]
+fn archives_are_extracted() {
+    let target = tempfile::tempdir().unwrap();
+    let output = nra(&["extract", "beta-zstd.nra", "-C", target.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    for member in super::expected()["archives"]["beta-zstd.nra"]["members"].as_array().unwrap() {
+        use sha2::Digest as _;
+        let content = std::fs::read(target.path().join(member["name"].as_str().unwrap())).unwrap();
+        assert_eq!(super::hex(&sha2::Sha256::digest(&content)), member["sha256"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn a_name_that_is_hidden_is_said() {
+    let output = nra(&["list", "beta-appended-same-name.nra"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("1 entry is hidden by one of the same name that comes earlier: small.txt")
+    );
+}

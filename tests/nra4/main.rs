@@ -1,0 +1,139 @@
+//! Archives of earlier versions, in `tests/fixtures/nra4/`, and what becomes of damaged ones.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
+
+mod commands;
+mod damage;
+mod tolerance;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
+use nra::format::entry::{Entry, Kind};
+use nra::format::progress::Recorder;
+use nra::format::source::MemorySource;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4")
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(folder().join(name)).unwrap()
+}
+
+fn open_bytes(bytes: Vec<u8>) -> nra::format::Result<Box<dyn Archive>> {
+    open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+}
+
+fn expected() -> Value {
+    serde_json::from_slice(&fixture("expected.json")).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Files that an archive serves, with SHA-256 of their contents.
+fn files(archive: &dyn Archive) -> BTreeMap<String, (u64, String)> {
+    let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap);
+    entries
+        .filter(|entry| entry.kind == Kind::File)
+        .map(|entry| {
+            let content = archive.read_all(&entry, 1 << 30).unwrap();
+            assert_eq!(archive.digest(&entry).unwrap(), Some(nra::format::digest::Digest::of(&content)));
+            (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), (entry.size, hex(&Sha256::digest(&content))))
+        })
+        .collect()
+}
+
+/// Runs `test` for each archive of the fixtures that is not encrypted.
+fn each_plain(mut test: impl FnMut(&str, &Value)) {
+    let all = expected();
+    for (name, facts) in all["archives"].as_object().unwrap() {
+        if facts["encrypted"] == Value::Bool(false) {
+            test(name, facts);
+        }
+    }
+}
+
+#[test]
+fn every_member_of_every_archive_comes_back() {
+    each_plain(|name, facts| {
+        let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
+        let mut wanted = BTreeMap::new();
+        let mut parents = BTreeSet::new();
+        let members = facts["members"].as_array().unwrap();
+        for member in members {
+            let path = member["name"].as_str().unwrap();
+            parents.extend(path.match_indices('/').map(|(slash, _)| path[..slash].to_owned()));
+            let content = (member["size"].as_u64().unwrap(), member["sha256"].as_str().unwrap().to_owned());
+            // Of two members of one name the first one is served.
+            wanted.entry(path.to_owned()).or_insert(content);
+        }
+        assert_eq!(files(&*archive), wanted, "{name}");
+        assert_eq!(archive.entry_count() as usize, wanted.len() + parents.len(), "{name}");
+        assert_eq!(archive.remarks().len(), usize::from(wanted.len() < members.len()), "{name}");
+
+        let info = archive.info();
+        assert_eq!(info.format, if facts["kind"] == "v1" { "NRA 1" } else { "NRA 4.5" }, "{name}");
+        assert_eq!(info.archive_bytes, facts["size"].as_u64().unwrap(), "{name}");
+        assert_eq!(info.content_bytes, wanted.values().map(|(size, _)| size).sum::<u64>(), "{name}");
+        if let Some(summary) = facts.get("summary") {
+            assert_eq!(info.message, summary["name"], "{name}");
+            assert_eq!(info.pieces, summary["total_chunks"].as_u64(), "{name}");
+            // One crafted file has a block of another length than its summary says.
+            let is_true = name != "crafted-beta-tagless-block.nra";
+            assert_eq!(
+                info.stored_bytes.filter(|_| is_true),
+                summary["total_stored_bytes"].as_u64().filter(|_| is_true),
+                "{name}"
+            );
+            assert_eq!(info.blocks, facts["blocks"].as_u64(), "{name}");
+        } else {
+            assert_eq!(info.message, facts["summary_name"], "{name}");
+        }
+        for depth in [Depth::Quick, Depth::Full] {
+            let verdict = archive.verify(depth, None, &Recorder::default()).unwrap();
+            assert_eq!((verdict.damage, verdict.entries), (vec![], archive.entry_count()), "{name}");
+        }
+    });
+}
+
+#[test]
+fn the_list_of_fixtures_is_whole() {
+    let listed: BTreeSet<String> = expected()["archives"].as_object().unwrap().keys().cloned().collect();
+    let there: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|item| item.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".nra"))
+        .collect();
+    assert_eq!(listed, there);
+}
+
+#[test]
+fn parts_of_contents_are_read() {
+    let archive = open_bytes(fixture("beta-multiblock.nra")).unwrap();
+    for entry in archive.entries(0..archive.entry_count()).map(Result::unwrap) {
+        let whole = archive.read_all(&entry, 1 << 30).unwrap();
+        for start in (0..whole.len()).step_by(whole.len() / 7 + 1) {
+            for len in [1, 1_000, 100_000, 5_000_000] {
+                let mut part = vec![0; len];
+                let read = archive.read_at(&entry, start as u64, &mut part).unwrap();
+                assert_eq!(read, len.min(whole.len() - start));
+                assert!(part[..read] == whole[start..start + read], "{} {start} {len}", entry.path);
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_and_spaces_are_kept_as_attributes() {
+    let archive = open_bytes(fixture("crafted-v1-none-zstd-spaces.nra")).unwrap();
+    assert_eq!(archive.info().attributes.len(), 1);
+    assert!(archive.info().attributes[0].name.starts_with(b"space."));
+    let with_vectors = |entry: &Entry| entry.metadata.attributes.iter().any(|attribute| attribute.name.starts_with(b"vector."));
+    assert_eq!(archive.entries(0..9).map(Result::unwrap).filter(with_vectors).count(), 1);
+}

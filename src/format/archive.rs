@@ -135,6 +135,27 @@ pub struct CommitInfo {
     pub added_bytes: u64,
 }
 
+/// A part of an index that is stored once, however many states of an archive refer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPage {
+    /// The archive it belongs to.
+    pub archive_id: [u8; 16],
+    /// Where it lies, bytes from the start of the file.
+    pub offset: u64,
+    /// Checksum of its header.
+    pub check: u64,
+    /// Numbers of the entries below it, in the state that refers to it.
+    pub numbers: Range<u64>,
+}
+
+impl IndexPage {
+    /// Says whether the entries below both are the same; their numbers need not be.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.archive_id, self.offset, self.check) == (other.archive_id, other.offset, other.check)
+            && self.numbers.end - self.numbers.start == other.numbers.end - other.numbers.start
+    }
+}
+
 /// How thorough [`Archive::verify`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
@@ -252,6 +273,17 @@ pub trait Archive: Send + Sync {
 
     /// Iterates over a range of numbers in path order, page by page. An error ends one page, not the iteration: what follows is still given.
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;
+
+    /// Returns the pages of the index whose first entry is `number`, the largest first. Nothing when the index has no pages, or they are not
+    /// to be relied on.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>> {
+        let _ = number;
+        Ok(Vec::new())
+    }
 
     /// Iterates over the direct children of a directory (`None` = the top), skipping over what lies below them.
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;

@@ -36,3 +36,33 @@ fn a_file_of_exactly_that_name_wins() {
     assert_eq!(room.run(&["list", "rich.nra@3"]).code, Some(2));
     assert_eq!(room.run(&["list", "none.nra@1"]).code, Some(1));
 }
+
+#[test]
+fn differences_are_told_with_their_code() {
+    let room = Room::new();
+    let said = room.run(&["extract", "rich.nra", "-C", "there", "-q"]);
+    assert_eq!(said.code, Some(3), "a device is left out: {}", said.err);
+    let owned = room.directory.path().join("there/owned");
+    let same = ["diff", "rich.nra", "there", "--content"];
+    assert_eq!(room.run(&same).out, "- null\n");
+    std::fs::write(&owned, "MINE\n").unwrap();
+    std::fs::write(room.directory.path().join("there/docs/new"), "").unwrap();
+    let said = room.run(&same);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(1), "+ docs/new\n- null\n~ owned  (content)\n", ""));
+    let said = room.run(&["diff", "rich.nra", "there"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), "+ docs/new\n- null\n~ owned  (time)\n"));
+    for line in room.run(&["diff", "rich.nra", "there", "--jsonl"]).out.lines() {
+        schema::check(&serde_json::from_str(line).unwrap());
+    }
+    let all: serde_json::Value = serde_json::from_str(&room.run(&["diff", "rich.nra", "there", "--json"]).out).unwrap();
+    assert_eq!((&all["differences"][0]["change"], &all["summary"]["identical"]), (&"added".into(), &false.into()));
+    let identical: serde_json::Value = serde_json::from_str(&room.out(&["diff", "rich.nra", "rich.nra", "--json"])).unwrap();
+    assert_eq!((&identical["summary"]["identical"], &identical["summary"]["same"]), (&true.into(), &13.into()));
+    room.fails(
+        &["diff", "rich.nra"],
+        2,
+        "nra: rich.nra: there is no commit before 1\nhint: name a second archive or directory\n",
+    );
+    assert_eq!(room.run(&["diff", "rich.nra", "none.nra"]).code, Some(2));
+    assert_eq!(room.run(&["diff", "there"]).code, Some(2));
+}

@@ -4,6 +4,7 @@
 pub mod browse;
 pub mod cat;
 pub mod completions;
+pub mod diff;
 pub mod du;
 pub mod extract;
 pub mod find;
@@ -53,6 +54,8 @@ pub enum Command {
     Find(find::Args),
     /// Search the content of files in an archive
     Grep(grep::Args),
+    /// Print what differs between archives, commits and directories
+    Diff(diff::Args),
     /// Print how much directories in an archive hold
     Du(du::Args),
     /// Print which containers are read and written
@@ -87,6 +90,7 @@ impl Command {
             Self::Verify(args) => verify::run(args, ui),
             Self::Find(args) => find::run(args, ui),
             Self::Grep(args) => grep::run(args, ui),
+            Self::Diff(args) => diff::run(args, ui),
             Self::Du(args) => du::run(args, ui),
             Self::Formats(args) => formats::run(args, ui),
             Self::Completions(args) => completions::run(args, ui),

@@ -29,7 +29,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Archive, CommitInfo, Depth, Info, OpenOptions, Part, Totals, Verdict};
+use crate::format::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Totals, Verdict};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -248,6 +248,13 @@ impl Archive for NraReader {
 
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
         Box::new(Entries::new(self, range.start, range.end.min(self.info.entries)))
+    }
+
+    fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>> {
+        match &self.state {
+            Some((commit, _)) if number < self.info.entries && !self.is_recovered() => self.pages_from(number, commit.archive_id),
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {

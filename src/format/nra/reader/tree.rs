@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::format::archive::IndexPage;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::FrameKind;
@@ -308,6 +309,29 @@ impl NraReader {
             let index = inner.choose(seek, first);
             first += inner.first[index];
             bytes += inner.bytes[index];
+            above.push((node, index));
+        }
+    }
+
+    /// Returns the pages on the way to entry `number` that begin with it, the largest first. The leaf itself is not read.
+    pub(super) fn pages_from(&self, number: u64, archive_id: [u8; 16]) -> Result<Vec<IndexPage>> {
+        let Root::Page(root) = &self.root else { return Ok(Vec::new()) };
+        let mut pages = Vec::new();
+        let mut first = 0;
+        let mut above: Vec<(Arc<Node>, usize)> = Vec::with_capacity(4);
+        loop {
+            let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
+            if first == number {
+                let numbers = first..first + child.entries;
+                pages.push(IndexPage { archive_id, offset: child.page.offset, check: child.page.check, numbers });
+            }
+            if above.last().is_some_and(|(node, _)| node.level() == 1) {
+                return Ok(pages);
+            }
+            let node = self.node(child, &above, true)?;
+            let Node::Inner(inner) = &*node else { return Ok(pages) };
+            let index = inner.choose(Seek::Number(number), first);
+            first += inner.first[index];
             above.push((node, index));
         }
     }

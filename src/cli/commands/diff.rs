@@ -1,0 +1,198 @@
+//! `nra diff`
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::reading::{self, Opened};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::Ui;
+use crate::convert::diff::{Compare, Counts, Difference, Folder, Tree, diff};
+use crate::format::entry::Entry;
+use crate::format::path::Quoted;
+
+/// Arguments of `nra diff`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra diff photos.nra
+  nra diff photos.nra@3 photos.nra@5
+  nra diff photos.nra photos --content")]
+pub struct Args {
+    /// What was: archive, archive@N or directory
+    #[arg(value_name = "A")]
+    before: PathBuf,
+    /// What is: archive, archive@N or directory
+    ///
+    /// If left out: A as it is, compared with commit N of --at, or with the commit before it.
+    #[arg(value_name = "B")]
+    after: Option<PathBuf>,
+    /// Compare A with what it was at commit N
+    #[arg(long, value_name = "N", conflicts_with = "after")]
+    at: Option<u64>,
+    /// Compare content, and not time, mode and owner
+    #[arg(long)]
+    content: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// A difference as JSON.
+#[derive(Debug, Serialize)]
+struct DifferenceRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    change: &'static str,
+    #[serde(flatten)]
+    path: PathField<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aspects: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<FactsRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<FactsRecord>,
+}
+
+/// What is told of an entry on one side.
+#[derive(Debug, Serialize)]
+struct FactsRecord {
+    kind: &'static str,
+    size: u64,
+    mode: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mtime: Option<String>,
+}
+
+impl FactsRecord {
+    fn new(entry: &Entry) -> Self {
+        Self {
+            kind: text::kind(entry.kind),
+            size: entry.size,
+            mode: format!("{:04o}", entry.metadata.mode),
+            mtime: entry.modified.map(text::rfc3339),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Summary {
+    identical: bool,
+    added: u64,
+    removed: u64,
+    changed: u64,
+    same: u64,
+}
+
+/// One side, opened.
+enum Side {
+    Archive(Opened),
+    Folder(Folder),
+}
+
+impl Side {
+    fn open(name: &Path, at: Option<u64>, resources: &ResourceArgs) -> CommandResult<Self> {
+        if name.is_dir() {
+            return match at {
+                None => Ok(Self::Folder(Folder::new(name))),
+                Some(_) => {
+                    let shown = Quoted::new(name.as_os_str().as_encoded_bytes()).to_string();
+                    Err(Failure::usage(format!("{shown} is a directory: it has no commits"))
+                        .hint("name a second archive or directory"))
+                }
+            };
+        }
+        reading::open_at(name, at, resources).map(Self::Archive)
+    }
+
+    fn tree(&self) -> Box<dyn Tree + '_> {
+        match self {
+            Self::Archive(opened) => Box::new(&*opened.archive),
+            Self::Folder(folder) => Box::new(folder.clone()),
+        }
+    }
+
+    fn remark(&self, ui: &Ui) {
+        if let Self::Archive(opened) = self {
+            reading::remark(opened, ui);
+        }
+    }
+}
+
+/// Prints what is different.
+///
+/// # Errors
+///
+/// When a side can't be read.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    // As with diff, 1 only says that there are differences.
+    compare(args, ui).map_err(Failure::trouble)
+}
+
+fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
+    let (before, after) = sides(args)?;
+    ui.list("diff", "differences");
+    let compare = if args.content { Compare::Content } else { Compare::Facts };
+    let progress = ui.progress("comparing");
+    let console = std::sync::Arc::clone(ui.console());
+    let (old, new) = (before.tree(), after.tree());
+    let counts = diff(&*old, &*new, compare, &progress, &mut |difference| print(&difference, ui), &mut |path, error| {
+        reading::intact_content::<()>(Err(error), path, &console).map(drop)
+    })?;
+    drop(progress);
+    ui.flush()?;
+    before.remark(ui);
+    after.remark(ui);
+    let Counts { added, removed, changed, same } = counts;
+    let outcome = if counts.is_same() { Outcome::Done } else { Outcome::Nothing };
+    ui.finish(outcome, "summary", &Summary { identical: counts.is_same(), added, removed, changed, same })
+}
+
+/// Opens both sides as the arguments mean them.
+fn sides(args: &Args) -> CommandResult<(Side, Side)> {
+    let open = |name: &Path, at| Side::open(name, at, &args.resources);
+    if let Some(after) = &args.after {
+        return Ok((open(&args.before, None)?, open(after, None)?));
+    }
+    if let Some(number) = args.at {
+        let (path, commit) = reading::locate(&args.before, None)?;
+        return Ok((open(&path, Some(number))?, open(&path, commit)?));
+    }
+    let after = open(&args.before, None)?;
+    let Side::Archive(opened) = &after else {
+        return Err(Failure::usage("there is nothing to compare the directory with").hint("name a second archive or directory"));
+    };
+    let Some(number) = opened.archive.info().commit else {
+        return Err(Failure::usage(format!("{}: {} keeps no history", opened.name, opened.archive.info().format))
+            .hint("name a second archive or directory"));
+    };
+    if number <= 1 {
+        let failure = Failure::usage(format!("{}: there is no commit before {number}", opened.name));
+        return Err(failure.hint("name a second archive or directory"));
+    }
+    let before = open(&opened.path, Some(number - 1))?;
+    Ok((before, after))
+}
+
+fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
+    let (sign, change, entry, aspects) = match difference {
+        Difference::Added(entry) => ('+', "added", entry, &[][..]),
+        Difference::Removed(entry) => ('-', "removed", entry, &[][..]),
+        Difference::Changed(_, entry, aspects) => ('~', "changed", entry, aspects.as_slice()),
+    };
+    let aspects: Vec<&'static str> = aspects.iter().map(|aspect| aspect.name()).collect();
+    let path = entry.path.as_bytes();
+    if ui.is_json() {
+        let (before, after) = match difference {
+            Difference::Added(entry) => (None, Some(entry)),
+            Difference::Removed(entry) => (Some(entry), None),
+            Difference::Changed(before, after, _) => (Some(before), Some(after)),
+        };
+        let (before, after) = (before.map(FactsRecord::new), after.map(FactsRecord::new));
+        return ui.record(&DifferenceRecord { record: "difference", change, path: PathField::new(path), aspects, before, after });
+    }
+    let name = ui.name(path).into_owned();
+    let what = if aspects.is_empty() { String::new() } else { format!("  ({})", aspects.join(", ")) };
+    ui.line(format_args!("{sign} {name}{what}"))
+}

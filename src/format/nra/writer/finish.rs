@@ -76,21 +76,27 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
             write_entries(&mut placing, Arc::new(index), ids, monitor)?
         }
     };
-    if let Some(base) = &base {
-        // A commit is never there without its frames.
-        placing.output.flush()?;
-        base.store.sync()?;
-    }
+    // A commit is never there without its frames, nor a tail without its commit.
+    sync(&mut placing, base.as_ref())?;
     let roots = Roots { entry_root, attributes, runs, link_groups };
-    write_commit(&mut placing, options, &stats, roots, base.as_ref())?;
+    let tail = write_commit(&mut placing, options, &stats, roots, base.as_ref())?;
+    sync(&mut placing, base.as_ref())?;
+    let bytes = tail.encode(placing.output.place());
+    placing.output.write(&bytes)?;
+    sync(&mut placing, base.as_ref())?;
     if let Some(base) = &base {
-        placing.output.flush()?;
-        base.store.sync()?;
         base.kept.store(true, Ordering::Relaxed);
     }
     let (out, archive_bytes) = placing.output.finish()?;
     stats.archive_bytes = archive_bytes;
     Ok((out, stats))
+}
+
+/// Makes durable what is written behind an archive; a new one has no name yet.
+fn sync<W: Write>(placing: &mut Placing<W>, base: Option<&Base>) -> Result<()> {
+    let Some(base) = base else { return Ok(()) };
+    placing.output.flush()?;
+    base.store.sync()
 }
 
 /// Returns the sums of the state that is appended to.
@@ -316,13 +322,14 @@ struct Roots {
     link_groups: u64,
 }
 
+/// Writes the commit and returns the tail that goes behind it.
 fn write_commit<W: Write>(
     placing: &mut Placing<W>,
     options: WriterOptions,
     stats: &WriterStats,
     roots: Roots,
     base: Option<&Base>,
-) -> Result<()> {
+) -> Result<Tail> {
     let mut commit = Commit {
         archive_id: [0; 16],
         number: stats.commit,
@@ -354,9 +361,7 @@ fn write_commit<W: Write>(
     let raw_len = u32::try_from(payload.len()).expect("the message and the runs are bounded");
     let frame = placing.output.frame(NewFrame::payload(FrameKind::Commit, Codec::None, raw_len, &payload))?;
     let Head { required, keys, .. } = base.map(|base| base.state.head.clone()).unwrap_or_default();
-    let tail = Tail { required, commit_offset: frame.offset, commit_length: frame.length, keys, number: commit.number };
-    let bytes = tail.encode(placing.output.place());
-    placing.output.write(&bytes)
+    Ok(Tail { required, commit_offset: frame.offset, commit_length: frame.length, keys, number: commit.number })
 }
 
 fn now() -> Option<Timestamp> {

@@ -1,0 +1,224 @@
+//! What is left when the process or the machine fails while an archive is changed.
+//!
+//! At each write: everything before is there; or of what was not synced any part, in any order, in sectors, and the last of it torn. The
+//! archive must then be the old or the new one, and the next writer must get on.
+
+use std::collections::BTreeMap;
+
+use super::append::{append, files, pack, put};
+use super::disk::{Disk, Step, source};
+use super::*;
+use crate::format::archive::{Archive, OpenOptions};
+use crate::format::nra::reader::NraReader;
+
+type Files = BTreeMap<String, Vec<u8>>;
+type Change = fn(&mut Writer<StoreEnd>);
+
+/// What a disk writes as a whole, bytes.
+const SECTOR: usize = 512;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// Cuts a write where sectors end.
+fn sectors(step: &Step) -> Vec<Step> {
+    let Step::Write(offset, data) = step else { return vec![step.clone()] };
+    let mut parts = Vec::new();
+    let (mut at, mut rest) = (*offset, &data[..]);
+    while !rest.is_empty() {
+        let room = SECTOR - usize::try_from(at).unwrap() % SECTOR;
+        let (part, later) = rest.split_at(room.min(rest.len()));
+        parts.push(Step::Write(at, part.to_vec()));
+        (at, rest) = (at + part.len() as u64, later);
+    }
+    parts
+}
+
+fn apply(bytes: &[u8], steps: &[Step]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    steps.iter().for_each(|step| step.apply(&mut bytes, usize::MAX));
+    bytes
+}
+
+/// Returns what may be on the disk when it fails during `steps`.
+fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> {
+    let mut images = Vec::new();
+    let mut synced = 0;
+    for (k, step) in steps.iter().enumerate() {
+        // The process ends in front of this step, or within it.
+        let before = apply(base, &steps[..k]);
+        if let Step::Write(_, data) = step {
+            for part in [1, 7, 8, data.len() / 2, data.len() - 1] {
+                let mut torn = before.clone();
+                step.apply(&mut torn, part);
+                images.push(torn);
+            }
+        }
+        images.push(before);
+        if let Step::Sync = step {
+            // The machine fails in front of it.
+            let durable = apply(base, &steps[..synced]);
+            let parts: Vec<Step> = steps[synced..k].iter().flat_map(sectors).collect();
+            for (i, _) in parts.iter().enumerate() {
+                let mut others = parts.clone();
+                let alone = others.remove(i);
+                images.push(apply(&durable, &[alone]));
+                images.push(apply(&durable, &others));
+            }
+            for odds in [1, 3, 6, 9, 9] {
+                let mut kept: Vec<Step> = parts.iter().filter(|_| random.below(10) < odds).cloned().collect();
+                random.shuffle(&mut kept);
+                images.push(apply(&durable, &kept));
+            }
+            synced = k + 1;
+        }
+    }
+    images.push(apply(base, steps));
+    images.sort_unstable();
+    images.dedup();
+    images
+}
+
+fn read(bytes: &[u8], recover: bool) -> Files {
+    let options = OpenOptions { recover, ..OpenOptions::default() };
+    let reader = NraReader::open(source(bytes.to_vec()), &options).unwrap();
+    let entries = reader.entries(0..reader.entry_count()).map(Result::unwrap);
+    entries
+        .map(|entry| {
+            let slash = if entry.kind == Kind::Directory { "/" } else { "" };
+            (format!("{}{slash}", entry.path), reader.read_all(&entry, u64::MAX).unwrap())
+        })
+        .collect()
+}
+
+/// Does `change` and fails at each step.
+fn matrix(base: &[u8], change: Change) -> Vec<Vec<u8>> {
+    let disk = Disk::new(base.to_vec());
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    change(&mut writer);
+    drop(writer.finish(&Recorder::default()).unwrap());
+    let steps = disk.steps();
+    let (old, new) = (read(base, false), files(&disk.bytes()));
+    assert!(old != new);
+    let mut seen = [false; 2];
+    let images = images(base, &steps, &mut Random(steps.len() as u64));
+    for (i, image) in images.iter().enumerate() {
+        let found = [read(image, false), read(image, true)];
+        for found in &found {
+            assert!(*found == old || *found == new, "image {i}: {:?}", found.keys());
+        }
+        seen[0] |= found[1] == old;
+        seen[1] |= found[1] == new;
+        // The next writer takes the state that readers who look behind a lost tail see.
+        let (bytes, _) = append(image.clone(), |writer| {
+            put(writer, "next", b"after the crash");
+        });
+        let mut after = files(&bytes);
+        assert_eq!(after.remove("next").unwrap(), b"after the crash");
+        assert!(after == found[1], "image {i}");
+    }
+    assert_eq!(seen, [true; 2]);
+    // A writer that is dropped at any step, and could still tidy up, leaves the old state and no remains.
+    for limit in 0..steps.len() {
+        let disk = Disk::failing(base.to_vec(), limit);
+        let mut writer = Writer::append(disk.clone(), options()).unwrap();
+        change(&mut writer);
+        assert!(writer.finish(&Recorder::default()).is_err());
+        assert!(read(&disk.bytes(), false) == old || read(&disk.bytes(), true) == new);
+    }
+    images
+}
+
+const CHANGES: [(&str, Change); 4] = [
+    ("add", |writer| {
+        put(writer, "a/new", &text(3_000, 5));
+        put(writer, "noise", &noise(2_000, 6));
+    }),
+    ("remove", |writer| writer.remove(&path("a")).unwrap()),
+    ("rename", |writer| writer.rename(&path("b"), &path("n/c")).unwrap()),
+    ("all", |writer| {
+        put(writer, "a", &noise(2_500, 7));
+        writer.remove(&path("b/two")).unwrap();
+        writer.rename(&path("c"), &path("b/two")).unwrap();
+    }),
+];
+
+fn base() -> Vec<u8> {
+    pack(|writer| {
+        put(writer, "a/one", &text(1_000, 1));
+        put(writer, "b/two", &noise(700, 2));
+        put(writer, "c", b"see");
+    })
+}
+
+#[test]
+fn a_failure_at_any_point_leaves_the_old_or_the_new_archive() {
+    for (name, change) in CHANGES {
+        eprintln!("{name}");
+        matrix(&base(), change);
+        // With both slots in use.
+        let mut bytes = base();
+        for i in 0..3 {
+            (bytes, _) = append(bytes, |writer| {
+                put(writer, &format!("more/{i}"), &text(600, i));
+            });
+        }
+        matrix(&bytes, change);
+    }
+}
+
+#[test]
+fn a_failure_after_a_failure_does_no_harm() {
+    let (bytes, _) = append(base(), |writer| {
+        put(writer, "d", b"second");
+    });
+    let mut random = Random(3);
+    for image in matrix(&bytes, CHANGES[0].1) {
+        if random.below(6) == 0 && read(&image, false) == read(&bytes, false) && read(&image, true) == read(&bytes, false) {
+            matrix(&image, CHANGES[3].1);
+        }
+    }
+}
+
+#[test]
+fn an_archive_in_the_making_is_not_taken_for_a_whole_one() {
+    let bytes = base();
+    for len in (0..bytes.len()).step_by(8) {
+        let options = OpenOptions { recover: false, ..OpenOptions::default() };
+        assert!(NraReader::open(source(bytes[..len].to_vec()), &options).is_err());
+        assert!(Writer::append(Disk::new(bytes[..len].to_vec()), super::options()).is_err());
+    }
+}
+
+#[test]
+fn a_finished_commit_that_lost_its_tail_is_not_cut() {
+    let (first, _) = append(base(), |writer| {
+        put(writer, "d", b"second");
+    });
+    for damage in [1, 64] {
+        let mut bytes = first.clone();
+        let len = bytes.len();
+        bytes[len - damage..].fill(0);
+        let (bytes, stats) = append(bytes, |writer| {
+            put(writer, "e", b"third");
+        });
+        assert_eq!(stats.commit, 3);
+        assert!(files(&bytes).contains_key("d"));
+    }
+    // Without any slot nothing says that the archive was whole.
+    let mut bytes = base();
+    *bytes.last_mut().unwrap() ^= 1;
+    assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Corrupt { .. })));
+}

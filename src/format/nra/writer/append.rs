@@ -43,8 +43,10 @@ pub(super) struct Base {
 pub(super) struct Changes {
     /// Paths of the base that are removed with all below them.
     pub cuts: BTreeSet<EntryPath>,
-    /// The new entry of each path: made when it is asked for.
+    /// The new entry of each path, directories above included; `None` until something is asked of the state so far.
     latest: Option<BTreeMap<EntryPath, EntryId>>,
+    /// Entries that are in there, or were.
+    entered: usize,
 }
 
 /// An entry of the state so far.
@@ -56,13 +58,6 @@ enum Now {
 }
 
 impl Changes {
-    /// Notes a new entry, which takes the place of one with the same path.
-    pub fn note(&mut self, path: &EntryPath, id: EntryId) {
-        if let Some(latest) = &mut self.latest {
-            latest.insert(path.clone(), id);
-        }
-    }
-
     /// Says whether a path of the base is removed.
     fn is_cut(&self, path: &EntryPath) -> bool {
         !self.cuts.is_empty() && (self.cuts.contains(path) || above(path).any(|above| self.cuts.contains(&above)))
@@ -70,7 +65,7 @@ impl Changes {
 }
 
 /// Returns the paths above a path, from the bottom up.
-fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
+pub(super) fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
     std::iter::successors(path.parent(), EntryPath::parent)
 }
 
@@ -228,13 +223,7 @@ impl<W: Write + Send> Writer<W> {
             entry.link_group = 0;
         }
         check_record(&entry)?;
-        let id = self.put(&now, entry)?;
-        if let Now::New(old) = now {
-            self.drop_new(old);
-            let path = self.index.entry(id).entry.path.clone();
-            self.changes()?.note(&path, id);
-        }
-        Ok(id)
+        self.put(&now, entry)
     }
 
     /// Names the entry at `path` of the state so far, so that a hard link to it can be added.
@@ -260,17 +249,68 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Makes sure that the state so far can be asked for.
-    fn settle_state(&mut self) -> Result<()> {
+    pub(super) fn settle_state(&mut self) -> Result<()> {
         if self.current.is_some() {
             return Err(Error::Usage { detail: "the archive was to be changed before the file that was begun has ended".into() });
         }
-        let entries = &self.index.entries;
-        let changes = &mut self.base.as_mut().ok_or_else(no_base)?.changes;
-        if changes.latest.is_none() {
-            let all = entries.iter().enumerate().filter(|(_, added)| !added.gone);
-            let latest = all.map(|(number, added)| Ok((added.entry.path.clone(), EntryId::new(number)?)));
-            changes.latest = Some(latest.collect::<Result<_>>()?);
+        self.changes()?.latest.get_or_insert_default();
+        self.enter_new()
+    }
+
+    /// Brings the state so far up to what was added, in the order in which it came, if it was asked for before.
+    pub(super) fn enter_new(&mut self) -> Result<()> {
+        if self.latest().is_none() {
+            return Ok(());
         }
+        while let number = self.changes()?.entered
+            && number < self.index.entries.len()
+        {
+            self.changes()?.entered += 1;
+            if !self.index.entries[number].gone {
+                self.enter(EntryId::new(number)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters a new entry: it takes the place of one with its path, and of all below that if it is no directory.
+    fn enter(&mut self, id: EntryId) -> Result<()> {
+        let entry = &self.index.entry(id).entry;
+        let (path, is_directory) = (entry.path.clone(), entry.kind == Kind::Directory);
+        for (at, earlier) in self.new_at(&path) {
+            if earlier != id && (at == path || !is_directory) {
+                self.supersede(earlier)?;
+            }
+        }
+        for directory in above(&path) {
+            match self.latest().and_then(|latest| latest.get(&directory)).copied() {
+                Some(there) if self.index.entry(there).entry.kind == Kind::Directory => break,
+                Some(file) => self.supersede(file)?,
+                None if self.old_at(&directory)?.is_some_and(|old| old.kind == Kind::Directory) => break,
+                None => {}
+            }
+            let mut entry = Entry::new(directory.clone(), Kind::Directory);
+            entry.implied = true;
+            let implied = self.insert_in_group(entry, Source::Settled, [0; 3], 0)?;
+            self.set_latest(directory, implied)?;
+        }
+        self.set_latest(path, id)
+    }
+
+    fn set_latest(&mut self, path: EntryPath, id: EntryId) -> Result<()> {
+        let earlier = self.changes()?.latest.get_or_insert_default().insert(path, id);
+        debug_assert!(earlier.is_none_or(|earlier| earlier == id), "it was dropped before");
+        Ok(())
+    }
+
+    /// Drops an entry in whose place another one comes. What it hid of the base stays away.
+    fn supersede(&mut self, id: EntryId) -> Result<()> {
+        let entry = &self.index.entry(id).entry;
+        if entry.kind != Kind::Directory {
+            let path = entry.path.clone();
+            self.changes()?.cuts.insert(path);
+        }
+        self.drop_new(id);
         Ok(())
     }
 

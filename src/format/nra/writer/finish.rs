@@ -1,5 +1,6 @@
 //! Ends an archive: order of the entries, index, commit, tail. Spec: nra.md, section 3.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::{Head, Tail};
 use crate::format::nra::page::Child;
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::append::Base;
+use crate::format::nra::writer::append::{Base, above};
 use crate::format::nra::writer::index::{Added, Index};
 use crate::format::nra::writer::merge::merge;
 use crate::format::nra::writer::options::{WriterOptions, WriterStats};
@@ -200,9 +201,30 @@ fn order(index: &mut Index, base: Option<&Base>, monitor: &dyn Monitor) -> Resul
             again.push(id);
         }
     }
+    again.extend(overtaken(index, &kept));
     again.sort_unstable();
     again.dedup();
     Ok((kept, again))
+}
+
+/// Returns the entries whose records may lie in front of one of an entry that is gone, and that a scan would take for replaced by it:
+/// one of the same path, or one that can't be together with it.
+fn overtaken(index: &Index, kept: &[EntryId]) -> Vec<EntryId> {
+    // Whether one of that path is no directory.
+    let mut gone: BTreeMap<EntryPath, bool> = BTreeMap::new();
+    for Added { entry, .. } in index.entries.iter().filter(|added| added.gone) {
+        *gone.entry(entry.path.clone()).or_default() |= entry.kind != Kind::Directory;
+    }
+    if gone.is_empty() {
+        return Vec::new();
+    }
+    let is_overtaken = |&&id: &&EntryId| {
+        let entry = &index.entry(id).entry;
+        let next = gone.range(entry.path.clone()..).next().map(|(path, _)| path);
+        next.is_some_and(|next| *next == entry.path || entry.kind != Kind::Directory && next.is_below(&entry.path))
+            || above(&entry.path).any(|above| gone.get(&above) == Some(&true))
+    };
+    kept.iter().filter(is_overtaken).copied().collect()
 }
 
 /// Adds the directories that are missing above entries in path order.
@@ -290,16 +312,17 @@ fn write_entries<W: Write>(
         Ok(())
     };
     if ids.len() <= LEAF_BATCH {
-        let leaves = leaves(&index, &ids, 0..ids.len(), &mut placing.bench)?;
+        let leaves = leaves(&index, &ids, 0..ids.len(), placing.sizes.leaf, &mut placing.bench)?;
         place(placing, leaves)?;
     } else {
         let batches: Vec<Range<usize>> =
             (0..ids.len()).step_by(LEAF_BATCH).map(|start| start..ids.len().min(start + LEAF_BATCH)).collect();
         let ids: Arc<[EntryId]> = ids.into();
+        let leaf_bytes = placing.sizes.leaf;
         let (sender, results) = unbounded();
         for (ticket, range) in batches.iter().enumerate() {
             let (index, ids, range) = (index.clone(), ids.clone(), range.clone());
-            placing.workers.submit(ticket as u64, &sender, move |bench| leaves(&index, &ids, range, bench))?;
+            placing.workers.submit(ticket as u64, &sender, move |bench| leaves(&index, &ids, range, leaf_bytes, bench))?;
         }
         let mut done: Vec<Option<Vec<Leaf>>> = batches.iter().map(|_| None).collect();
         for next in 0..done.len() {
@@ -311,7 +334,7 @@ fn write_entries<W: Write>(
             place(placing, done[next].take().expect("received above"))?;
         }
     }
-    write_levels(&mut placing.output, placing.bench.pages()?, children, 0)
+    write_levels(&mut placing.output, placing.bench.pages()?, children, 0, placing.sizes)
 }
 
 /// What a commit leads to.

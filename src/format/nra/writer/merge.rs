@@ -11,7 +11,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Child, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
+use crate::format::nra::page::{Child, InnerPage, Page, encode_leaf, separator};
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::records::{Place, RecordList};
 use crate::format::nra::writer::EntryId;
@@ -21,12 +21,8 @@ use crate::format::nra::writer::trees::{write_inner, write_levels, write_page};
 use crate::format::path::{EntryPath, compare};
 use crate::format::progress::Monitor;
 
-/// Raw payload of a leaf that is not split, bytes.
-const LEAF_MAX: usize = 2 * LEAF_TARGET;
 /// Entries of leaves side by side that wait to be written together.
 const MAX_PENDING: usize = 1 << 16;
-/// Entries below which a leaf takes in its neighbour.
-const FEW: usize = 16;
 
 /// What an append comes to.
 #[derive(Debug, Default, Clone, Copy)]
@@ -74,7 +70,8 @@ pub(super) fn merge<W: Write>(
     let entries = children.iter().map(|child| child.entries).sum();
     let content_bytes = children.iter().map(|child| child.content_bytes).sum();
     let below = level.saturating_sub(1);
-    let root = write_levels(&mut merge.placing.output, merge.placing.bench.pages()?, children, below)?;
+    let sizes = merge.placing.sizes;
+    let root = write_levels(&mut merge.placing.output, merge.placing.bench.pages()?, children, below, sizes)?;
     Ok(Merged { root, entries, content_bytes, delta: merge.delta })
 }
 
@@ -168,7 +165,7 @@ impl<W: Write> Merge<'_, W> {
                 nodes.push(if touched { self.open(child, Some(page.level - 1), upper)?.0 } else { Node::Kept(child.clone()) });
                 continue;
             }
-            if touched || (1..FEW).contains(&pending.entries.len()) {
+            if touched || (1..self.placing.sizes.few).contains(&pending.entries.len()) {
                 self.monitor.check()?;
                 let Page::Leaf(entries) = self.reader.entry_page(child, Some(0), upper)? else { unreachable!("its level is 0") };
                 if pending.entries.is_empty() {
@@ -268,20 +265,20 @@ impl<W: Write> Merge<'_, W> {
     fn write_leaves(&mut self, pending: &mut Pending) -> Result<Vec<Child>> {
         let entries = std::mem::take(&mut pending.entries);
         let mut key = std::mem::take(&mut pending.key);
-        let index = self.index;
+        let (index, leaf_bytes) = (self.index, self.placing.sizes.leaf);
         let entry = |item| entry_of(item, index);
         let mut leaves = Vec::new();
         let mut rest = &entries[..];
         let mut limit = usize::MAX;
         while !rest.is_empty() {
             let (mut list, mut taken) = (RecordList::new(Place::Leaf), 0);
-            while taken < rest.len().min(limit) && !list.is_full() && (taken == 0 || list.raw_len() < LEAF_MAX) {
+            while taken < rest.len().min(limit) && !list.is_full() && (taken == 0 || list.raw_len() < 2 * leaf_bytes) {
                 list.push(entry(&rest[taken]));
                 taken += 1;
             }
             if limit == usize::MAX && taken < rest.len() {
                 // More than one leaf: all of about the usual length.
-                let leaves = (rest.len() * list.raw_len() / taken).div_ceil(LEAF_TARGET).max(2);
+                let leaves = (rest.len() * list.raw_len() / taken).div_ceil(leaf_bytes).max(2);
                 limit = rest.len().div_ceil(leaves);
                 continue;
             }
@@ -334,7 +331,7 @@ impl<W: Write> Merge<'_, W> {
             return children.iter_mut().try_for_each(|child| self.write_level(child, at));
         }
         let children = std::mem::replace(node, Node::Pages(Vec::new())).into_children();
-        let pages = write_inner(&mut self.placing.output, self.placing.bench.pages()?, children, at)?;
+        let pages = write_inner(&mut self.placing.output, self.placing.bench.pages()?, children, at, self.placing.sizes)?;
         *node = Node::Pages(pages);
         Ok(())
     }

@@ -330,6 +330,7 @@ impl<W: Write + Send> Writer<W> {
         if self.current.is_some() {
             return Err(Error::Usage { detail: "a file was begun and not ended".into() });
         }
+        self.enter_new()?;
         self.close_raw()?;
         self.close_packed()?;
         self.close_loose()?;
@@ -426,9 +427,6 @@ impl<W: Write + Send> Writer<W> {
             self.loose.push(id);
             self.loose_weight += weight;
             touched[2] = self.loose_batch;
-        }
-        if let Some(base) = &mut self.base {
-            base.changes.note(&entry.path, id);
         }
         self.index.entries.push(Added { entry, source, touched, group, waits, gone: false });
         if self.raw.is_crowded() {

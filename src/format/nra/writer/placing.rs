@@ -20,7 +20,7 @@ use crate::format::nra::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
 use crate::format::nra::writer::index::{Block, Index, Settling, block_number, weight};
 use crate::format::nra::writer::output::{NewFrame, Output};
 use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
-use crate::format::nra::writer::trees::write_extent_map;
+use crate::format::nra::writer::trees::{PageSizes, write_extent_map};
 use crate::format::nra::writer::workers::{Bench, Workers};
 
 /// Parts of a content whose records are counted when they are not known.
@@ -51,6 +51,7 @@ type Answer = (u64, Result<Returned>);
 /// What is closed, and what is written.
 pub(super) struct Placing<W: Write> {
     pub output: Output<W>,
+    pub sizes: PageSizes,
     pub workers: Workers,
     policy: CutPolicy,
     memory_bytes: u64,
@@ -82,6 +83,7 @@ impl<W: Write> Placing<W> {
         let (sender, answers) = unbounded();
         Self {
             output,
+            sizes: PageSizes::default(),
             workers: Workers::new(threads),
             policy,
             memory_bytes,
@@ -286,6 +288,8 @@ impl<W: Write> Placing<W> {
         let mut later: Vec<(EntryId, Option<Unmapped>)> = Vec::new();
         for &id in ready {
             match index.settle(id) {
+                // Others may share the content of one that is gone.
+                Settling::Done if index.entry(id).gone => {}
                 Settling::Done => recorded.push(id),
                 Settling::Map(segments, digest) => later.push((id, Some((segments, digest)))),
                 Settling::Waits => later.push((id, None)),

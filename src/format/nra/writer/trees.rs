@@ -19,8 +19,23 @@ use crate::format::nra::writer::{EntryId, pieces};
 
 /// Pieces in a leaf of a chunk run: some 25 KiB, of which an append reads one for each piece it asks for.
 const CHUNK_LEAF: usize = 4_096;
-/// Raw payload of an inner page of the entry tree that is not split, bytes.
-const INNER_MAX: usize = INNER_TARGET + INNER_TARGET / 2;
+/// How long pages of the entry tree get.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageSizes {
+    /// Raw payload at which a leaf is closed, bytes.
+    pub leaf: usize,
+    /// Raw payload at which an inner page is closed, bytes.
+    pub inner: usize,
+    /// Entries below which a leaf that is written again takes in its neighbour.
+    pub few: usize,
+}
+
+impl Default for PageSizes {
+    fn default() -> Self {
+        Self { leaf: LEAF_TARGET, inner: INNER_TARGET, few: 16 }
+    }
+}
+
 /// Children of an inner page of a chunk run or extent map.
 const FANOUT: usize = 1_024;
 
@@ -65,7 +80,13 @@ pub(super) struct Leaf {
 }
 
 /// Makes the leaves of `ids[range]`, a part of the entries in path order.
-pub(super) fn leaves(index: &Index, ids: &[EntryId], range: std::ops::Range<usize>, bench: &mut Bench) -> Result<Vec<Leaf>> {
+pub(super) fn leaves(
+    index: &Index,
+    ids: &[EntryId],
+    range: std::ops::Range<usize>,
+    leaf_bytes: usize,
+    bench: &mut Bench,
+) -> Result<Vec<Leaf>> {
     let compressor = bench.pages()?;
     let mut leaves = Vec::new();
     let path = |at: usize| index.entry(ids[at]).entry.path.as_bytes();
@@ -74,7 +95,7 @@ pub(super) fn leaves(index: &Index, ids: &[EntryId], range: std::ops::Range<usiz
         let first = at;
         let mut list = RecordList::new(Place::Leaf);
         let mut content_bytes = 0;
-        while at < range.end && !list.is_full() && (at == first || list.raw_len() < LEAF_TARGET) {
+        while at < range.end && !list.is_full() && (at == first || list.raw_len() < leaf_bytes) {
             let entry = &index.entry(ids[at]).entry;
             list.push(entry);
             content_bytes += entry.size;
@@ -93,10 +114,11 @@ pub(super) fn write_levels<W: Write>(
     compressor: &mut Compressor,
     mut children: Vec<Child>,
     mut level: u8,
+    sizes: PageSizes,
 ) -> Result<Option<FrameRef>> {
     while children.len() > 1 {
         level = next_level(level)?;
-        children = write_inner(output, compressor, children, level)?;
+        children = write_inner(output, compressor, children, level, sizes)?;
     }
     Ok(children.pop().map(|root| root.page))
 }
@@ -107,11 +129,14 @@ pub(super) fn write_inner<W: Write>(
     compressor: &mut Compressor,
     children: Vec<Child>,
     level: u8,
+    sizes: PageSizes,
 ) -> Result<Vec<Child>> {
     // Offset, length, check and counts take about 24 bytes.
     let raw_len = |child: &Child| child.key.len() + 24;
     let total: usize = children.iter().map(raw_len).sum();
-    let goal = if total <= INNER_MAX { INNER_MAX } else { total.div_ceil(total.div_ceil(INNER_TARGET)) };
+    // A little more than usual is no reason for a second page.
+    let pages = if total <= sizes.inner + sizes.inner / 2 { 1 } else { total.div_ceil(sizes.inner) };
+    let goal = total.div_ceil(pages.max(1));
     let mut pages = Vec::new();
     let mut rest = children.into_iter().peekable();
     while rest.peek().is_some() {

@@ -1,6 +1,7 @@
 //! Archives taken apart again with the structures of the format alone; and the reader against a model.
 
 mod append;
+mod changes;
 mod crash;
 mod disk;
 mod model;

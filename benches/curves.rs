@@ -42,7 +42,12 @@ fn settings() -> Vec<(String, WriterOptions)> {
         ..options.clone()
     };
     let small = |kib: u32, dictionary: DictionaryPolicy| WriterOptions {
-        block: BlockPolicy { min_raw_bytes: kib << 10, max_raw_bytes: kib << 10, stored_bytes: kib << 10 },
+        block: BlockPolicy {
+            min_raw_bytes: kib << 10,
+            max_raw_bytes: kib << 10,
+            stored_bytes: kib << 10,
+            max_cheap_bytes: 16 << 20,
+        },
         dictionary,
         ..balanced.clone()
     };

@@ -256,7 +256,7 @@ fn tree() -> (Vec<u8>, Value) {
 
 /// Small blocks that share a dictionary.
 fn dictionary() -> (Vec<u8>, Value) {
-    let block = BlockPolicy { min_raw_bytes: 4 << 10, max_raw_bytes: 4 << 10, stored_bytes: 4 << 10 };
+    let block = BlockPolicy { min_raw_bytes: 4 << 10, max_raw_bytes: 4 << 10, stored_bytes: 4 << 10, max_cheap_bytes: 16 << 20 };
     let words = ["train", "loss", "epoch", "batch", "gradient", "validation", "checkpoint", "learning-rate"];
     let texts: Vec<String> = (0..250u64)
         .map(|number| {

@@ -321,6 +321,7 @@ impl Options {
                 min_raw_bytes,
                 max_raw_bytes: min_raw_bytes + u32::from(self.more_raw_bytes),
                 stored_bytes: 1 + u32::from(self.stored_bytes),
+                max_cheap_bytes: 16 << 20,
             },
             dictionary: if self.dictionary { DictionaryPolicy::Auto } else { DictionaryPolicy::Never },
             align: [0, 16, 32, 64, 4096][usize::from(self.align) % 5],

@@ -19,10 +19,8 @@ const STREAM_MIN: u32 = 128 << 10;
 const GROWTH: usize = 4;
 /// Raw bytes after which content that shrinks this much ...
 const THOROUGH_PROBE: usize = 512 << 10;
-/// ... is compressed again with the thorough mode,
+/// ... is compressed again with the thorough mode, in longer blocks.
 const THOROUGH_RATIO: usize = 16;
-/// in blocks of up to this many bytes: reading them costs little.
-const THOROUGH_MAX: usize = 16 << 20;
 
 /// How runs are cut; the same for all runs of an archive but for the dictionary.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +96,7 @@ fn grow(
     let start = out.len();
     'again: loop {
         stream.begin(*thorough)?;
-        let max = if *thorough { THOROUGH_MAX } else { policy.max_raw_bytes as usize };
+        let max = if *thorough { policy.max_cheap_bytes } else { policy.max_raw_bytes } as usize;
         let (mut pieces, mut raw) = (0, 0);
         for &len in lens {
             let end = raw + len as usize;
@@ -214,7 +212,8 @@ mod tests {
 
     #[test]
     fn blocks_end_by_what_they_cost() {
-        let balanced = BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10 };
+        let balanced =
+            BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10, max_cheap_bytes: 16 << 20 };
         let mut bench = Bench::default();
         // Noise that shrinks by half: as hex digits.
         let half: Vec<u8> = noise(1 << 20).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
@@ -238,7 +237,8 @@ mod tests {
 
     #[test]
     fn small_blocks_grow_when_they_are_cheap() {
-        let random = BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 256 << 10, stored_bytes: 8 << 10 };
+        let random =
+            BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 256 << 10, stored_bytes: 8 << 10, max_cheap_bytes: 16 << 20 };
         let text: Vec<u8> = (0..200_000u32).flat_map(|i| format!("line {}\n", i % 977).into_bytes()).collect();
         let lens: Vec<u32> = text.chunks(3_000).map(|piece| piece.len() as u32).collect();
         for method in [Method::zstd(3), Method::LZ4] {

@@ -18,6 +18,8 @@ pub struct BlockPolicy {
     pub max_raw_bytes: u32,
     /// A block is closed once it has about this many stored bytes.
     pub stored_bytes: u32,
+    /// Bound in place of `max_raw_bytes` for content that shrinks to a small part, which costs little to read.
+    pub max_cheap_bytes: u32,
 }
 
 /// Where the zstd dictionary of small blocks comes from.
@@ -62,7 +64,12 @@ impl WriterOptions {
     pub fn balanced() -> Self {
         Self {
             method: Method::zstd(3),
-            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10 },
+            block: BlockPolicy {
+                min_raw_bytes: 256 << 10,
+                max_raw_bytes: 4 << 20,
+                stored_bytes: 192 << 10,
+                max_cheap_bytes: 16 << 20,
+            },
             dictionary: DictionaryPolicy::Never,
             align: 0,
             threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -78,7 +85,12 @@ impl WriterOptions {
     pub fn dense() -> Self {
         Self {
             method: Method::zstd(6),
-            block: BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 16 << 20, stored_bytes: 512 << 10 },
+            block: BlockPolicy {
+                min_raw_bytes: 256 << 10,
+                max_raw_bytes: 16 << 20,
+                stored_bytes: 512 << 10,
+                max_cheap_bytes: 16 << 20,
+            },
             ..Self::balanced()
         }
     }
@@ -86,7 +98,12 @@ impl WriterOptions {
     /// Favours random reads: small blocks with a dictionary.
     pub fn random() -> Self {
         Self {
-            block: BlockPolicy { min_raw_bytes: 64 << 10, max_raw_bytes: 256 << 10, stored_bytes: 8 << 10 },
+            block: BlockPolicy {
+                min_raw_bytes: 64 << 10,
+                max_raw_bytes: 256 << 10,
+                stored_bytes: 8 << 10,
+                max_cheap_bytes: 16 << 20,
+            },
             dictionary: DictionaryPolicy::Auto,
             ..Self::balanced()
         }
@@ -102,7 +119,10 @@ impl WriterOptions {
             return usage(format!("alignment of {} bytes (possible: 0, 16, 32, 64, 4096)", self.align));
         }
         let block = &self.block;
-        if block.min_raw_bytes == 0 || block.min_raw_bytes > block.max_raw_bytes || block.max_raw_bytes > MAX_BLOCK_RAW {
+        if block.min_raw_bytes == 0
+            || block.min_raw_bytes > block.max_raw_bytes
+            || block.max_raw_bytes.max(block.max_cheap_bytes) > MAX_BLOCK_RAW
+        {
             return usage(format!("blocks of {} to {} bytes", block.min_raw_bytes, block.max_raw_bytes));
         }
         if let DictionaryPolicy::Given(bytes) = &self.dictionary

@@ -58,7 +58,7 @@ fn archive() -> Vec<u8> {
     let samples: Vec<_> = (0..300).map(|i| text(300, i)).collect();
     let dictionary = Dictionary::train(&samples, 1 << 10).unwrap().as_bytes().to_vec();
     let options = WriterOptions {
-        block: BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 4 << 10, stored_bytes: 1 << 10 },
+        block: BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 4 << 10, stored_bytes: 1 << 10, max_cheap_bytes: 16 << 20 },
         dictionary: DictionaryPolicy::Given(dictionary),
         align: 64,
         threads: 1,

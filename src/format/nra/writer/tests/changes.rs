@@ -224,7 +224,6 @@ fn check(reader: &NraReader, state: &State) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     #[test]
     fn every_commit_reads_as_the_model_was(changes in prop::collection::vec(any_change(), 1..120)) {
         let mut run = Run::new();

@@ -2,6 +2,7 @@
 
 mod append;
 mod changes;
+mod cost;
 mod crash;
 mod disk;
 mod model;
@@ -320,7 +321,7 @@ fn a_dictionary_is_made_where_it_pays() {
         ]
         .concat()
     };
-    let block = BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 1 << 10, stored_bytes: 0 };
+    let block = BlockPolicy { min_raw_bytes: 1 << 10, max_raw_bytes: 1 << 10, stored_bytes: 0, max_cheap_bytes: 16 << 20 };
     let fill = |writer: &mut Writer<Vec<u8>>| (0..10_000).for_each(|i| _ = add(writer, &i.to_string(), &record(i)));
     let auto = WriterOptions { block, dictionary: DictionaryPolicy::Auto, ..options() };
     let (with, stats) = archive(auto.clone(), fill);
@@ -408,7 +409,10 @@ fn mistakes_of_the_caller_are_errors() {
     for bad in [
         WriterOptions { align: 3, ..options() },
         WriterOptions { message: "m".repeat(70_000), ..options() },
-        WriterOptions { block: BlockPolicy { min_raw_bytes: 2, max_raw_bytes: 1, stored_bytes: 0 }, ..options() },
+        WriterOptions {
+            block: BlockPolicy { min_raw_bytes: 2, max_raw_bytes: 1, stored_bytes: 0, max_cheap_bytes: 16 << 20 },
+            ..options()
+        },
         WriterOptions { method: Method::zstd(99), ..options() },
         WriterOptions { dictionary: DictionaryPolicy::Given(b"none".to_vec()), ..options() },
     ] {

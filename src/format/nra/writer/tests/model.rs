@@ -141,7 +141,7 @@ proptest! {
         method in prop::sample::select(vec![Method::zstd(1), Method::LZ4, Method::NONE]),
         max in 1..2u32 << 17,
     ) {
-        let block = BlockPolicy { min_raw_bytes: max.div_ceil(2), max_raw_bytes: max, stored_bytes: max / 4 };
+        let block = BlockPolicy { min_raw_bytes: max.div_ceil(2), max_raw_bytes: max, stored_bytes: max / 4, max_cheap_bytes: 16 << 20 };
         let options = WriterOptions { align, method, block, ..options() };
         let mut writer = Writer::create(Vec::new(), options).unwrap();
         let model = play(&mut writer, &calls);

@@ -1,0 +1,69 @@
+//! What appending costs: bytes that the archive grows by, bytes that are read, and time of the processor.
+
+use std::fs;
+
+use super::append::put;
+use super::disk::Disk;
+use super::*;
+use crate::format::source::FileStore;
+
+/// An archive of small files with names and contents that have little in common.
+fn large(entries: u64) -> Vec<u8> {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    for i in 0..entries {
+        let number = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+        put(&mut writer, &format!("set/{:03}/{number:010x}.txt", number % 500), format!("{number} of {i}").as_bytes());
+    }
+    writer.finish(&Recorder::default()).unwrap().0
+}
+
+/// Processor time of this process so far, milliseconds.
+fn processor_time() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // User and system time, in hundredths of a second.
+    (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
+}
+
+/// Appends a file of 3 KB and returns the growth, the reads and the bytes read.
+fn cost(bytes: Vec<u8>) -> (u64, u64, u64) {
+    let before = bytes.len() as u64;
+    let disk = Disk::new(bytes);
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    put(&mut writer, "set/250/new.txt", &noise(3_000, 77));
+    let stats = writer.finish(&Recorder::default()).unwrap().1;
+    let (reads, read) = disk.reads();
+    (stats.archive_bytes - before, reads, read)
+}
+
+#[test]
+fn appending_costs_what_is_new() {
+    let bytes = large(60_000);
+    let whole = bytes.len() as u64;
+    let (growth, reads, read) = cost(bytes);
+    assert!(growth < 32 << 10, "{growth}");
+    assert!(reads <= 8 && read < 256 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
+}
+
+#[test]
+#[ignore = "a million entries"]
+fn appending_to_a_million_entries_takes_milliseconds() {
+    let bytes = large(1_000_000);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.nra");
+    fs::write(&path, &bytes).unwrap();
+    let (growth, reads, read) = cost(bytes);
+    println!("grows by {growth} bytes; {reads} reads of {read} bytes");
+    assert!(growth < 96 << 10 && reads <= 10 && read < 512 << 10);
+    const COMMITS: u64 = 40;
+    let (length, start) = (fs::metadata(&path).unwrap().len(), processor_time());
+    for i in 0..COMMITS {
+        let store = Arc::new(FileStore::open(&path).unwrap());
+        let mut writer = Writer::append(store, options()).unwrap();
+        put(&mut writer, &format!("set/{:03}/new {i}.txt", i * 7), &noise(3_000, i + 99));
+        writer.finish(&Recorder::default()).unwrap();
+    }
+    let (grown, time) = (fs::metadata(&path).unwrap().len() - length, processor_time() - start);
+    println!("{COMMITS} commits: {} bytes and {} ms each", grown / COMMITS, time / COMMITS);
+    assert!(grown / COMMITS < 96 << 10 && time / COMMITS < 30);
+}

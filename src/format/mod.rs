@@ -18,5 +18,6 @@ pub mod shard;
 pub mod source;
 pub mod table;
 pub(crate) mod wire;
+pub mod zip;
 
 pub use error::{Error, Result};

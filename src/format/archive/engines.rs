@@ -8,6 +8,7 @@ use crate::format::nra::reader::NraReader;
 use crate::format::nra4;
 use crate::format::shard::ShardMembers;
 use crate::format::source::ReadAt;
+use crate::format::zip::ZipMembers;
 
 /// Opens a source if it is a container of this kind; `None` if it is not, an error if it is one and can't be opened.
 pub(super) type Probe = fn(&Arc<dyn ReadAt>, &OpenOptions) -> Result<Option<Box<dyn Archive>>>;
@@ -58,6 +59,16 @@ pub static ENGINES: &[Engine] = &[
         append: false,
         stream: false,
         probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
+    },
+    // Last: it is told from the end of the file, and anything may stand in front.
+    Engine {
+        name: "zip",
+        extension: ".zip",
+        magic: "504b0506 near the end",
+        write: false,
+        append: false,
+        stream: false,
+        probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
     },
 ];
 

@@ -6,9 +6,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
-
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::entry::{Attribute, Kind, Metadata, Namespace};
 use crate::format::error::{Error, Result};
@@ -16,7 +13,7 @@ use crate::format::limits::MAX_ATTRIBUTE_VALUE;
 use crate::format::progress::Monitor;
 use crate::format::shard::{Header, MAX_PAYLOAD, Shard};
 use crate::format::source::ReadAt;
-use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
+use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 
 /// Attribute of the archive: the 64 bytes of the header as 128 hex digits.
 pub const HEADER: &[u8] = b"shard:header";
@@ -35,17 +32,7 @@ pub type ShardArchive = TableArchive<ShardMembers>;
 pub struct ShardMembers {
     shard: Shard,
     source: Arc<dyn ReadAt>,
-    /// Decoded content by number.
-    decoded: Cache<u64, Arc<Vec<u8>>, ByLength>,
-}
-
-#[derive(Clone)]
-struct ByLength;
-
-impl Weighter<u64, Arc<Vec<u8>>> for ByLength {
-    fn weight(&self, _: &u64, content: &Arc<Vec<u8>>) -> u64 {
-        content.len() as u64 + 64
-    }
+    decoded: Decoded,
 }
 
 impl ShardMembers {
@@ -81,17 +68,13 @@ impl ShardMembers {
             table.add(shard.name(number), item)?;
         }
         let info = describe(&shard)?;
-        let decoded = Cache::with_weighter(256, options.cache_bytes, ByLength);
+        let decoded = Decoded::new(options.cache_bytes);
         Ok(Some(TableArchive::new(table.finish()?, Self { shard, source: Arc::clone(source), decoded }, info)))
     }
 
     /// Returns the file.
     pub fn shard(&self) -> &Shard {
         &self.shard
-    }
-
-    fn decoded(&self, number: usize) -> Result<Arc<Vec<u8>>> {
-        self.decoded.get_or_insert_with(&(number as u64), || self.shard.read(number, MAX_PAYLOAD).map(Arc::new))
     }
 }
 
@@ -105,7 +88,7 @@ impl Members for ShardMembers {
     ) -> Result<()> {
         let number = within(member.number);
         let Some(stored) = self.shard.plain_range(number)? else {
-            let content = self.decoded(number)?;
+            let content = self.decoded.get(member.number, || self.shard.read(number, MAX_PAYLOAD))?;
             return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
         };
         let mut buffer = vec![0; within(STEP.min(range.end - range.start))];

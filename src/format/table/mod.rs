@@ -50,6 +50,7 @@
 
 mod archive;
 mod build;
+mod decoded;
 mod names;
 mod rows;
 mod verify;
@@ -59,4 +60,5 @@ mod tests;
 
 pub use archive::{Member, Members, TableArchive};
 pub use build::{Item, TableBuilder, Winner};
+pub use decoded::Decoded;
 pub use rows::Table;

@@ -1,0 +1,307 @@
+//! A zip file behind the reading face of all archives.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
+use crate::format::entry::{Device, Kind, Metadata};
+use crate::format::error::{Error, Result};
+use crate::format::limits::MAX_TARGET;
+use crate::format::source::ReadAt;
+use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
+use crate::format::zip::end::{self, Directory};
+use crate::format::zip::member::{Located, locate};
+use crate::format::zip::names::name;
+use crate::format::zip::record::{CENTRAL_LEN, LOCAL_LEN, Record, record_len};
+
+/// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
+const WHOLE: u64 = 8 << 20;
+/// Bytes of the directory read at once.
+const STEP: usize = 1 << 20;
+/// Stored content is handed out in runs of this length, bytes.
+const RUN: u64 = 256 << 10;
+
+/// A zip file as an archive.
+pub type ZipArchive = TableArchive<ZipMembers>;
+
+/// Content of the members of a zip file. A member's number is the offset of its record.
+pub struct ZipMembers {
+    source: Arc<dyn ReadAt>,
+    directory: Directory,
+    decoded: Decoded,
+    /// Members that share bytes with another one.
+    overlapping: HashSet<u64>,
+    /// Long stored members whose checksum was found right.
+    checked: Mutex<HashSet<u64>>,
+}
+
+impl ZipMembers {
+    /// Opens a zip file; `None` when it is another one.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the central directory can't be found or read, `Unsupported` for a split archive, `Limit` when the index takes more
+    /// memory than it may.
+    pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<ZipArchive>> {
+        let directory = match end::find(&**source) {
+            Ok(directory) => directory,
+            Err(error) => return if begins_like_one(&**source)? { Err(error) } else { Ok(None) },
+        };
+        let mut reader = Self {
+            source: Arc::clone(source),
+            directory,
+            decoded: Decoded::new(options.cache_bytes),
+            overlapping: HashSet::new(),
+            checked: Mutex::default(),
+        };
+        let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+        let mut spans = Vec::new();
+        let mut stored_bytes = 0u64;
+        let mut count = 0u64;
+        reader.each_record(|place, record| {
+            count += 1;
+            let kind = reader.add(&mut table, place, record)?;
+            if kind == Kind::File {
+                stored_bytes = stored_bytes.saturating_add(record.stored_len);
+                let len = (LOCAL_LEN + record.name.len()) as u64;
+                spans.push((
+                    record.local_offset,
+                    record.local_offset.saturating_add(len).saturating_add(record.stored_len),
+                    place,
+                ));
+            }
+            Ok(())
+        })?;
+        reader.overlapping = overlapping(spans);
+        let mut remarks = Vec::new();
+        let Directory { count: told, is_narrow, trailing, .. } = directory;
+        if count != told && !(is_narrow && count % 65_536 == told) {
+            remarks.push(format!("the end record counts {told} members, the directory has {count}"));
+        }
+        if trailing > 0 {
+            remarks.push(format!("{trailing} bytes behind the end record do not belong to the archive"));
+        }
+        if !reader.overlapping.is_empty() {
+            remarks.push(format!("{} members share bytes with others and are not read", reader.overlapping.len()));
+        }
+        let info = Info {
+            format: "zip".into(),
+            archive_bytes: source.len(),
+            stored_bytes: Some(stored_bytes),
+            remarks,
+            ..Info::default()
+        };
+        Ok(Some(TableArchive::new(table.finish()?, reader, info)))
+    }
+
+    /// Goes through the central directory.
+    fn each_record(&self, mut each: impl FnMut(u64, &Record<'_>) -> Result<()>) -> Result<()> {
+        let Directory { start, end, .. } = self.directory;
+        let mut buffer: Vec<u8> = Vec::new();
+        let (mut place, mut read) = (start, start);
+        while place < end {
+            let have = buffer.len();
+            if record_len(&buffer).is_none_or(|len| len > have) && read < end {
+                let len = usize::try_from(end - read).unwrap_or(STEP).min(STEP);
+                buffer.resize(have + len, 0);
+                self.source.read_exact_at(read, &mut buffer[have..])?;
+                read += len as u64;
+            }
+            let mut at = 0;
+            // As many as are in the buffer as a whole.
+            while let Some(len) = record_len(&buffer[at..]).filter(|&len| len <= buffer.len() - at) {
+                let record = Record::parse(&buffer[at..at + len]).expect("its length was told");
+                each(place, &record)?;
+                at += len;
+                place += len as u64;
+            }
+            buffer.drain(..at);
+            let is_cut = buffer.len() < CENTRAL_LEN || record_len(&buffer).is_some();
+            if place < end && (!is_cut || read == end) {
+                let detail = "no record of a member there, although the directory goes on";
+                return Err(Error::corrupt("zip directory", place, detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a member to the table and says what it is.
+    fn add(&self, table: &mut TableBuilder, place: u64, record: &Record<'_>) -> Result<Kind> {
+        let name = name(record);
+        let mut kind = record.kind(&name);
+        let mut target = Vec::new();
+        if kind == Kind::Symlink {
+            // The target is the content. A link that can't be read is kept as a file, whose reading tells why.
+            match self.target(place, record) {
+                Ok(found) => target = found,
+                Err(Error::Io { action, path, source }) => return Err(Error::Io { action, path, source }),
+                Err(_) => kind = Kind::File,
+            }
+        }
+        let metadata = Metadata { mode: record.mode(kind), owner: record.owner(), ..Metadata::default() };
+        let is_device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
+        let item = Item {
+            size: if kind == Kind::File { record.size } else { 0 },
+            modified: record.modified(),
+            metadata: Arc::new(metadata),
+            target: target.into(),
+            device: is_device.then_some(Device { major: 0, minor: 0 }),
+            number: place,
+            place: (record.local_offset, place),
+            ..Item::new(kind)
+        };
+        table.add(&name, item)?;
+        Ok(kind)
+    }
+
+    fn target(&self, place: u64, record: &Record<'_>) -> Result<Vec<u8>> {
+        let limit = MAX_TARGET as u64;
+        if record.size > limit {
+            return Err(Error::Limit { what: "length of a symlink target", found: record.size, limit });
+        }
+        let target = self.whole(&self.located(place)?)?;
+        if target.is_empty() || target.contains(&0) {
+            return Err(Error::corrupt("zip member", record.local_offset, "a symlink without a target"));
+        }
+        Ok(target)
+    }
+
+    fn located(&self, number: u64) -> Result<Located> {
+        if self.overlapping.contains(&number) {
+            let detail = "it shares bytes with another member, as in an archive made to fill the disk";
+            return Err(Error::corrupt("zip member", number, detail));
+        }
+        locate(&*self.source, number, self.directory.end, self.directory.shift)
+    }
+
+    /// Decodes a member of at most [`WHOLE`] bytes.
+    fn whole(&self, located: &Located) -> Result<Vec<u8>> {
+        // The size is a claim: memory grows with what comes.
+        let mut content = Vec::new();
+        located.decode(&self.source, &mut |bytes| {
+            content.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(content)
+    }
+
+    /// Hands out a range of a member that is stored as it is, once its checksum is known to be right.
+    fn plain(
+        &self,
+        number: u64,
+        located: &Located,
+        range: Range<u64>,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+        if !is_checked() {
+            located.decode(&self.source, &mut |_| Ok(()))?;
+            self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
+        }
+        let mut buffer = vec![0; within(RUN.min(range.end - range.start))];
+        let mut at = range.start;
+        while at < range.end {
+            let bytes = &mut buffer[..within(RUN.min(range.end - at))];
+            self.source.read_exact_at(located.start + at, bytes)?;
+            at += bytes.len() as u64;
+            sink(Part::Data(bytes))?;
+        }
+        Ok(())
+    }
+}
+
+impl Members for ZipMembers {
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let located = self.located(member.number)?;
+        if located.size <= WHOLE {
+            let is_all = range == (0..member.size) && access == Access::Sequential;
+            let content = if is_all {
+                Arc::new(self.whole(&located)?)
+            } else {
+                self.decoded.get(member.number, || self.whole(&located))?
+            };
+            return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
+        }
+        if located.is_plain() && range != (0..member.size) {
+            return self.plain(member.number, &located, range, sink);
+        }
+        let mut at = 0u64;
+        let result = located.decode(&self.source, &mut |bytes| {
+            let from = range.start.saturating_sub(at).min(bytes.len() as u64);
+            let to = range.end.saturating_sub(at).min(bytes.len() as u64);
+            at += bytes.len() as u64;
+            if from < to {
+                sink(Part::Data(&bytes[within(from)..within(to)]))?;
+            }
+            // Nothing behind the range is decoded, unless the member ends there and its checksum can be compared.
+            if at >= range.end && range.end < member.size { Err(Error::Cancelled) } else { Ok(()) }
+        });
+        match result {
+            Err(Error::Cancelled) if at >= range.end && range.end < member.size => Ok(()),
+            result => result,
+        }
+    }
+
+    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+        let located = self.located(member.number)?;
+        // Nothing tells damage but decoding.
+        if depth == Depth::Full { located.decode(&self.source, &mut |_| Ok(())) } else { Ok(()) }
+    }
+
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        self.located(member.number).ok().map(|located| located.stored_len)
+    }
+}
+
+/// Says whether a file begins like a zip archive, although its end is missing.
+fn begins_like_one(source: &dyn ReadAt) -> Result<bool> {
+    let mut first = [0; 4];
+    if source.len() < first.len() as u64 {
+        return Ok(false);
+    }
+    source.read_exact_at(0, &mut first)?;
+    Ok([*b"PK\x03\x04", *b"PK\x05\x06", *b"PK\x07\x08"].contains(&first))
+}
+
+/// Returns the members (third of each span) that begin before an earlier one has ended, or in which another one begins.
+fn overlapping(mut spans: Vec<(u64, u64, u64)>) -> HashSet<u64> {
+    spans.sort_unstable();
+    let mut found = HashSet::new();
+    let mut last: Option<(u64, u64)> = None;
+    for (start, end, place) in spans {
+        match last {
+            Some((last_end, last_place)) if start < last_end => {
+                found.extend([last_place, place]);
+                if end > last_end {
+                    last = Some((end, place));
+                }
+            }
+            _ => last = Some((end, place)),
+        }
+    }
+    found
+}
+
+fn within(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_bytes_are_found() {
+        assert_eq!(overlapping(vec![(0, 10, 1), (10, 20, 2), (30, 40, 3)]), HashSet::new());
+        assert_eq!(overlapping(vec![(10, 20, 2), (0, 11, 1), (30, 40, 3)]), HashSet::from([1, 2]));
+        assert_eq!(overlapping(vec![(0, 100, 1), (10, 20, 2), (30, 40, 3), (100, 101, 4)]), HashSet::from([1, 2, 3]));
+        assert_eq!(overlapping(vec![(0, 10, 1), (0, 10, 2)]), HashSet::from([1, 2]));
+    }
+}

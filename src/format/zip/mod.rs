@@ -1,0 +1,16 @@
+//! Zip archives, read by their own directory.
+//!
+//! The central directory is read once, record by record, into a table of entries; a member's record is read again when its content is asked
+//! for, so that a million members cost no more memory than their rows. Stored and deflated content is decoded here, other methods and
+//! encrypted members by the crate `zip`, which is shown a file with that one member.
+//!
+//! What is believed: the central directory. Of a local header only its length counts. Members that share bytes with another one are refused.
+
+mod archive;
+mod crate_reader;
+mod end;
+mod member;
+mod names;
+mod record;
+
+pub use archive::{ZipArchive, ZipMembers};

@@ -1,0 +1,323 @@
+//! Records of the central directory: pure parsing.
+
+use crate::format::entry::{Kind, Owner, Timestamp};
+
+/// First bytes of a record of the central directory.
+pub(super) const CENTRAL: [u8; 4] = *b"PK\x01\x02";
+/// Length of a record without name, extra field and comment, bytes.
+pub(super) const CENTRAL_LEN: usize = 46;
+/// First bytes of a local header.
+pub(super) const LOCAL: [u8; 4] = *b"PK\x03\x04";
+/// Length of a local header without name and extra field, bytes.
+pub(super) const LOCAL_LEN: usize = 30;
+
+/// Flag: the content is encrypted.
+const ENCRYPTED: u16 = 0x0001;
+/// Flag: name and comment are UTF-8.
+const UTF8: u16 = 0x0800;
+
+/// Method: stored as it is.
+pub(super) const STORED: u16 = 0;
+/// Method: deflate.
+pub(super) const DEFLATE: u16 = 8;
+/// Method of a member that is encrypted with AES; the real one stands in a field of its own.
+pub(super) const AES: u16 = 99;
+
+/// Seconds between 1601, where NTFS starts to count, and 1970.
+const NTFS_EPOCH: i64 = 11_644_473_600;
+
+/// One record of the central directory, without copies of what it holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    /// System of the writer: 0 = DOS, 3 = Unix.
+    pub host: u8,
+    pub flags: u16,
+    pub method: u16,
+    pub dos_time: u16,
+    pub dos_date: u16,
+    pub crc: u32,
+    pub stored_len: u64,
+    pub size: u64,
+    pub attributes: u32,
+    /// Offset of the local header, as written.
+    pub local_offset: u64,
+    pub name: &'a [u8],
+    pub extra: &'a [u8],
+}
+
+/// Returns the length of the record that begins with these bytes (46 at least), or `None` if none begins there.
+pub(super) fn record_len(bytes: &[u8]) -> Option<usize> {
+    (bytes.len() >= CENTRAL_LEN && bytes.starts_with(&CENTRAL)).then(|| {
+        let variable: usize = [28, 30, 32].iter().map(|&at| usize::from(u16_at(bytes, at))).sum();
+        CENTRAL_LEN + variable
+    })
+}
+
+impl<'a> Record<'a> {
+    /// Parses a whole record, whose length [`record_len`] has told.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let len = record_len(bytes)?;
+        let bytes = bytes.get(..len)?;
+        let name_end = CENTRAL_LEN + usize::from(u16_at(bytes, 28));
+        let extra_end = name_end + usize::from(u16_at(bytes, 30));
+        let mut record = Self {
+            host: bytes[5],
+            flags: u16_at(bytes, 8),
+            method: u16_at(bytes, 10),
+            dos_time: u16_at(bytes, 12),
+            dos_date: u16_at(bytes, 14),
+            crc: u32_at(bytes, 16),
+            stored_len: u32_at(bytes, 20).into(),
+            size: u32_at(bytes, 24).into(),
+            attributes: u32_at(bytes, 38),
+            local_offset: u32_at(bytes, 42).into(),
+            name: &bytes[CENTRAL_LEN..name_end],
+            extra: &bytes[name_end..extra_end],
+        };
+        record.widen();
+        Some(record)
+    }
+
+    pub fn is_encrypted(&self) -> bool {
+        self.flags & ENCRYPTED != 0
+    }
+
+    pub fn is_utf8(&self) -> bool {
+        self.flags & UTF8 != 0
+    }
+
+    /// Returns the data of the first extra field with this number.
+    pub fn field(&self, number: u16) -> Option<&'a [u8]> {
+        fields(self.extra).find(|&(id, _)| id == number).map(|(_, data)| data)
+    }
+
+    /// Replaces numbers that do not fit 32 bits by those of the zip64 field, which holds only these.
+    fn widen(&mut self) {
+        let Some(mut wide) = self.field(0x0001) else { return };
+        for number in [&mut self.size, &mut self.stored_len, &mut self.local_offset] {
+            if *number == u64::from(u32::MAX)
+                && let Some((value, rest)) = wide.split_first_chunk()
+            {
+                *number = u64::from_le_bytes(*value);
+                wide = rest;
+            }
+        }
+    }
+
+    /// Returns the Unix mode, if the writer had one.
+    fn unix_mode(&self) -> Option<u32> {
+        // 3 is Unix, 19 OS X.
+        let mode = self.attributes >> 16;
+        ([3, 19].contains(&self.host) && mode != 0).then_some(mode)
+    }
+
+    /// Returns what the member is; its name, with `/` between the parts, counts where nothing else says so.
+    pub fn kind(&self, name: &[u8]) -> Kind {
+        const DOS_DIRECTORY: u32 = 0x10;
+        match self.unix_mode().unwrap_or(0) & 0o170_000 {
+            0o040_000 => Kind::Directory,
+            0o120_000 => Kind::Symlink,
+            0o010_000 => Kind::Fifo,
+            0o020_000 => Kind::CharacterDevice,
+            0o060_000 => Kind::BlockDevice,
+            0o100_000 if !name.ends_with(b"/") => Kind::File,
+            _ if name.ends_with(b"/") || self.attributes & DOS_DIRECTORY != 0 => Kind::Directory,
+            _ => Kind::File,
+        }
+    }
+
+    /// Returns the permission bits.
+    pub fn mode(&self, kind: Kind) -> u16 {
+        const DOS_READ_ONLY: u32 = 0x01;
+        let known = self.unix_mode().map(|mode| mode & 0o7777).filter(|&mode| mode != 0);
+        let mode = known.unwrap_or(match kind {
+            Kind::Directory => 0o755,
+            _ if self.attributes & DOS_READ_ONLY != 0 => 0o444,
+            _ => 0o644,
+        });
+        u16::try_from(mode).expect("twelve bits")
+    }
+
+    /// Returns the time of last modification: that of the Unix or NTFS field, else the DOS time, taken as UTC.
+    pub fn modified(&self) -> Option<Timestamp> {
+        // "UT": flags, then seconds; a writer that left the flag out left the time out.
+        if let Some([flags, rest @ ..]) = self.field(0x5455)
+            && flags & 1 != 0
+            && let Some(seconds) = rest.first_chunk()
+        {
+            return Some(Timestamp { seconds: i32::from_le_bytes(*seconds).into(), nanoseconds: 0 });
+        }
+        if let Some(time) = self.field(0x000a).and_then(ntfs_time) {
+            return Some(time);
+        }
+        // Info-ZIP, first generation: access time, modification time.
+        if let Some(seconds) = self.field(0x5855).and_then(|data| data.get(4..8)?.first_chunk()) {
+            return Some(Timestamp { seconds: i32::from_le_bytes(*seconds).into(), nanoseconds: 0 });
+        }
+        dos_time(self.dos_date, self.dos_time)
+    }
+
+    /// Returns user and group id, if the writer had them.
+    pub fn owner(&self) -> Option<Owner> {
+        let data = self.field(0x7875)?;
+        let (&1, rest) = data.split_first()? else { return None };
+        let (user_id, rest) = sized_number(rest)?;
+        let (group_id, _) = sized_number(rest)?;
+        Some(Owner { user_id, group_id, ..Owner::default() })
+    }
+}
+
+/// Iterates over extra fields; what is cut off is not one.
+fn fields(mut extra: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (head, rest) = extra.split_first_chunk::<4>()?;
+        let len = usize::from(u16_at(head, 2));
+        let data = rest.get(..len)?;
+        extra = &rest[len..];
+        Some((u16_at(head, 0), data))
+    })
+}
+
+/// A number with its length in front.
+fn sized_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&len, rest) = bytes.split_first()?;
+    let digits = rest.get(..usize::from(len)).filter(|digits| digits.len() <= 8)?;
+    let mut number = [0; 8];
+    number[..digits.len()].copy_from_slice(digits);
+    Some((u64::from_le_bytes(number), &rest[digits.len()..]))
+}
+
+/// Four reserved bytes, then attributes; number 1 holds three times in units of 100 ns.
+fn ntfs_time(data: &[u8]) -> Option<Timestamp> {
+    let (_, times) = fields(data.get(4..)?).find(|&(id, _)| id == 1)?;
+    let ticks = u64::from_le_bytes(*times.first_chunk()?);
+    let seconds = i64::try_from(ticks / 10_000_000).ok()? - NTFS_EPOCH;
+    let nanoseconds = u32::try_from(ticks % 10_000_000 * 100).expect("less than a second");
+    Some(Timestamp { seconds, nanoseconds })
+}
+
+/// `None` for what is no time: all zeros, a month 13.
+fn dos_time(date: u16, time: u16) -> Option<Timestamp> {
+    let (year, month, day) = (1980 + i64::from(date >> 9), i64::from(date >> 5 & 15), i64::from(date & 31));
+    let (hour, minute, second) = (i64::from(time >> 11), i64::from(time >> 5 & 63), i64::from(time & 31) * 2);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Days from the civil calendar, counted from March so that leap days come last.
+    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some(Timestamp { seconds: ((days * 24 + hour) * 60 + minute) * 60 + second, nanoseconds: 0 })
+}
+
+/// Returns the name of a method, for people.
+pub(super) fn method_name(method: u16) -> &'static str {
+    match method {
+        STORED => "stored",
+        1 => "shrink",
+        2..=5 => "reduce",
+        6 => "implode",
+        DEFLATE => "deflate",
+        9 => "deflate64",
+        12 => "bzip2",
+        14 => "lzma",
+        93 => "zstd",
+        95 => "xz",
+        98 => "ppmd",
+        AES => "aes",
+        _ => "unknown",
+    }
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("a fixed layout"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(host: u8, attributes: u32, extra: &[u8]) -> Vec<u8> {
+        let mut bytes = CENTRAL.to_vec();
+        bytes.resize(CENTRAL_LEN, 0);
+        bytes[5] = host;
+        bytes[12..14].copy_from_slice(&(23u16 << 11 | 59 << 5 | 29).to_le_bytes());
+        bytes[14..16].copy_from_slice(&(20u16 << 9 | 2 << 5 | 29).to_le_bytes());
+        for at in [20, 24, 42] {
+            bytes[at..at + 4].fill(0xff);
+        }
+        bytes[28..30].copy_from_slice(&1u16.to_le_bytes());
+        bytes[30..32].copy_from_slice(&u16::try_from(extra.len()).unwrap().to_le_bytes());
+        bytes[38..42].copy_from_slice(&attributes.to_le_bytes());
+        bytes.push(b'n');
+        bytes.extend(extra);
+        bytes
+    }
+
+    #[test]
+    fn wide_numbers_come_from_their_field() {
+        let extra = [&[1, 0, 24, 0][..], &5u64.to_le_bytes(), &(1u64 << 40).to_le_bytes(), &7u64.to_le_bytes()].concat();
+        let bytes = record(3, 0, &extra);
+        let parsed = Record::parse(&bytes).unwrap();
+        assert_eq!((parsed.size, parsed.stored_len, parsed.local_offset), (5, 1 << 40, 7));
+        assert_eq!(parsed.name, b"n");
+        let cut = record(3, 0, &extra[..12]);
+        let parsed = Record::parse(&cut).unwrap();
+        assert_eq!(parsed.stored_len, u64::from(u32::MAX), "a field that is cut off is none");
+    }
+
+    #[test]
+    fn dos_times_are_utc() {
+        let bytes = record(0, 0, &[]);
+        let expected = Timestamp { seconds: 951_868_798, nanoseconds: 0 }; // 2000-02-29T23:59:58Z
+        assert_eq!(Record::parse(&bytes).unwrap().modified(), Some(expected));
+        assert_eq!(dos_time(0, 0), None);
+        assert_eq!(dos_time(0x0021, 0), Some(Timestamp { seconds: 315_532_800, nanoseconds: 0 }));
+        assert_eq!(dos_time(13 << 5 | 1, 0), None);
+    }
+
+    #[test]
+    fn better_times_win() {
+        let unix = [&[0x55, 0x54, 5, 0, 1][..], &1_700_000_000i32.to_le_bytes()].concat();
+        assert_eq!(Record::parse(&record(3, 0, &unix)).unwrap().modified().unwrap().seconds, 1_700_000_000);
+        let ticks = (1_700_000_000u64 + 11_644_473_600) * 10_000_000 + 1;
+        let ntfs = [&[10, 0, 32, 0, 0, 0, 0, 0, 1, 0, 24, 0][..], &ticks.to_le_bytes(), &[0; 16]].concat();
+        let expected = Timestamp { seconds: 1_700_000_000, nanoseconds: 100 };
+        assert_eq!(Record::parse(&record(0, 0, &ntfs)).unwrap().modified(), Some(expected));
+        for empty in [&[0x55, 0x54, 0, 0][..], &[0x55, 0x54, 1, 0, 1]] {
+            assert_eq!(Record::parse(&record(3, 0, empty)).unwrap().modified().unwrap().seconds, 951_868_798);
+        }
+    }
+
+    #[test]
+    fn kinds_and_modes() {
+        for (host, attributes, name, kind, mode) in [
+            (3, 0o100_755 << 16, &b"f"[..], Kind::File, 0o755),
+            (3, 0o120_777 << 16, b"l", Kind::Symlink, 0o777),
+            (3, 0o040_700 << 16, b"d/", Kind::Directory, 0o700),
+            (0, 0x10, b"d", Kind::Directory, 0o755),
+            (0, 0x01, b"f", Kind::File, 0o444),
+            (0, 0o120_777 << 16, b"f", Kind::File, 0o644),
+            (3, 0, b"d/", Kind::Directory, 0o755),
+        ] {
+            let bytes = record(host, attributes, &[]);
+            let parsed = Record::parse(&bytes).unwrap();
+            assert_eq!((parsed.kind(name), parsed.mode(kind)), (kind, mode), "{host} {attributes:o}");
+        }
+    }
+
+    #[test]
+    fn owners() {
+        let extra = [0x75, 0x78, 8, 0, 1, 2, 0xe8, 3, 3, 1, 0, 1];
+        let owner = Record::parse(&record(3, 0, &extra)).unwrap().owner().unwrap();
+        assert_eq!((owner.user_id, owner.group_id), (1000, 65_537));
+        assert_eq!(Record::parse(&record(3, 0, &extra[..8])).unwrap().owner(), None);
+    }
+}

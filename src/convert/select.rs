@@ -31,6 +31,8 @@ pub struct Selection {
     owners: Vec<usize>,
     /// A pattern such as `.` or `/`: everything.
     everything: Option<usize>,
+    /// Instead of patterns: these numbers, and the paths of the first and last entry of each range.
+    chosen: Option<Vec<(Range<u64>, [EntryPath; 2])>>,
 }
 
 #[derive(Debug)]
@@ -84,15 +86,33 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Says whether every entry is meant because there are no patterns.
+    /// Returns the selection of the entries with these numbers: disjoint ranges in order.
+    ///
+    /// # Errors
+    ///
+    /// As reading the entries at the ends of the ranges does.
+    pub fn of_numbers(archive: &dyn Archive, ranges: impl IntoIterator<Item = Range<u64>>) -> Result<Self> {
+        let ends = |range: Range<u64>| {
+            let paths = [archive.entry(range.start)?.path, archive.entry(range.end - 1)?.path];
+            Ok((range, paths))
+        };
+        let chosen: Result<_> = ranges.into_iter().filter(|range| !range.is_empty()).map(ends).collect();
+        Ok(Self { chosen: Some(chosen?), ..Self::default() })
+    }
+
+    /// Says whether every entry is meant because nothing else was said.
     pub fn is_all(&self) -> bool {
-        self.patterns.is_empty()
+        self.patterns.is_empty() && self.chosen.is_none()
     }
 
     /// Says whether the entry at `path` is meant, and remembers which patterns meant it.
     pub fn matches(&self, path: &EntryPath) -> bool {
         if self.is_all() {
             return true;
+        }
+        if let Some(chosen) = &self.chosen {
+            let after = chosen.partition_point(|(_, [first, _])| first <= path);
+            return after > 0 && *path <= chosen[after - 1].1[1];
         }
         let mut any = false;
         let mut found = |number: usize| {
@@ -127,6 +147,9 @@ impl Selection {
     /// As reading the index does.
     pub fn ranges(&self, archive: &dyn Archive) -> Result<Vec<Range<u64>>> {
         let whole = 0..archive.entry_count();
+        if let Some(chosen) = &self.chosen {
+            return Ok(chosen.iter().map(|(range, _)| range.clone()).collect());
+        }
         if self.is_all() || self.patterns.iter().any(|pattern| pattern.root.as_deref().is_none_or(<[u8]>::is_empty)) {
             return Ok(vec![whole]);
         }
@@ -156,7 +179,7 @@ impl Selection {
     pub fn entries<'a>(&'a self, archive: &'a dyn Archive) -> Result<Box<dyn Iterator<Item = Result<Entry>> + Send + 'a>> {
         let ranges = self.ranges(archive)?;
         let candidates = ranges.into_iter().flat_map(|range| archive.entries(range));
-        if self.is_all() {
+        if self.is_all() || self.chosen.is_some() {
             return Ok(Box::new(candidates));
         }
         Ok(Box::new(candidates.filter(|entry| entry.as_ref().map_or(true, |entry| self.matches(&entry.path)))))
@@ -318,6 +341,21 @@ mod tests {
         }
         let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
         open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn numbers_mean_their_entries_alone() {
+        let archive = archive(&["a*", "ab", "b/c", "b/d", "e"].map(str::to_owned).into());
+        // a*, ab, b, b/c, b/d, e
+        let selection = Selection::of_numbers(&*archive, [0..1, 3..5, 6..6]).unwrap();
+        let found: Vec<EntryPath> = selection.entries(&*archive).unwrap().map(|entry| entry.unwrap().path).collect();
+        assert_eq!(found.iter().map(|path| path.as_bytes()).collect::<Vec<_>>(), [&b"a*"[..], b"b/c", b"b/d"]);
+        for entry in archive.entries(0..archive.entry_count()) {
+            let path = entry.unwrap().path;
+            assert_eq!(selection.matches(&path), found.contains(&path), "{path}");
+        }
+        assert!(!selection.is_all() && selection.unmatched().is_empty());
+        assert!(!Selection::of_numbers(&*archive, []).unwrap().is_all());
     }
 
     proptest! {

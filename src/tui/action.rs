@@ -43,6 +43,58 @@ pub enum Action {
     AsInfo,
     /// Long lines go on in the next row, or are cut.
     Wrap,
+    /// Mark the row, or take its mark away, and go on.
+    Mark,
+    /// Begin or end a range of marks.
+    MarkRange,
+    /// Mark everything in the list.
+    MarkAll,
+    /// Mark what is not marked.
+    MarkInvert,
+    /// Mark by glob.
+    MarkGlob,
+    /// Take marks away by glob.
+    UnmarkGlob,
+    /// Extract, after asking where to.
+    Extract,
+    /// Extract to the current directory.
+    ExtractHere,
+    /// Check entries.
+    Verify,
+    /// Everything that is known of the entry.
+    Inspect,
+    /// Copy the path.
+    Copy,
+    /// Content in a pager.
+    Page,
+    /// Search paths by typing.
+    Find,
+    /// Keep rows that match.
+    Filter,
+    /// Choose the order.
+    SortMenu,
+    /// Order by name.
+    SortName,
+    /// Order by size.
+    SortSize,
+    /// Order by stored size.
+    SortStored,
+    /// Order by ratio.
+    SortRatio,
+    /// Order by time.
+    SortTime,
+    /// Order by kind.
+    SortKind,
+    /// The other way round.
+    Reverse,
+    /// Directories open in place, or are entered.
+    Tree,
+    /// The jobs.
+    Jobs,
+    /// Stop a job.
+    Stop,
+    /// Every command by name.
+    Palette,
     /// The keys of this place.
     Help,
     /// Close what is on top, or end.

@@ -1,6 +1,16 @@
 //! What the outside shall do: read, write, end. Answers come back as events.
 
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::convert::extract::Overwrite;
+use crate::format::entry::Entry;
+use crate::format::path::EntryPath;
+use crate::tui::state::arrange::ArrangeRequest;
+use crate::tui::state::finder::FindRequest;
+use crate::tui::state::jobs::JobId;
 use crate::tui::state::listing::RowsRequest;
+use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewRequest;
 
 /// Something to do outside of the state.
@@ -12,6 +22,22 @@ pub enum Effect {
     Facts(FactsRequest),
     /// Read a preview.
     Preview(PreviewRequest),
+    /// Arrange a directory.
+    Arrange(ArrangeRequest),
+    /// Search paths.
+    Find(FindRequest),
+    /// Find out which numbers are to be marked, or how much is.
+    Marks(MarksRequest),
+    /// Collect everything that is known of an entry.
+    Inspect(Entry),
+    /// Start a job.
+    Start(JobId, Task),
+    /// Ask a job to stop.
+    Stop(JobId),
+    /// Put text into the clipboard of the terminal.
+    Copy(Vec<u8>),
+    /// Show the content of an entry in a pager.
+    Page(Entry),
     /// Stop the process until the shell continues it.
     Suspend,
     /// Draw every cell.
@@ -26,5 +52,37 @@ pub struct FactsRequest {
     /// Which list this is for.
     pub generation: u64,
     /// The rows: number and entry.
-    pub entries: Vec<(u64, crate::format::entry::Entry)>,
+    pub entries: Vec<(u64, Entry)>,
+}
+
+/// Asks what to mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MarksRequest {
+    /// Entries with all below them.
+    Numbers(Vec<u64>, Change),
+    /// What a glob means below a directory.
+    Glob(Option<EntryPath>, String, Change),
+    /// How much the marks of this generation hold.
+    Totals(u64, Vec<Range<u64>>),
+}
+
+/// Long work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Extract entries.
+    Extract {
+        /// Numbers of the entries.
+        ranges: Vec<Range<u64>>,
+        /// Directory to put them in.
+        target: PathBuf,
+        /// Components to leave out in front of their paths.
+        strip: usize,
+        /// What to do about existing files.
+        overwrite: Overwrite,
+    },
+    /// Check entries.
+    Verify {
+        /// Their numbers, `None` = the whole archive.
+        ranges: Option<Vec<Range<u64>>>,
+    },
 }

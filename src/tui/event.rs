@@ -1,9 +1,16 @@
 //! What happens: keys, the size of the screen, answers of the threads, time.
 
+use std::ops::Range;
+
 use crossterm::event::MouseEvent;
 
 use crate::tui::key::Key;
+use crate::tui::preview::sheet::Sheet;
+use crate::tui::state::arrange::ArrangeAnswer;
+use crate::tui::state::finder::FindAnswer;
+use crate::tui::state::jobs::{JobId, News};
 use crate::tui::state::listing::{Facts, RowsAnswer};
+use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewAnswer;
 
 /// Something that happened.
@@ -23,6 +30,20 @@ pub enum Event {
     Facts(u64, Vec<(u64, Facts)>),
     /// A preview has come.
     Preview(PreviewAnswer),
+    /// An arrangement has come.
+    Arranged(ArrangeAnswer),
+    /// Hits have come.
+    Found(FindAnswer),
+    /// Numbers whose marks change, or why there are none.
+    Marked(Result<Vec<Range<u64>>, String>, Change),
+    /// The marks of this generation hold so many bytes.
+    MarkTotals(u64, u64),
+    /// What is known of an entry: its name and the facts.
+    Inspected(String, Result<Sheet, String>),
+    /// A job tells something.
+    Job(JobId, News),
+    /// Something went wrong outside.
+    Trouble(String),
     /// Only time has passed.
     Tick,
     /// The system asks the program to end.

@@ -13,8 +13,25 @@ pub enum Place {
     List = 1,
     /// In the preview.
     Preview = 2,
-    /// In a dialog that scrolls: help, log.
+    /// In a dialog that scrolls: help, facts, menus.
     Panel = 4,
+    /// In the list of jobs.
+    Jobs = 8,
+}
+
+impl Place {
+    /// All places.
+    pub const ALL: [Self; 4] = [Self::List, Self::Preview, Self::Panel, Self::Jobs];
+
+    /// Returns the name of the place.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Preview => "preview",
+            Self::Panel => "dialogs",
+            Self::Jobs => "jobs",
+        }
+    }
 }
 
 /// Headings of the help, in its order.
@@ -24,19 +41,28 @@ pub enum Group {
     Move,
     /// Looking into entries.
     Look,
+    /// Finding and arranging.
+    Find,
+    /// Marking entries.
+    Mark,
+    /// Doing something with entries.
+    Work,
     /// Everything about the program.
     Program,
 }
 
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 3] = [Self::Move, Self::Look, Self::Program];
+    pub const ALL: [Self; 6] = [Self::Move, Self::Look, Self::Find, Self::Mark, Self::Work, Self::Program];
 
     /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Move => "Move",
             Self::Look => "Look inside",
+            Self::Find => "Find and arrange",
+            Self::Mark => "Mark",
+            Self::Work => "Do",
             Self::Program => "Program",
         }
     }
@@ -71,7 +97,8 @@ impl Command {
 const LIST: u8 = Place::List as u8;
 const PREVIEW: u8 = Place::Preview as u8;
 const BROWSER: u8 = LIST | PREVIEW;
-const ANYWHERE: u8 = BROWSER | Place::Panel as u8;
+const JOBS: u8 = Place::Jobs as u8;
+const ANYWHERE: u8 = BROWSER | Place::Panel as u8 | JOBS;
 
 /// Makes a line of the table.
 const fn command(
@@ -102,6 +129,30 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Parent, "parent", &["h", "left", "backspace"], LIST, Group::Move, "Go to the directory above", "up"),
     command(Action::Left, "left", &["h", "left"], PREVIEW, Group::Move, "Scroll to the left", ""),
     command(Action::Right, "right", &["l", "right"], PREVIEW, Group::Move, "Scroll to the right", ""),
+    command(Action::Find, "find", &["/"], BROWSER, Group::Find, "Find paths below here by typing", "find"),
+    command(Action::Filter, "filter", &["f"], LIST, Group::Find, "Keep rows that match a glob or a text", "filter"),
+    command(Action::SortMenu, "sort", &["s"], LIST, Group::Find, "Choose the order", "sort"),
+    command(Action::SortName, "sort-by-name", &[], LIST, Group::Find, "Order by name", ""),
+    command(Action::SortSize, "sort-by-size", &[], LIST, Group::Find, "Order by size, the largest first", ""),
+    command(Action::SortStored, "sort-by-stored-size", &[], LIST, Group::Find, "Order by stored size, the largest first", ""),
+    command(Action::SortRatio, "sort-by-ratio", &[], LIST, Group::Find, "Order by ratio, the worst first", ""),
+    command(Action::SortTime, "sort-by-time", &[], LIST, Group::Find, "Order by time, the newest first", ""),
+    command(Action::SortKind, "sort-by-kind", &[], LIST, Group::Find, "Directories first", ""),
+    command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Turn the order round", ""),
+    command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Tree: directories open in place; or back", "tree"),
+    command(Action::Mark, "mark", &["space", "ins"], LIST, Group::Mark, "Mark the row, or unmark it, and go on", "mark"),
+    command(Action::MarkRange, "mark-range", &["v"], LIST, Group::Mark, "Begin a range of marks, and end it", ""),
+    command(Action::MarkAll, "mark-all", &["A", "ctrl-a"], LIST, Group::Mark, "Mark everything here", ""),
+    command(Action::MarkInvert, "mark-invert", &["*"], LIST, Group::Mark, "Turn the marks here round", ""),
+    command(Action::MarkGlob, "mark-glob", &["+"], LIST, Group::Mark, "Mark what a glob means", ""),
+    command(Action::UnmarkGlob, "unmark-glob", &["-"], LIST, Group::Mark, "Unmark what a glob means", ""),
+    command(Action::Extract, "extract", &["e", "f5"], BROWSER, Group::Work, "Extract what is marked, or the entry; asks where to", "extract"),
+    command(Action::ExtractHere, "extract-here", &["E"], BROWSER, Group::Work, "Extract to the current directory", ""),
+    command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Check what is marked, the entry, or all", ""),
+    command(Action::Copy, "copy-path", &["y"], BROWSER, Group::Work, "Copy the path to the clipboard", ""),
+    command(Action::Page, "pager", &["o", "f4"], BROWSER, Group::Work, "Show the content in $PAGER", ""),
+    command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and what they said", ""),
+    command(Action::Stop, "stop", &["x", "del"], JOBS, Group::Work, "Stop the job", "stop"),
     command(Action::Preview, "preview", &["p"], BROWSER, Group::Look, "Show or hide the preview", "preview"),
     command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Go to the other pane", "pane"),
     command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Preview over the whole screen, or back", ""),
@@ -109,10 +160,12 @@ pub const COMMANDS: &[Command] = &[
     command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as bytes", ""),
     command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview what is known of the entry", ""),
     command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by what the content is", ""),
+    command(Action::Inspect, "inspect", &["i"], BROWSER, Group::Look, "Show everything that is known of the entry", ""),
     command(Action::Wrap, "wrap", &["w"], BROWSER, Group::Look, "Wrap long lines, or cut them", "wrap"),
+    command(Action::Palette, "palette", &[":", "ctrl-p"], BROWSER, Group::Program, "Find a command by its name", "commands"),
     command(Action::Suspend, "suspend", &["ctrl-z"], ANYWHERE, Group::Program, "Suspend; fg in the shell comes back", ""),
     command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Draw the screen anew", ""),
-    command(Action::Quit, "quit", &["q", "esc"], ANYWHERE, Group::Program, "Close what is open on top, or quit", "quit"),
+    command(Action::Quit, "quit", &["q", "esc", "f10"], ANYWHERE, Group::Program, "Close what is open on top, or quit", "quit"),
     command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit", ""),
 ];
 
@@ -138,7 +191,7 @@ impl Keymap {
     fn new(keys: Vec<Vec<Key>>) -> Self {
         let mut lookup = HashMap::new();
         for (command, keys) in COMMANDS.iter().zip(&keys) {
-            for place in [Place::List, Place::Preview, Place::Panel].into_iter().filter(|place| command.works_in(*place)) {
+            for place in Place::ALL.into_iter().filter(|place| command.works_in(*place)) {
                 for key in keys {
                     lookup.insert((place, *key), command.action);
                 }
@@ -165,6 +218,41 @@ impl Keymap {
     }
 }
 
+/// A line of the help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HelpLine {
+    /// Heading of a group.
+    Title(&'static str),
+    /// Keys and what they do.
+    Keys(String, &'static str),
+    /// Nothing.
+    Space,
+}
+
+impl Keymap {
+    /// Returns the help for a place.
+    pub fn help(&self, place: Place) -> Vec<HelpLine> {
+        let mut lines = Vec::new();
+        for group in Group::ALL {
+            let of_group =
+                |(command, keys): &(&Command, &[Key])| command.group == group && command.works_in(place) && !keys.is_empty();
+            let commands: Vec<_> = self.commands().filter(of_group).collect();
+            if commands.is_empty() {
+                continue;
+            }
+            if !lines.is_empty() {
+                lines.push(HelpLine::Space);
+            }
+            lines.push(HelpLine::Title(group.title()));
+            for (command, keys) in commands {
+                let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                lines.push(HelpLine::Keys(keys.join("  "), command.help));
+            }
+        }
+        lines
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -177,7 +265,7 @@ mod tests {
         let mut seen = HashSet::new();
         for (command, keys) in Keymap::default().commands() {
             assert!(names.insert(command.name), "two commands are called {}", command.name);
-            for place in [Place::List, Place::Preview, Place::Panel].into_iter().filter(|place| command.works_in(*place)) {
+            for place in Place::ALL.into_iter().filter(|place| command.works_in(*place)) {
                 for key in keys {
                     assert!(seen.insert((place, *key)), "{key} is taken where {} wants it", command.name);
                 }

@@ -11,6 +11,7 @@ pub mod glyphs;
 pub mod key;
 pub mod keymap;
 pub mod layout;
+pub mod pager;
 pub mod preview;
 pub mod rows;
 pub mod run;

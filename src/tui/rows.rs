@@ -133,9 +133,9 @@ fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want
     };
     let to = to.min(len);
     let mut page = Page { first: from == 0, last: to == len, below, ..Page::default() };
-    for place in from..to {
-        match archive.entry(numbers[place]) {
-            Ok(entry) => page.rows.push(Row { place: place as u64, number: numbers[place], depth: 0, entry }),
+    for (place, &number) in (from as u64..).zip(&numbers[from..to]) {
+        match archive.entry(number) {
+            Ok(entry) => page.rows.push(Row { place, number, depth: 0, entry }),
             Err(Error::Corrupt { .. } | Error::Limit { .. }) => page.lost += 1,
             Err(error) => return Err(error),
         }

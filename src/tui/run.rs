@@ -1,5 +1,6 @@
 //! The loop: waits for events, updates the state, does effects, draws.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,9 +16,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::format::archive::Archive;
+use crate::format::entry::Entry;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::keymap::Keymap;
+use crate::tui::pager;
 use crate::tui::state::{Facts, State};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::Theme;
@@ -62,7 +65,8 @@ pub fn run(archive: Arc<dyn Archive>, options: &Options) -> io::Result<bool> {
     let mut screen = Screen::take(options.mouse)?;
     let input = Input::start(&sender);
     let work = Work::start(&archive, &sender);
-    let mut session = Session { state, work, events, started: Instant::now(), terminated: false };
+    let mut session =
+        Session { state, work, events, started: Instant::now(), outside: VecDeque::new(), pending: None, terminated: false };
     let mut effects = start(&mut session.state);
     let ended = loop {
         match session.turn(effects, screen.terminal()) {
@@ -71,6 +75,19 @@ pub fn run(archive: Arc<dyn Archive>, options: &Options) -> io::Result<bool> {
                 Ok(size) => effects = session.take(Event::Resize(size.0, size.1)),
                 Err(error) => break Err(error),
             },
+            Ok(Next::Copy(text)) => {
+                let copied = screen.copy(&text);
+                effects = copied.map_or_else(|error| session.take(trouble("copy", &error)), |()| Vec::new());
+            }
+            Ok(Next::Page(entry)) => {
+                let hands_off = input.pause();
+                match screen.lend(|| pager::show(&*archive, &entry)) {
+                    Ok(Ok(())) => effects = Vec::new(),
+                    Ok(Err(error)) => effects = session.take(trouble("show it in the pager", &error)),
+                    Err(error) => break Err(error),
+                }
+                drop(hands_off);
+            }
             Ok(Next::Redraw) => {
                 if let Err(error) = screen.terminal().clear() {
                     break Err(error);
@@ -85,12 +102,16 @@ pub fn run(archive: Arc<dyn Archive>, options: &Options) -> io::Result<bool> {
 }
 
 /// What the caller of [`Session::turn`] has to do with the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// End.
     Quit,
     /// Stop the process.
     Suspend,
+    /// Put text into the clipboard of the terminal.
+    Copy(Vec<u8>),
+    /// Show content in a pager.
+    Page(Entry),
     /// Draw every cell.
     Redraw,
 }
@@ -102,6 +123,10 @@ pub struct Session {
     work: Work,
     events: Receiver<Event>,
     started: Instant,
+    /// Effects that concern the terminal and are still to be done.
+    outside: VecDeque<Effect>,
+    /// Since when a new list has been awaited.
+    pending: Option<Instant>,
     terminated: bool,
 }
 
@@ -118,20 +143,26 @@ impl Session {
     ) -> io::Result<Next> {
         loop {
             for effect in effects.drain(..) {
-                match self.work.perform(effect) {
-                    None => {}
-                    Some(Effect::Quit) => return Ok(Next::Quit),
-                    Some(Effect::Suspend) => return Ok(Next::Suspend),
-                    Some(_) => return Ok(Next::Redraw),
-                }
+                self.outside.extend(self.work.perform(effect));
             }
-            // What has happened already, and the rows of a new list, come before drawing.
-            let patience = if self.state.listing.loaded { Duration::ZERO } else { PATIENCE };
-            if let Ok(event) = self.events.recv_timeout(patience) {
-                effects = self.take_all(event);
-                if !effects.is_empty() || !self.state.listing.loaded {
-                    continue;
+            match self.outside.pop_front() {
+                None => {}
+                Some(Effect::Quit) => return Ok(Next::Quit),
+                Some(Effect::Suspend) => return Ok(Next::Suspend),
+                Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
+                Some(Effect::Page(entry)) => return Ok(Next::Page(entry)),
+                Some(_) => return Ok(Next::Redraw),
+            }
+            // The rows of a new list come before drawing, if they come soon.
+            let pending = !self.state.listing.loaded || self.state.arranging;
+            let since = *self.pending.get_or_insert_with(Instant::now);
+            if !pending {
+                self.pending = None;
+            } else if let Some(patience) = PATIENCE.checked_sub(since.elapsed()) {
+                if let Ok(event) = self.events.recv_timeout(patience) {
+                    effects = self.take_all(event);
                 }
+                continue;
             }
             self.draw(terminal)?;
             let wait = self.state.wake_at().map(|at| at.saturating_sub(self.started.elapsed()));
@@ -171,6 +202,10 @@ impl Session {
         })?;
         Ok(())
     }
+}
+
+fn trouble(what: &str, error: &io::Error) -> Event {
+    Event::Trouble(format!("cannot {what}: {error}"))
 }
 
 /// Stops the process as ctrl-z does elsewhere; returns the size of the screen when the shell has continued it.

@@ -5,6 +5,7 @@ use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
 
+use base64::Engine as _;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
@@ -52,6 +53,18 @@ impl Screen {
         self.enter()?;
         self.terminal.clear()?;
         Ok(result)
+    }
+
+    /// Puts text into the clipboard by the terminal's own means (OSC 52), which work over ssh, too.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. A terminal that does not know the sequence ignores it.
+    pub fn copy(&self, text: &[u8]) -> io::Result<()> {
+        let text = base64::engine::general_purpose::STANDARD.encode(text);
+        let mut out = stdout();
+        write!(out, "\x1b]52;c;{text}\x07")?;
+        out.flush()
     }
 
     fn enter(&self) -> io::Result<()> {

@@ -97,6 +97,8 @@ pub struct Listing {
     waiting: Option<Want>,
     /// Rows that the cursor still has to go when there are more.
     owed: isize,
+    /// Row of the screen that the cursor is to have when the rows come.
+    row: Option<usize>,
 }
 
 impl Listing {
@@ -105,6 +107,11 @@ impl Listing {
         let mut listing = Self { scope, generation, height, ..Self::default() };
         let request = listing.ask(at.map_or(Want::Start, Want::AroundPath));
         (listing, request)
+    }
+
+    /// Sets which row of the screen the cursor is to have when the rows come.
+    pub fn keep_row(&mut self, row: usize) {
+        self.row = Some(row);
     }
 
     /// Returns the row under the cursor.
@@ -137,6 +144,24 @@ impl Listing {
         }
         let span = range.end.saturating_sub(range.start + 1).max(1);
         Some((at.saturating_sub(range.start)) as f64 / span as f64)
+    }
+
+    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it tell.
+    pub fn numbers(&self, index: usize) -> Option<Range<u64>> {
+        let line = self.lines.get(index)?;
+        let number = line.row.number;
+        if line.row.entry.kind != Kind::Directory {
+            return Some(number..number + 1);
+        }
+        if self.scope.order != Order::Path {
+            return None;
+        }
+        let next = self.lines[index + 1..].iter().find(|next| next.row.depth <= line.row.depth);
+        match next {
+            Some(next) => Some(number..next.row.number),
+            None if self.last => Some(number..self.below.end),
+            None => None,
+        }
     }
 
     /// Says whether an answer is awaited.
@@ -244,7 +269,8 @@ impl Listing {
                 self.lines = lines.collect();
                 (self.first, self.last) = (page.first, page.last);
                 self.cursor = page.at;
-                self.top = if answer.want == Want::Start { 0 } else { self.cursor.saturating_sub(self.height / 2) };
+                let row = self.row.take().unwrap_or(self.height / 2);
+                self.top = if answer.want == Want::Start { 0 } else { self.cursor.saturating_sub(row) };
                 self.loaded = true;
             }
         }

@@ -1,21 +1,30 @@
 //! Everything the screen shows, as plain data.
 
+pub mod arrange;
+pub mod dialog;
+pub mod finder;
+pub mod jobs;
 pub mod listing;
+pub mod marks;
 pub mod pane;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::layout::Rect;
 
 use crate::format::archive::Info;
 use crate::format::path::EntryPath;
-use crate::tui::action::Action;
 use crate::tui::keymap::{Keymap, Place};
 use crate::tui::layout::{Areas, Wanted};
 use crate::tui::theme::Theme;
 
+pub use arrange::Arrangement;
+pub use dialog::Dialog;
+pub use jobs::Jobs;
 pub use listing::Listing;
+pub use marks::Marks;
 pub use pane::Pane;
 
 /// Directories whose cursor is remembered.
@@ -62,18 +71,6 @@ pub enum Tone {
     Error,
 }
 
-/// Something that lies over the browser.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Dialog {
-    /// The keys of a place.
-    Help {
-        /// Where help was asked for.
-        place: Place,
-        /// First line shown.
-        top: usize,
-    },
-}
-
 /// The state of the program.
 #[derive(Debug, Clone)]
 pub struct State {
@@ -95,6 +92,22 @@ pub struct State {
     pub share: u16,
     /// Which pane takes the keys.
     pub focus: Focus,
+    /// Order and filter of the list.
+    pub arrangement: Arrangement,
+    /// An arrangement is on its way.
+    pub arranging: bool,
+    /// Directories open in place instead of being entered.
+    pub tree: bool,
+    /// Marked entries.
+    pub marks: Marks,
+    /// Place of the row where a range of marks began.
+    pub anchor: Option<u64>,
+    /// Work in the background.
+    pub jobs: Jobs,
+    /// Where things were extracted to the last time.
+    pub target: String,
+    /// The program ends with the last job.
+    pub leaving: bool,
     /// What lies over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
     /// What the status line says.
@@ -103,12 +116,12 @@ pub struct State {
     pub keymap: Keymap,
     /// Colours.
     pub theme: Theme,
+    /// Directories that are open in the tree.
+    pub(super) open: Arc<BTreeSet<EntryPath>>,
     /// Where the cursor was in directories that were left.
     pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
     /// Number of the last list.
     pub(super) generation: u64,
-    /// What was done last, for repeating keys.
-    pub(super) last_action: Option<Action>,
 }
 
 impl State {
@@ -124,13 +137,21 @@ impl State {
             zoom: false,
             share: 58,
             focus: Focus::List,
+            arrangement: Arrangement::default(),
+            arranging: false,
+            tree: false,
+            marks: Marks::default(),
+            anchor: None,
+            jobs: Jobs::default(),
+            target: String::new(),
+            leaving: false,
             dialogs: Vec::new(),
             message: None,
             keymap,
             theme,
+            open: Arc::default(),
             remembered: HashMap::new(),
             generation: 0,
-            last_action: None,
         }
     }
 
@@ -142,7 +163,8 @@ impl State {
     /// Returns where keys go.
     pub fn place(&self) -> Place {
         match (self.dialogs.last(), self.focus) {
-            (Some(Dialog::Help { .. }), _) => Place::Panel,
+            (Some(Dialog::Jobs { .. }), _) => Place::Jobs,
+            (Some(_), _) => Place::Panel,
             (None, Focus::List) => Place::List,
             (None, Focus::Preview) => Place::Preview,
         }

@@ -14,10 +14,8 @@ fn table() -> String {
         let _ = write!(table, "\n### {}\n\n| keys | where | what | name |\n| --- | --- | --- | --- |\n", group.title());
         for command in COMMANDS.iter().filter(|command| command.group == group) {
             let keys: Vec<String> = command.keys.iter().map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
-            let places = [(Place::List, "list"), (Place::Preview, "preview"), (Place::Panel, "dialogs")];
-            let places: Vec<&str> =
-                places.into_iter().filter(|(place, _)| command.works_in(*place)).map(|(_, name)| name).collect();
-            let places = if places.len() == 3 { "everywhere".to_owned() } else { places.join(", ") };
+            let places: Vec<&str> = Place::ALL.into_iter().filter(|place| command.works_in(*place)).map(Place::title).collect();
+            let places = if places.len() == Place::ALL.len() { "everywhere".to_owned() } else { places.join(", ") };
             let _ = writeln!(table, "| {} | {places} | {} | `{}` |", keys.join(" "), command.help, command.name);
         }
     }

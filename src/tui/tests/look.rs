@@ -86,9 +86,9 @@ fn a_long_list_has_both_ends() {
 fn help_lists_the_keys_of_the_place() {
     let mut story = Story::begin(everything(), 80, 40);
     story.then("?");
-    story.sees("Keys in the list").sees("Go to the directory above");
+    story.sees("Keys: list").sees("Go to the directory above");
     story.then("esc enter ?");
-    story.sees("Keys in the preview").misses("Go to the directory above");
+    story.sees("Keys: preview").misses("Go to the directory above");
     story.then("q q");
     story.sees("docs/");
 }

@@ -1,18 +1,22 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, on archives in memory.
 
+mod deeds;
 mod docs;
+mod find;
 mod look;
 mod screens;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossterm::event::KeyCode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use crate::format::archive::Archive;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
+use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::sample;
 use crate::tui::state::{Facts, State};
@@ -57,6 +61,20 @@ impl Story {
         self.keys(keys).rest()
     }
 
+    /// Types text.
+    pub fn types(&mut self, text: &str) -> &mut Self {
+        for c in text.chars() {
+            self.event(Event::Key(Key::plain(KeyCode::Char(c))));
+        }
+        self
+    }
+
+    /// Returns the names in the list, from the first row on the screen to the last.
+    pub fn names(&self) -> Vec<String> {
+        let visible = self.state.listing.visible();
+        self.state.listing.lines[visible].iter().map(|line| line.row.entry.path.to_string()).collect()
+    }
+
     /// Lets time pass until the preview is there.
     pub fn rest(&mut self) -> &mut Self {
         self.now += Duration::from_millis(100);
@@ -72,8 +90,8 @@ impl Story {
     fn perform(&mut self, effects: Vec<Effect>) {
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
-            match work::answer(&*self.archive, effect.clone()) {
-                Some(event) => queue.extend(update(&mut self.state, event, self.now)),
+            match work::answers(&*self.archive, effect.clone()) {
+                Some(events) => events.into_iter().for_each(|event| queue.extend(update(&mut self.state, event, self.now))),
                 None => self.outside.push(effect),
             }
         }

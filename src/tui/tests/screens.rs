@@ -1,10 +1,13 @@
 //! What each screen looks like, in three sizes.
 
+use std::time::Duration;
+
 use insta::assert_snapshot;
 
 use super::{Story, everything};
 use crate::tui::event::Event;
 use crate::tui::sample;
+use crate::tui::state::jobs::{News, Progress};
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
@@ -47,6 +50,74 @@ fn facts() {
 }
 
 #[test]
+fn marks() {
+    snapshots("marks", "space j space j j");
+}
+
+#[test]
+fn extraction_asks() {
+    snapshots("extract", "e");
+}
+
+#[test]
+fn find() {
+    snapshots("find", "/ m d");
+}
+
+#[test]
+fn palette() {
+    snapshots("palette", ": s o r t");
+}
+
+#[test]
+fn sorting_asks() {
+    snapshots("sort", "s");
+}
+
+#[test]
+fn sorted() {
+    snapshots("sorted", "s s");
+}
+
+#[test]
+fn filtered() {
+    snapshots("filtered", "f m d enter");
+}
+
+#[test]
+fn tree() {
+    snapshots("tree", "t j j j l j j l");
+}
+
+#[test]
+fn entry() {
+    snapshots("entry", "i");
+}
+
+#[test]
+fn jobs() {
+    snapshots("jobs", "V J");
+}
+
+#[test]
+fn a_job_in_work() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        let id = story.state.jobs.add("extract train to out".to_owned(), story.now);
+        for tenth in 1..8 {
+            let progress = Progress { bytes: tenth << 20, all_bytes: 10 << 20, entries: tenth, all_entries: 10 };
+            story.now = Duration::from_millis(100 * tenth);
+            story.event(Event::Job(id, News::Progress(progress, "train/0001.json".to_owned())));
+        }
+        assert_snapshot!(format!("working-{width}x{height}"), story.screen());
+        story.then("J");
+        assert_snapshot!(format!("working-list-{width}x{height}"), story.screen());
+        story.then("q q");
+        assert_snapshot!(format!("leaving-{width}x{height}"), story.screen());
+    }
+}
+
+#[test]
 fn help() {
     snapshots("help", "?");
 }
@@ -70,7 +141,7 @@ fn a_tiny_screen_says_so() {
 
 #[test]
 fn every_size_can_be_drawn() {
-    for keys in ["", "?", "f3", "j j j enter", "5"] {
+    for keys in ["", "?", "f3", "j j j enter", "5", "e", "/ m", ":", "s", "i", "V J", "t j j j l", "f x"] {
         let mut story = Story::begin(everything(), 80, 24);
         story.then(keys);
         for width in (0..130).step_by(7) {

@@ -1,22 +1,34 @@
-//! The list and the preview.
+//! The list: directories entered and left, rows as they come.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::format::entry::Kind;
 use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, FactsRequest};
-use crate::tui::preview::Form;
-use crate::tui::rows::Scope;
+use crate::tui::rows::{Order, Scope};
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::{Focus, Listing, State};
-
-/// Columns of a step to the side.
-const SIDE: isize = 8;
+use crate::tui::update::{arrange, preview};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     state.remember();
     let at = at.or_else(|| state.remembered.get(&directory).cloned());
-    let scope = Scope { directory, ..Scope::default() };
+    // A filter belongs to the directory it was set in.
+    if directory != state.listing.scope.directory {
+        state.arrangement.filter.clear();
+    }
+    state.anchor = None;
+    list(state, directory, Order::Path, at, effects);
+    arrange::request(state, effects);
+}
+
+/// Begins a new list.
+pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
+    let open = if state.tree && order == Order::Path { Arc::clone(&state.open) } else { Arc::default() };
+    let scope = Scope { directory, open, order };
     state.generation += 1;
     let height = usize::from(state.areas().list.height);
     let (listing, request) = Listing::open(scope, state.generation, at, height);
@@ -70,56 +82,17 @@ pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<
         effects.push(Effect::Facts(FactsRequest { generation: state.listing.generation, entries }));
     }
     if state.areas().preview.is_empty() {
-        if !state.zoom {
-            state.focus = Focus::List;
-        }
+        state.focus = Focus::List;
     } else {
         state.pane.show(state.listing.entry(), state.now);
     }
 }
 
-/// Closes what is open in the browser; says whether there was something.
-pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    if state.zoom {
-        zoom(state, false, effects);
-        return true;
-    }
-    if state.focus == Focus::Preview {
-        state.focus = Focus::List;
-        return true;
-    }
-    false
-}
-
-fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
-    state.zoom = zoom;
-    state.focus = if zoom { Focus::Preview } else { Focus::List };
-    fit(state, effects);
-    effects.extend(state.pane.hurry().map(Effect::Preview));
-}
-
 /// Does what the user asked for.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    let form = match action {
-        Action::AsAuto => Form::Auto,
-        Action::AsText => Form::Text,
-        Action::AsHex => Form::Hex,
-        Action::AsInfo => Form::Info,
-        _ => {
-            match state.focus {
-                Focus::List => act_list(state, action, effects),
-                Focus::Preview => act_preview(state, action, effects),
-            }
-            return;
-        }
-    };
-    if state.areas().preview.is_empty() {
-        zoom(state, true, effects);
+    if state.focus == Focus::Preview || preview::is_about(action) {
+        return preview::act(state, action, effects);
     }
-    effects.extend(state.pane.set_form(form).map(Effect::Preview));
-}
-
-fn act_list(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let page = isize::try_from(state.listing.height.max(2)).unwrap_or(isize::MAX);
     let request = match action {
         Action::Down => state.listing.step(1),
@@ -132,81 +105,62 @@ fn act_list(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Last => state.listing.to_last(),
         Action::Enter => return enter(state, effects),
         Action::Parent => return parent(state, effects),
-        _ => return act_either(state, action, effects),
+        _ => None,
     };
     moved(state, request, effects);
 }
 
 fn enter(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(entry) = state.listing.entry() else { return };
+    let path = entry.path.clone();
     match entry.kind {
-        Kind::Directory => {
-            let path = entry.path.clone();
-            go(state, Some(path), None, effects);
+        Kind::Directory if state.tree => {
+            if state.open.contains(&path) {
+                let request = state.listing.step(1);
+                moved(state, request, effects);
+            } else {
+                fold(state, path, true, effects);
+            }
         }
-        _ => zoom(state, true, effects),
+        Kind::Directory => go(state, Some(path), None, effects),
+        _ => preview::zoom(state, true, effects),
     }
 }
 
 fn parent(state: &mut State, effects: &mut Vec<Effect>) {
+    if state.tree
+        && let Some(entry) = state.listing.entry()
+    {
+        let path = entry.path.clone();
+        let above = path.parent().filter(|above| state.open.contains(above));
+        if state.open.contains(&path) {
+            return fold(state, path, false, effects);
+        }
+        if let Some(above) = above {
+            let request = state.listing.to_path(above);
+            return moved(state, request, effects);
+        }
+    }
     if let Some(directory) = state.listing.scope.directory.clone() {
         go(state, directory.parent(), Some(directory), effects);
     }
 }
 
-fn act_preview(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    let height = usize::from(state.areas().preview.height);
-    let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
-    let request = match action {
-        Action::Down => state.pane.step(1, height),
-        Action::Up => state.pane.step(-1, height),
-        Action::HalfDown => state.pane.step(page / 2, height),
-        Action::HalfUp => state.pane.step(-page / 2, height),
-        Action::PageDown => state.pane.step(page - 1, height),
-        Action::PageUp => state.pane.step(1 - page, height),
-        Action::First => state.pane.to_end(false, height),
-        Action::Last => state.pane.to_end(true, height),
-        Action::Left => {
-            // At the left edge the way back leads to the list.
-            if state.pane.scroll.left == 0 {
-                step_back(state, effects);
-            }
-            state.pane.side(-SIDE);
-            None
-        }
-        Action::Right => {
-            state.pane.side(SIDE);
-            None
-        }
-        _ => return act_either(state, action, effects),
-    };
-    effects.extend(request.map(Effect::Preview));
+/// Opens or closes a directory of the tree.
+fn fold(state: &mut State, path: EntryPath, open: bool, effects: &mut Vec<Effect>) {
+    let mut directories = BTreeSet::clone(&state.open);
+    if open {
+        directories.insert(path.clone());
+    } else {
+        directories.remove(&path);
+    }
+    state.open = Arc::new(directories);
+    again(state, Some(path), effects);
 }
 
-fn act_either(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    match action {
-        Action::Preview if state.zoom => zoom(state, false, effects),
-        Action::Preview if state.screen.width < crate::tui::layout::TWO_PANES => zoom(state, true, effects),
-        Action::Preview => {
-            state.preview = !state.preview;
-            state.focus = Focus::List;
-            fit(state, effects);
-        }
-        Action::Zoom => zoom(state, !state.zoom, effects),
-        Action::Focus => match state.focus {
-            Focus::Preview => {
-                step_back(state, effects);
-            }
-            Focus::List if state.areas().preview.is_empty() => zoom(state, true, effects),
-            Focus::List => {
-                state.focus = Focus::Preview;
-                effects.extend(state.pane.hurry().map(Effect::Preview));
-            }
-        },
-        Action::Wrap => {
-            state.pane.scroll.wrap = !state.pane.scroll.wrap;
-            state.pane.scroll.left = 0;
-        }
-        _ => {}
-    }
+/// Lists the same directory anew with the row of `at` where it was on the screen.
+pub fn again(state: &mut State, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
+    let row = state.listing.cursor - state.listing.top.min(state.listing.cursor);
+    list(state, state.listing.scope.directory.clone(), Order::Path, at, effects);
+    state.listing.keep_row(row);
 }

@@ -1,16 +1,25 @@
 //! Changes the state when something happens. No input or output, no clock: time comes with the event.
 
+mod arrange;
 mod browse;
+mod dialogs;
+mod find;
+mod jobs;
+mod marks;
+mod preview;
 
 use std::time::Duration;
 
 use ratatui::layout::Rect;
 
+use crate::format::entry::Kind;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
-use crate::tui::state::{Dialog, State};
+use crate::tui::state::{Dialog, State, Tone};
+
+pub use jobs::POLICIES;
 
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
@@ -28,7 +37,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
         Event::Key(key) => press(state, key, &mut effects),
-        Event::Paste(_) | Event::Mouse(_) => {}
+        Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
+        Event::Mouse(_) | Event::Tick => {}
         Event::Resize(width, height) => {
             state.screen = Rect::new(0, 0, width, height);
             browse::fit(state, &mut effects);
@@ -39,7 +49,13 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             state.pane.take(answer);
             browse::fit(state, &mut effects);
         }
-        Event::Tick => {}
+        Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
+        Event::Found(answer) => find::take(state, answer),
+        Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
+        Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
+        Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
+        Event::Inspected(_, Err(error)) | Event::Trouble(error) => state.say(Tone::Error, error),
+        Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Terminate => effects.push(Effect::Quit),
     }
     effects.extend(state.pane.wake(now).map(Effect::Preview));
@@ -47,6 +63,11 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
 }
 
 fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
+    // What was said has been read by now.
+    state.message = None;
+    if dialogs::press(state, key, effects) {
+        return;
+    }
     if let Some(action) = state.keymap.action(state.place(), key) {
         act(state, action, effects);
     }
@@ -61,38 +82,49 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             }
         }
         Action::Quit => quit(state, effects),
-        Action::QuitNow => effects.push(Effect::Quit),
+        Action::QuitNow => jobs::leave(state, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
-        _ => match state.dialogs.last_mut() {
-            Some(Dialog::Help { top, .. }) => scroll(top, action),
-            None => browse::act(state, action, effects),
-        },
+        _ if dialogs::act(state, action, effects) => {}
+        Action::Inspect => effects.extend(state.listing.entry().cloned().map(Effect::Inspect)),
+        Action::Extract => jobs::ask_target(state),
+        Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
+        Action::Verify => jobs::verify(state, effects),
+        Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0 }),
+        Action::Copy => copy(state, effects),
+        Action::Page => page(state, effects),
+        Action::Find => find::paths(state, effects),
+        Action::Palette => find::commands(state),
+        _ if marks::act(state, action, effects) => {}
+        _ if arrange::act(state, action, effects) => {}
+        _ => browse::act(state, action, effects),
     }
-    state.last_action = Some(action);
 }
 
 /// Closes what is open on top, or ends.
 fn quit(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.dialogs.pop().is_some() {
+    if state.dialogs.pop().is_some() || marks::step_back(state) || preview::step_back(state, effects) {
         return;
     }
-    if !browse::step_back(state, effects) {
-        effects.push(Effect::Quit);
+    if arrange::step_back(state, effects) {
+        return;
+    }
+    jobs::leave(state, effects);
+}
+
+fn copy(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(entry) = state.listing.entry() {
+        let path = entry.path.as_bytes().to_vec();
+        let text = format!("copied {}", entry.path);
+        effects.push(Effect::Copy(path));
+        state.say(Tone::Calm, text);
     }
 }
 
-/// Scrolls a page that is short enough to be drawn as a whole; drawing stops at its end.
-fn scroll(top: &mut usize, action: Action) {
-    *top = match action {
-        Action::Down => *top + 1,
-        Action::Up => top.saturating_sub(1),
-        Action::HalfDown => *top + 8,
-        Action::HalfUp => top.saturating_sub(8),
-        Action::PageDown => *top + 16,
-        Action::PageUp => top.saturating_sub(16),
-        Action::First => 0,
-        Action::Last => usize::MAX / 2,
-        _ => *top,
-    };
+fn page(state: &mut State, effects: &mut Vec<Effect>) {
+    match state.listing.entry() {
+        Some(entry) if entry.kind == Kind::File => effects.push(Effect::Page(entry.clone())),
+        Some(_) => state.say(Tone::Warning, "only files have content to show"),
+        None => {}
+    }
 }

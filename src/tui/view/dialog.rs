@@ -1,9 +1,12 @@
 //! Frames of what lies over the browser.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Widget};
 
+use crate::tui::glyphs;
+use crate::tui::preview::Scroll;
+use crate::tui::preview::sheet::{self, Line, Sheet};
 use crate::tui::theme::Theme;
 
 /// Draws a frame in the middle of the screen, as large as is wanted and possible, and returns the area inside.
@@ -13,6 +16,12 @@ pub fn frame(title: &str, footer: &str, width: u16, height: u16, theme: &Theme, 
     let y = screen.y + (screen.height - height) / 2;
     let area = Rect { x, y, width, height };
     Clear.render(area, buffer);
+    // A wide character that ends under the frame would push it aside.
+    for y in area.top()..area.bottom() {
+        if area.x > screen.x && glyphs::width(buffer[(area.x - 1, y)].symbol()) > 1 {
+            buffer[(area.x - 1, y)].set_symbol(" ");
+        }
+    }
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
         .border_style(theme.frame)
@@ -24,4 +33,19 @@ pub fn frame(title: &str, footer: &str, width: u16, height: u16, theme: &Theme, 
     let inner = block.inner(area);
     block.render(area, buffer);
     inner
+}
+
+/// Draws facts in a frame.
+pub fn sheet(title: &str, sheet: &Sheet, top: usize, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let width = |line: &Line| match line {
+        Line::Fact(label, value) => glyphs::width(label).max(12) + 2 + glyphs::width(value),
+        Line::Child(name, ..) => glyphs::width(name) + 12,
+        Line::Remark(text) | Line::Problem(text) => glyphs::width(text),
+        Line::Space => 0,
+    };
+    let width = sheet.lines.iter().map(width).max().unwrap_or(0).clamp(30, 90);
+    let height = u16::try_from(sheet.lines.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
+    let area = frame(&glyphs::fit(title, 60), "esc closes", u16::try_from(width).unwrap_or(90), height, theme, screen, buffer);
+    sheet::view(sheet, Scroll { top, ..Scroll::default() }, theme, area, buffer);
+    None
 }

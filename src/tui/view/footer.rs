@@ -4,10 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::format::entry::Entry;
-use crate::text;
+use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::state::{State, Tone};
-use crate::tui::view::{put, put_right};
+use crate::tui::view::{jobs, put, put_right};
 
 /// Draws the status line.
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
@@ -28,9 +28,36 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             let lost = text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged"), state.theme.error)
         }
-        None => (state.listing.entry().map(about).unwrap_or_default(), state.theme.dim),
+        None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
+        None => match notes(state) {
+            notes if notes.is_empty() => (state.listing.entry().map(about).unwrap_or_default(), state.theme.dim),
+            notes => (notes, state.theme.mark),
+        },
     };
-    put(buffer, inner, 0, 0, &glyphs::fit(&line, room), style);
+    let mut x = 0;
+    if state.message.is_none()
+        && let Some(job) = state.jobs.running().last()
+    {
+        x = jobs::bar(job, &state.theme, inner, 0, usize::from(inner.width), buffer) + 2;
+    }
+    let room = room.saturating_sub(usize::from(x));
+    put(buffer, inner, x, 0, &glyphs::fit(&line, room), style);
+}
+
+/// What is marked, filtered and sorted.
+fn notes(state: &State) -> String {
+    let mut notes = Vec::new();
+    if !state.marks.is_empty() {
+        let size = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
+        notes.push(format!("{} marked{size}", text::count(state.marks.count())));
+    }
+    if !state.arrangement.filter.is_empty() {
+        notes.push(format!("filter: {}", state.arrangement.filter));
+    }
+    if state.arranging {
+        notes.push("arranging …".to_owned());
+    }
+    notes.join(" · ")
 }
 
 /// What `ls -l` says about an entry, with its whole name.
@@ -45,7 +72,8 @@ fn about(entry: &Entry) -> String {
 
 /// Draws as many hints as fit.
 pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
-    if area.is_empty() {
+    // Dialogs tell their keys themselves.
+    if area.is_empty() || !state.dialogs.is_empty() {
         return;
     }
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };

@@ -7,7 +7,9 @@ use ratatui::style::Style;
 use crate::format::entry::{Entry, Kind};
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
+use crate::tui::state::arrange::Sort;
 use crate::tui::state::listing::Line;
+use crate::tui::state::marks::Marked;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Theme;
 use crate::tui::view::{put, put_right};
@@ -49,9 +51,17 @@ impl Columns {
 pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     let columns = Columns::new(area.width);
     let theme = &state.theme;
-    put(buffer, heads, FRONT, 0, "name", theme.dim);
+    let head = |name: &str| {
+        let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
+        if column(state.arrangement.sort) == name && !state.arrangement.is_natural() {
+            format!("{name} {arrow}")
+        } else {
+            name.to_owned()
+        }
+    };
+    put(buffer, heads, FRONT, 0, &head("name"), theme.dim);
     let mut x = FRONT + columns.name;
-    for (width, head) in columns.cells(str::to_owned) {
+    for (width, head) in columns.cells(head) {
         x += 2 + width;
         put_right(buffer, Rect { width: x.min(heads.width), ..heads }, 0, &head, theme.dim);
     }
@@ -59,6 +69,7 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     for (y, index) in (0..area.height).zip(visible.clone()) {
         let line = &state.listing.lines[index];
         let row = Rect { y: area.y + y, height: 1, ..area };
+        mark(state, index, row, buffer);
         draw(state, line, &columns, row, buffer);
         if index == state.listing.cursor {
             buffer.set_style(row, if state.focus == Focus::List { theme.cursor } else { theme.cursor_away });
@@ -69,11 +80,40 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// Returns the column that an order goes by.
+fn column(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Name | Sort::Kind => "name",
+        Sort::Size => "size",
+        Sort::Stored | Sort::Ratio => "ratio",
+        Sort::Time => "modified",
+    }
+}
+
+/// Draws the mark of a row.
+fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
+    let place = state.listing.lines[index].row.place;
+    let cursor = state.listing.current().map_or(place, |line| line.row.place);
+    let in_range = state.anchor.is_some_and(|anchor| (anchor.min(cursor)..=anchor.max(cursor)).contains(&place));
+    let number = state.listing.lines[index].row.number;
+    let numbers = state.listing.numbers(index).unwrap_or(number..number + 1);
+    let sign = match state.marks.of(&numbers) {
+        Marked::Yes => "●",
+        _ if in_range => "○",
+        Marked::Partly => "◐",
+        Marked::No => return,
+    };
+    put(buffer, row, 0, 0, sign, state.theme.mark);
+}
+
 /// Says why there are no rows.
 fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
     let (remark, style) = match (&state.listing.error, state.listing.loaded) {
         (Some(error), _) => (error.as_str(), state.theme.error),
         (None, false) => ("reading …", state.theme.dim),
+        (None, true) if !state.arrangement.filter.is_empty() => {
+            ("no name matches the filter; esc takes it away", state.theme.dim)
+        }
         (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.theme.dim),
         (None, true) => ("nothing here", state.theme.dim),
     };
@@ -85,6 +125,11 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
     let theme = &state.theme;
     let entry = &line.row.entry;
     let indent = (line.row.depth * 2).min(columns.name / 2);
+    if state.tree && entry.kind == Kind::Directory && columns.name > indent + 4 {
+        let sign = if state.listing.scope.open.contains(&entry.path) { "▾" } else { "▸" };
+        put(buffer, area, FRONT + indent, 0, sign, theme.dim);
+    }
+    let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
     name(entry, theme, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
     let mut x = FRONT + columns.name;
     for (width, cell) in columns.cells(|column| value(line, column, columns.time)) {

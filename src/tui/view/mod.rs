@@ -1,11 +1,14 @@
 //! Draws the state. Nothing is read, changed or remembered here.
 
 mod dialog;
+mod finder;
 mod footer;
 mod header;
 mod help;
+mod jobs;
 mod list;
 mod preview;
+mod prompt;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -36,6 +39,11 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     for dialog in &state.dialogs {
         cursor = match dialog {
             Dialog::Help { place, top } => help::view(state, *place, *top, area, buffer),
+            Dialog::Prompt(prompt) => prompt::view(prompt, &state.theme, area, buffer),
+            Dialog::Menu(menu) => prompt::menu(menu, &state.theme, area, buffer),
+            Dialog::Finder(finder) => finder::view(finder, &state.theme, area, buffer),
+            Dialog::Sheet { title, sheet, top } => dialog::sheet(title, sheet, *top, &state.theme, area, buffer),
+            Dialog::Jobs { cursor } => jobs::view(state, *cursor, area, buffer),
         };
     }
     cursor

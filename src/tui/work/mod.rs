@@ -1,5 +1,10 @@
 //! Does effects on threads, which answer with events.
 
+mod arrange;
+mod find;
+pub mod jobs;
+mod marks;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -9,50 +14,98 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
-use crate::tui::effect::{Effect, FactsRequest};
+use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
 use crate::tui::event::Event;
-use crate::tui::preview;
+use crate::tui::glyphs;
+use crate::tui::preview::{self, sheet};
 use crate::tui::rows;
+use crate::tui::state::arrange::ArrangeRequest;
+use crate::tui::state::finder::FindRequest;
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::pane::{PreviewAnswer, PreviewRequest};
 
-/// Threads that read an archive for the screen.
+pub use find::rank;
+
+/// Threads that read an archive for the screen, and jobs.
 pub struct Work {
+    archive: Arc<dyn Archive>,
+    events: Sender<Event>,
     rows: Sender<RowsRequest>,
     facts: Sender<FactsRequest>,
     previews: Sender<PreviewRequest>,
+    arrange: Sender<ArrangeRequest>,
+    find: Sender<FindRequest>,
+    marks: Sender<MarksRequest>,
+    inspect: Sender<Entry>,
+    jobs: jobs::Jobs,
 }
 
 impl Work {
     /// Starts the threads. They end when this is dropped.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
+        let mut finder = find::Finder::default();
         Self {
-            rows: serve(archive, events, newest, |archive, request| Event::Rows(rows(archive, request))),
-            facts: serve(archive, events, of_newest_list, |archive, request| facts(archive, request)),
-            previews: serve(archive, events, newest, |archive, request| Event::Preview(preview(archive, request))),
+            archive: Arc::clone(archive),
+            events: events.clone(),
+            rows: serve(archive, events, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
+            facts: serve(archive, events, of_newest_list, |archive, request, line| line.tell(facts(archive, request))),
+            previews: serve(archive, events, newest, |archive, request, line| {
+                line.tell(Event::Preview(preview(archive, request)));
+            }),
+            arrange: serve(archive, events, newest, |archive, request, line| {
+                if let Some(answer) = arrange::arrange(archive, &request, &|| line.is_awaited()) {
+                    line.tell(Event::Arranged(answer));
+                }
+            }),
+            find: serve(archive, events, newest, move |archive, request, line| {
+                finder.find(archive, &request, &mut |answer| {
+                    if let Some(answer) = answer {
+                        line.tell(Event::Found(answer));
+                    }
+                    line.is_awaited()
+                });
+            }),
+            marks: serve(archive, events, |_| {}, |archive, request, line| line.tell(marks::answer(archive, request))),
+            inspect: serve(archive, events, newest, |archive, entry, line| line.tell(inspect(archive, &entry))),
+            jobs: jobs::Jobs::default(),
         }
     }
 
     /// Hands an effect to its thread. Effects that concern the terminal come back.
-    pub fn perform(&self, effect: Effect) -> Option<Effect> {
+    pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         // The threads live as long as the channels.
         match effect {
             Effect::Rows(request) => drop(self.rows.send(request)),
             Effect::Facts(request) => drop(self.facts.send(request)),
             Effect::Preview(request) => drop(self.previews.send(request)),
-            other => return Some(other),
+            Effect::Arrange(request) => drop(self.arrange.send(request)),
+            Effect::Find(request) => drop(self.find.send(request)),
+            Effect::Marks(request) => drop(self.marks.send(request)),
+            Effect::Inspect(entry) => drop(self.inspect.send(entry)),
+            Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
+            Effect::Stop(id) => self.jobs.stop(id),
+            Effect::Copy(_) | Effect::Page(_) | Effect::Suspend | Effect::Redraw | Effect::Quit => return Some(effect),
         }
         None
     }
 }
 
-/// Does an effect at once and returns the answer; `None` for those that concern the terminal.
-pub fn answer(archive: &dyn Archive, effect: Effect) -> Option<Event> {
-    match effect {
-        Effect::Rows(request) => Some(Event::Rows(rows(archive, request))),
-        Effect::Facts(request) => Some(facts(archive, request)),
-        Effect::Preview(request) => Some(Event::Preview(preview(archive, request))),
-        _ => None,
+/// The way back from a thread to the screen.
+struct Answers<'a, T> {
+    events: &'a Sender<Event>,
+    requests: &'a Receiver<T>,
+}
+
+impl<T> Answers<'_, T> {
+    /// Sends an answer.
+    fn tell(&self, event: Event) {
+        // Nobody listens any more when the browser ends.
+        drop(self.events.send(event));
+    }
+
+    /// Says whether nothing newer has been asked for.
+    fn is_awaited(&self) -> bool {
+        self.requests.is_empty()
     }
 }
 
@@ -61,22 +114,21 @@ fn serve<T: Send + 'static>(
     archive: &Arc<dyn Archive>,
     events: &Sender<Event>,
     choose: fn(&mut Vec<T>),
-    work: fn(&dyn Archive, T) -> Event,
+    mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
 ) -> Sender<T> {
     let (sender, requests): (Sender<T>, Receiver<T>) = unbounded();
     let (archive, events) = (Arc::clone(archive), events.clone());
     thread::spawn(move || {
+        let answers = Answers { events: &events, requests: &requests };
         let mut queue: Vec<T> = Vec::new();
         while let Ok(request) = requests.recv() {
             queue.push(request);
             queue.extend(requests.try_iter());
             choose(&mut queue);
             for request in queue.drain(..) {
-                // A panic is a fault of this program; the screen goes on without the answer.
-                if let Ok(event) = catch_unwind(AssertUnwindSafe(|| work(&*archive, request)))
-                    && events.send(event).is_err()
-                {
-                    return;
+                // A panic is a fault of this program; the screen goes on without the answer, and says so.
+                if catch_unwind(AssertUnwindSafe(|| work(&*archive, request, &answers))).is_err() {
+                    answers.tell(Event::Trouble("a fault in nra itself: an answer is missing".to_owned()));
                 }
             }
         }
@@ -125,6 +177,11 @@ fn preview(archive: &dyn Archive, request: PreviewRequest) -> PreviewAnswer {
     PreviewAnswer { generation: request.generation, preview }
 }
 
+fn inspect(archive: &dyn Archive, entry: &Entry) -> Event {
+    let sheet = sheet::load(archive, entry, true).map_err(|error| told(&error));
+    Event::Inspected(glyphs::shown(entry.path.name()), sheet)
+}
+
 /// Returns an error with its causes in one harmless line.
 pub fn told(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
@@ -134,4 +191,34 @@ pub fn told(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     crate::text::harmless(&line)
+}
+
+/// Does an effect at once, as the threads would, and returns the answers; `None` for those that concern the terminal.
+#[cfg(test)]
+pub fn answers(archive: &dyn Archive, effect: Effect) -> Option<Vec<Event>> {
+    let one = |event| Some(vec![event]);
+    match effect {
+        Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
+        Effect::Facts(request) => one(facts(archive, request)),
+        Effect::Preview(request) => one(Event::Preview(preview(archive, request))),
+        Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|| true)?)),
+        Effect::Find(request) => {
+            let mut answers = Vec::new();
+            find::Finder::default().find(archive, &request, &mut |answer| {
+                answers.extend(answer.map(Event::Found));
+                true
+            });
+            Some(answers)
+        }
+        Effect::Marks(request) => one(marks::answer(archive, request)),
+        Effect::Inspect(entry) => one(inspect(archive, &entry)),
+        Effect::Start(id, task) => {
+            let (sender, events) = unbounded();
+            let teller = jobs::Teller::new(id, Arc::default(), sender);
+            let (ending, text) = jobs::perform(archive, &task, &teller);
+            teller.end(ending, text);
+            Some(events.try_iter().collect())
+        }
+        Effect::Stop(_) | Effect::Copy(_) | Effect::Page(_) | Effect::Suspend | Effect::Redraw | Effect::Quit => None,
+    }
 }

@@ -1,0 +1,63 @@
+//! How the children of a directory are arranged.
+
+use std::sync::Arc;
+
+use crate::format::path::EntryPath;
+
+/// What an order goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// Names, as the archive has them.
+    #[default]
+    Name,
+    /// Size, the largest first.
+    Size,
+    /// Bytes in the archive, the most first.
+    Stored,
+    /// Stored to raw, the worst first.
+    Ratio,
+    /// Time of modification, the newest first.
+    Time,
+    /// Directories first.
+    Kind,
+}
+
+/// Order and filter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Arrangement {
+    /// Order.
+    pub sort: Sort,
+    /// The other way round.
+    pub reverse: bool,
+    /// A glob, or a part of names; empty = all.
+    pub filter: String,
+}
+
+impl Arrangement {
+    /// Says whether this is how the archive has them, so that nothing has to be known in advance.
+    pub fn is_natural(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Asks for an arrangement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrangeRequest {
+    /// Which list this is for.
+    pub generation: u64,
+    /// Whose children.
+    pub directory: Option<EntryPath>,
+    /// How.
+    pub arrangement: Arrangement,
+}
+
+/// Numbers in order, or why there are none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrangeAnswer {
+    /// Which list they are for.
+    pub generation: u64,
+    /// How they are arranged.
+    pub arrangement: Arrangement,
+    /// The numbers.
+    pub numbers: Result<Arc<[u64]>, String>,
+}

@@ -1,0 +1,119 @@
+//! Search by typing: over the names in the archive, or over the commands.
+
+use tui_input::Input;
+
+use crate::format::path::EntryPath;
+use crate::tui::action::Action;
+
+/// What is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// Paths below the directory.
+    Paths,
+    /// Commands by name.
+    Commands,
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// What Enter leads to.
+    pub goal: Goal,
+    /// What is shown.
+    pub text: String,
+    /// Places of the characters that matched, counted in characters.
+    pub matched: Vec<u32>,
+}
+
+/// Where a hit leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Goal {
+    /// To an entry.
+    Entry(EntryPath),
+    /// To an action.
+    Action(Action),
+}
+
+/// Asks for paths that match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindRequest {
+    /// Which search this is for.
+    pub generation: u64,
+    /// Below which directory.
+    pub directory: Option<EntryPath>,
+    /// What was typed.
+    pub pattern: String,
+}
+
+/// What has been found so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindAnswer {
+    /// Which search it is for.
+    pub generation: u64,
+    /// The best hits, the best first.
+    pub hits: Vec<Hit>,
+    /// How many match.
+    pub matches: u64,
+    /// How many were looked at.
+    pub searched: u64,
+    /// Nothing more will come.
+    pub complete: bool,
+    /// Why the search ended early.
+    pub error: Option<String>,
+}
+
+/// A search in progress.
+#[derive(Debug, Clone)]
+pub struct Finder {
+    /// What is searched.
+    pub over: Over,
+    /// What has been typed.
+    pub input: Input,
+    /// What has been found.
+    pub hits: Vec<Hit>,
+    /// Index of the hit under the cursor.
+    pub cursor: usize,
+    /// How many match.
+    pub matches: u64,
+    /// How many were looked at.
+    pub searched: u64,
+    /// The search is over.
+    pub complete: bool,
+    /// Why it ended early.
+    pub error: Option<String>,
+    /// Answers with another number are for what was typed before.
+    pub generation: u64,
+}
+
+impl Finder {
+    /// Begins a search.
+    pub fn new(over: Over, generation: u64) -> Self {
+        Self {
+            over,
+            input: Input::default(),
+            hits: Vec::new(),
+            cursor: 0,
+            matches: 0,
+            searched: 0,
+            complete: false,
+            error: None,
+            generation,
+        }
+    }
+
+    /// Takes hits. Stale ones change nothing.
+    pub fn take(&mut self, answer: FindAnswer) {
+        if answer.generation != self.generation {
+            return;
+        }
+        self.hits = answer.hits;
+        self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
+        (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);
+        self.error = answer.error;
+    }
+
+    /// Moves the cursor.
+    pub fn step(&mut self, rows: isize) {
+        self.cursor = self.cursor.saturating_add_signed(rows).min(self.hits.len().saturating_sub(1));
+    }
+}

@@ -1,0 +1,197 @@
+//! Work in the background: how far it is, how fast it goes, what it said.
+
+use std::time::Duration;
+
+/// Time constant of the smoothed rate, seconds.
+const SMOOTH: f64 = 2.0;
+/// No estimate is given before a job has run this long.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Finished jobs that are kept.
+const KEEP: usize = 50;
+
+/// Number of a job.
+pub type JobId = u64;
+
+/// How far a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Entries done.
+    pub entries: u64,
+    /// Entries to do, 0 if not known.
+    pub all_entries: u64,
+    /// Bytes done.
+    pub bytes: u64,
+    /// Bytes to do, 0 if not known.
+    pub all_bytes: u64,
+}
+
+/// What a job tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// How far it is, and the path in work.
+    Progress(Progress, String),
+    /// Something went wrong without ending it.
+    Warning(String),
+    /// It is over.
+    End(Ending, String),
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything was done.
+    Done,
+    /// Done, but something is missing or wrong.
+    Degraded,
+    /// It failed.
+    Failed,
+    /// The user stopped it.
+    Cancelled,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What it does, for people.
+    pub title: String,
+    /// How far it is.
+    pub progress: Progress,
+    /// The path in work.
+    pub current: String,
+    /// How it ended, and a sentence on it.
+    pub ending: Option<(Ending, String)>,
+    /// What went wrong on the way.
+    pub log: Vec<String>,
+    /// It has been asked to stop.
+    pub stopping: bool,
+    /// Bytes a second, smoothed.
+    pub rate: f64,
+    started: Duration,
+    /// When it ended, or last told something.
+    pub updated: Duration,
+}
+
+impl Job {
+    /// Returns how much is done, 0 to 1, if that is known.
+    pub fn share(&self) -> Option<f64> {
+        let Progress { entries, all_entries, bytes, all_bytes } = self.progress;
+        let part = |done: u64, all: u64| (all > 0).then(|| (done as f64 / all as f64).min(1.0));
+        part(bytes, all_bytes).or_else(|| part(entries, all_entries))
+    }
+
+    /// Returns how long it will still take, once that can be told.
+    pub fn left(&self) -> Option<Duration> {
+        let Progress { bytes, all_bytes, .. } = self.progress;
+        if all_bytes == 0 || self.rate < 1.0 || self.updated - self.started < SETTLE {
+            return None;
+        }
+        Some(Duration::from_secs_f64((all_bytes.saturating_sub(bytes) as f64 / self.rate).min(1e7)))
+    }
+
+    /// Returns how long it has run.
+    pub fn elapsed(&self) -> Duration {
+        self.updated - self.started
+    }
+
+    fn take(&mut self, news: News, now: Duration) {
+        let elapsed = (now - self.updated).as_secs_f64();
+        match news {
+            News::Progress(progress, current) => {
+                if elapsed > 0.0 {
+                    let rate = progress.bytes.saturating_sub(self.progress.bytes) as f64 / elapsed;
+                    let weight = if self.rate == 0.0 { 1.0 } else { 1.0 - (-elapsed / SMOOTH).exp() };
+                    self.rate += (rate - self.rate) * weight;
+                }
+                self.progress = progress;
+                self.current = current;
+                self.updated = now;
+            }
+            News::Warning(text) => self.log.push(text),
+            News::End(ending, text) => {
+                self.ending = Some((ending, text));
+                self.updated = now;
+            }
+        }
+    }
+}
+
+/// All jobs of this run, the oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Jobs {
+    /// The jobs.
+    pub list: Vec<Job>,
+    last: JobId,
+}
+
+impl Jobs {
+    /// Adds a job and returns its number.
+    pub fn add(&mut self, title: String, now: Duration) -> JobId {
+        self.last += 1;
+        let done = self.list.iter().filter(|job| job.ending.is_some()).count();
+        if done >= KEEP
+            && let Some(oldest) = self.list.iter().position(|job| job.ending.is_some())
+        {
+            self.list.remove(oldest);
+        }
+        self.list.push(Job {
+            id: self.last,
+            title,
+            progress: Progress::default(),
+            current: String::new(),
+            ending: None,
+            log: Vec::new(),
+            stopping: false,
+            rate: 0.0,
+            started: now,
+            updated: now,
+        });
+        self.last
+    }
+
+    /// Takes what a job tells and returns the job.
+    pub fn take(&mut self, id: JobId, news: News, now: Duration) -> Option<&Job> {
+        let job = self.list.iter_mut().find(|job| job.id == id)?;
+        job.take(news, now);
+        Some(job)
+    }
+
+    /// Returns the jobs that run.
+    pub fn running(&self) -> impl Iterator<Item = &Job> {
+        self.list.iter().filter(|job| job.ending.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_job_tells_when_it_ends() {
+        let mut jobs = Jobs::default();
+        let id = jobs.add("extract".to_owned(), Duration::ZERO);
+        for tenth in 1..=20u64 {
+            let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
+            jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+            assert_eq!(jobs.list[0].left().is_some(), tenth >= 5);
+        }
+        let job = &jobs.list[0];
+        assert!((job.rate - 1_000.0).abs() < 1.0, "{}", job.rate);
+        assert_eq!(job.share(), Some(0.5));
+        assert_eq!(job.left().unwrap().as_secs_f64().round(), 2.0);
+        jobs.take(id, News::End(Ending::Done, "done".to_owned()), Duration::from_secs(3));
+        assert_eq!(jobs.running().count(), 0);
+        assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn old_jobs_are_forgotten() {
+        let mut jobs = Jobs::default();
+        for _ in 0..200 {
+            let id = jobs.add(String::new(), Duration::ZERO);
+            jobs.take(id, News::End(Ending::Done, String::new()), Duration::ZERO);
+        }
+        assert!(jobs.list.len() <= KEEP + 1);
+    }
+}

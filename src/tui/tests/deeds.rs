@@ -1,0 +1,147 @@
+//! Doing something with entries: marks, extraction, verification, the clipboard, the end.
+
+use std::path::Path;
+
+use super::{Story, everything};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::state::jobs::{Ending, News};
+
+fn files(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut queue = vec![directory.to_owned()];
+    while let Some(next) = queue.pop() {
+        for item in std::fs::read_dir(next).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                queue.push(path);
+            } else {
+                found.push(path.strip_prefix(directory).unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn extract_to(story: &mut Story, target: &Path) {
+    story.then("e ctrl-u");
+    story.event(Event::Paste(target.display().to_string()));
+    story.then("enter");
+}
+
+#[test]
+fn a_file_is_found_and_extracted() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = Story::begin(everything(), 100, 30);
+    story.then("/").types("guide");
+    story.then("enter");
+    extract_to(&mut story, work.path());
+    story.sees("extracted 1 file");
+    // Without the directories that lead to it.
+    assert_eq!(files(work.path()), ["guide.md"]);
+    // Again: nothing is lost.
+    std::fs::write(work.path().join("guide.md"), "mine").unwrap();
+    extract_to(&mut story, work.path());
+    assert_eq!(std::fs::read_to_string(work.path().join("guide.md")).unwrap(), "mine");
+    assert_eq!(files(work.path()).len(), 2);
+    // The policy can be chosen: skip.
+    story.then("e down");
+    story.sees("leave it, skip the entry");
+    story.then("enter");
+    story.sees("1 entry left out");
+    assert_eq!(files(work.path()).len(), 2);
+}
+
+#[test]
+fn what_is_marked_is_extracted() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("space G k space");
+    story.sees("4 marked, 43 B");
+    extract_to(&mut story, work.path());
+    assert_eq!(files(work.path()), ["README.md", "train/0001.json", "train/0002.json"]);
+    story.misses("marked");
+}
+
+#[test]
+fn marks_follow_ranges_and_globs() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("v j j j");
+    story.sees("marking a range");
+    story.then("v");
+    // Three files, and docs with all below it.
+    assert_eq!(story.state.marks.count(), 3 + 5);
+    story.then("*");
+    assert_eq!(story.state.marks.count(), 14 - 8);
+    story.then("A");
+    assert_eq!(story.state.marks.count(), 14);
+    story.then("- ctrl-u").types("**/*.json");
+    story.then("enter");
+    assert_eq!(story.state.marks.count(), 14 - 3);
+    // A directory of which something is marked says so.
+    let screen = story.screen();
+    let train = screen.lines().find(|line| line.contains("train/")).unwrap();
+    assert!(train.starts_with('◐'), "{train}");
+    story.then("esc");
+    assert_eq!(story.state.marks.count(), 0);
+    story.then("+ ctrl-u").types("*.nothing");
+    story.then("enter");
+    story.sees("nothing matches");
+    // Marks reach into directories.
+    story.then("l j space h");
+    assert_eq!(story.state.marks.count(), 3);
+}
+
+#[test]
+fn marks_work_in_a_sorted_list() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("s s j space");
+    assert_eq!(story.state.marks.count(), 5);
+    story.then("g v j v");
+    assert_eq!(story.state.marks.count(), 6);
+    story.then("*");
+    assert_eq!(story.state.marks.count(), 14 - 6);
+}
+
+#[test]
+fn an_archive_is_verified() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("V");
+    story.sees("nothing is damaged (14 entries, 3.3 KiB checked)");
+    story.then("J");
+    story.sees("verify a.nra").sees("✓");
+}
+
+#[test]
+fn a_path_is_copied() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("j j y");
+    assert_eq!(story.outside, [Effect::Copy(b"bad\x1b[31mname\n.txt".to_vec())]);
+    story.sees("copied $'bad\\x1b[31mname\\n.txt'");
+}
+
+#[test]
+fn leaving_with_a_job_asks() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.then("q");
+    story.sees("Work is under way");
+    story.then("b");
+    assert!(story.outside.is_empty());
+    story.then("q w");
+    assert!(story.outside.is_empty());
+    story.event(Event::Job(id, News::End(Ending::Done, "done".to_owned())));
+    assert_eq!(story.outside, [Effect::Quit]);
+}
+
+#[test]
+fn a_job_is_stopped() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.then("J x");
+    assert_eq!(story.outside, [Effect::Stop(id)]);
+    story.sees("stopping …");
+    story.event(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned())));
+    story.sees("■");
+}

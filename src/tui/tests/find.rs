@@ -1,0 +1,75 @@
+//! Finding and arranging.
+
+use super::{Story, everything};
+
+#[test]
+fn a_path_is_found_by_typing() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("/").types("gdmd");
+    story.sees("docs/guide.md").sees("1 of 14");
+    story.then("enter");
+    story.sees("a.nra ▸ docs");
+    assert_eq!(story.name(), "docs/guide.md");
+    // Typing is not taken for commands.
+    story.then("/").types("q?x");
+    story.sees("nothing matches").sees("q?x");
+    story.then("esc");
+    story.misses("nothing matches");
+}
+
+#[test]
+fn rows_are_filtered_while_typing() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("f").types("*.md");
+    assert_eq!(story.names(), ["README.md"]);
+    story.then("enter");
+    story.sees("filter: *.md");
+    story.then("esc");
+    assert_eq!(story.names().len(), 8);
+    story.then("f").types("zzz");
+    story.sees("no name matches the filter");
+}
+
+#[test]
+fn the_order_can_be_changed() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("s s");
+    story.sees("size ▾");
+    assert_eq!(story.names()[..2], ["model.bin", "docs"]);
+    assert_eq!(story.name(), "model.bin");
+    story.then("S");
+    story.sees("size ▴");
+    assert_eq!(story.names()[0], "empty");
+    // It holds in other directories, and the cursor comes back to where it was.
+    story.then("s k j l");
+    story.then("h");
+    assert_eq!(story.name(), "train");
+    story.then("s n");
+    assert_eq!(story.names()[0], "README.md");
+    story.misses("▾");
+}
+
+#[test]
+fn directories_open_in_place() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("t j j j l");
+    assert_eq!(story.names()[3..6], ["docs", "docs/guide.md", "docs/more"]);
+    story.sees("▾ docs/").sees("▸ more/");
+    story.then("j j l j");
+    assert_eq!(story.name(), "docs/more/deep");
+    story.then("h");
+    assert_eq!(story.name(), "docs/more");
+    story.then("h h h");
+    assert_eq!(story.name(), "docs");
+    assert_eq!(story.names()[3..5], ["docs", "empty"]);
+    story.then("t");
+    story.misses("▸ docs");
+}
+
+#[test]
+fn every_command_can_be_found_by_name() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then(":").types("largest first");
+    story.then("enter");
+    assert_eq!(story.names()[0], "model.bin");
+}

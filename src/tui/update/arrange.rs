@@ -1,0 +1,111 @@
+//! Order, filter and tree of the list.
+
+use crate::tui::action::Action;
+use crate::tui::effect::Effect;
+use crate::tui::rows::Order;
+use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
+use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::{Arrangement, Dialog, State, Tone};
+use crate::tui::update::browse;
+
+/// The orders: key in the menu, name, action.
+const SORTS: [(char, &str, Sort, Action); 6] = [
+    ('n', "name", Sort::Name, Action::SortName),
+    ('s', "size", Sort::Size, Action::SortSize),
+    ('z', "stored size", Sort::Stored, Action::SortStored),
+    ('r', "ratio", Sort::Ratio, Action::SortRatio),
+    ('t', "time", Sort::Time, Action::SortTime),
+    ('k', "kind, directories first", Sort::Kind, Action::SortKind),
+];
+
+/// Asks for the arrangement of the list, unless it is that of the archive.
+pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
+    state.arranging = !state.arrangement.is_natural();
+    if state.arranging {
+        effects.push(Effect::Arrange(ArrangeRequest {
+            generation: state.listing.generation,
+            directory: state.listing.scope.directory.clone(),
+            arrangement: state.arrangement.clone(),
+        }));
+    }
+}
+
+/// Takes an arrangement. The cursor stays on its entry.
+pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>) {
+    if answer.generation != state.listing.generation || answer.arrangement != state.arrangement {
+        return;
+    }
+    state.arranging = false;
+    match answer.numbers {
+        Ok(numbers) => {
+            let touched = state.listing.cursor > 0 || state.remembered.contains_key(&state.listing.scope.directory);
+            let at = state.listing.entry().map(|entry| entry.path.clone()).filter(|_| touched);
+            browse::list(state, state.listing.scope.directory.clone(), Order::Listed(numbers), at, effects);
+        }
+        Err(error) => state.say(Tone::Error, error),
+    }
+}
+
+/// Arranges the list in another way.
+pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Effect>) {
+    if arrangement == state.arrangement {
+        return;
+    }
+    state.arrangement = arrangement;
+    state.anchor = None;
+    if !state.arrangement.is_natural() {
+        state.tree = false;
+        request(state, effects);
+    } else {
+        let at = state.listing.entry().map(|entry| entry.path.clone());
+        browse::again(state, at, effects);
+        state.arranging = false;
+    }
+}
+
+/// Takes the filter away; says whether there was one.
+pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
+    if state.arrangement.filter.is_empty() {
+        return false;
+    }
+    change(state, Arrangement { filter: String::new(), ..state.arrangement.clone() }, effects);
+    true
+}
+
+/// Does what the user asked for; says whether it was about arranging.
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
+        change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.clone() }, effects);
+        return true;
+    }
+    match action {
+        Action::SortMenu => {
+            let item = |(key, name, _, action): &(char, &str, Sort, Action)| (*key, (*name).to_owned(), Choice::Do(*action));
+            let mut items: Vec<_> = SORTS.iter().map(item).collect();
+            items.push(('v', "the other way round".to_owned(), Choice::Do(Action::Reverse)));
+            let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.sort).unwrap_or(0);
+            state.dialogs.push(Dialog::Menu(Menu { title: "Sort by".to_owned(), lines: Vec::new(), items, cursor }));
+        }
+        Action::Reverse => {
+            let reverse = !state.arrangement.reverse;
+            change(state, Arrangement { reverse, ..state.arrangement.clone() }, effects);
+        }
+        Action::Filter => state.dialogs.push(Dialog::Prompt(Prompt {
+            purpose: Purpose::Filter,
+            title: "Keep rows with".to_owned(),
+            note: "a part of the name, or a glob such as *.json".to_owned(),
+            input: state.arrangement.filter.clone().into(),
+            policy: None,
+            error: None,
+        })),
+        Action::Tree => {
+            state.tree = !state.tree;
+            state.arrangement = Arrangement::default();
+            state.arranging = false;
+            let at = state.listing.entry().map(|entry| entry.path.clone());
+            browse::again(state, at, effects);
+        }
+        _ => return false,
+    }
+    true
+}

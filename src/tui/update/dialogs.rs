@@ -1,0 +1,165 @@
+//! Keys and actions while something lies over the browser.
+
+use crossterm::event::KeyCode;
+
+use crate::tui::action::Action;
+use crate::tui::effect::{Effect, MarksRequest};
+use crate::tui::key::Key;
+use crate::tui::preview::Scrolled;
+use crate::tui::state::dialog::{self, Choice, Purpose};
+use crate::tui::state::{Arrangement, Dialog, State};
+use crate::tui::update::jobs::POLICIES;
+use crate::tui::update::{act as do_action, arrange, find, jobs};
+
+/// Takes a key that a dialog understands by itself; says whether it did.
+pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
+    match state.dialogs.last_mut() {
+        Some(Dialog::Prompt(_)) => press_prompt(state, key, effects),
+        Some(Dialog::Finder(_)) => press_finder(state, key, effects),
+        Some(Dialog::Menu(menu)) => {
+            let chosen = match (key.code, key.typed()) {
+                (KeyCode::Enter, _) => menu.items.get(menu.cursor),
+                (_, Some(c)) => menu.items.iter().find(|(item, ..)| *item == c),
+                _ => None,
+            };
+            let Some((.., choice)) = chosen.cloned() else { return false };
+            state.dialogs.pop();
+            choose(state, choice, effects);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
+    let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return false };
+    match key.code {
+        KeyCode::Esc => drop(state.dialogs.pop()),
+        KeyCode::Char('c') if key.typed().is_none() => drop(state.dialogs.pop()),
+        KeyCode::Enter => accept(state, effects),
+        KeyCode::Down | KeyCode::Up => {
+            let step = if key.code == KeyCode::Down { 1 } else { POLICIES.len() - 1 };
+            prompt.policy = prompt.policy.map(|policy| (policy + step) % POLICIES.len());
+        }
+        _ => {
+            if dialog::edit(&mut prompt.input, key) == Some(true) {
+                prompt.error = None;
+                typed(state, effects);
+            }
+        }
+    }
+    true
+}
+
+/// A filter works while it is typed.
+fn typed(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
+        && prompt.purpose == Purpose::Filter
+    {
+        let filter = prompt.input.value().to_owned();
+        arrange::change(state, Arrangement { filter, ..state.arrangement.clone() }, effects);
+    }
+}
+
+fn accept(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
+    let text = prompt.input.value().trim().to_owned();
+    let (purpose, policy) = (prompt.purpose, prompt.policy.unwrap_or(jobs::SAFE));
+    if text.is_empty() && purpose != Purpose::Filter {
+        prompt.error = Some("nothing has been typed".to_owned());
+        return;
+    }
+    state.dialogs.pop();
+    match purpose {
+        Purpose::Extract => {
+            state.target = text.clone();
+            jobs::extract(state, text, policy, effects);
+        }
+        Purpose::Mark(change) => {
+            let directory = state.listing.scope.directory.clone();
+            effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
+        }
+        Purpose::Filter => {}
+    }
+}
+
+fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
+    let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return false };
+    let control = key.typed().is_none();
+    match key.code {
+        KeyCode::Esc => drop(state.dialogs.pop()),
+        KeyCode::Char('c') if control => drop(state.dialogs.pop()),
+        KeyCode::Enter => find::accept(state, effects),
+        KeyCode::Down => finder.step(1),
+        KeyCode::Up => finder.step(-1),
+        KeyCode::Char('n') if control => finder.step(1),
+        KeyCode::Char('p') if control => finder.step(-1),
+        KeyCode::PageDown => finder.step(10),
+        KeyCode::PageUp => finder.step(-10),
+        _ => {
+            if dialog::edit(&mut finder.input, key) == Some(true) {
+                find::typed(state, effects);
+            }
+        }
+    }
+    true
+}
+
+/// Takes pasted text.
+pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
+    match state.dialogs.last_mut() {
+        Some(Dialog::Prompt(prompt)) => {
+            dialog::paste(&mut prompt.input, text);
+            typed(state, effects);
+        }
+        Some(Dialog::Finder(finder)) => {
+            dialog::paste(&mut finder.input, text);
+            find::typed(state, effects);
+        }
+        _ => {}
+    }
+}
+
+fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
+    match choice {
+        Choice::Do(action) => do_action(state, action, effects),
+        Choice::StopAndQuit => effects.push(Effect::Quit),
+        Choice::WaitAndQuit => state.leaving = true,
+        Choice::Nothing => {}
+    }
+}
+
+/// Does what the user asked for in a dialog; says whether there was one.
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    let jobs = state.jobs.list.len();
+    match state.dialogs.last_mut() {
+        None => return false,
+        Some(Dialog::Help { top, place }) => {
+            let lines = state.keymap.help(*place).len();
+            let rows = usize::from(state.screen.height.saturating_sub(4));
+            *top = scrolled(*top, lines.saturating_sub(rows), action);
+        }
+        Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
+        Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1), action),
+        Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
+        Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
+        Some(Dialog::Prompt(_) | Dialog::Finder(_)) => {}
+    }
+    true
+}
+
+/// Moves a cursor, or the first line shown.
+fn scrolled(from: usize, last: usize, action: Action) -> usize {
+    let to = match action {
+        Action::Down => from.saturating_add(1),
+        Action::Up => from.saturating_sub(1),
+        Action::HalfDown => from.saturating_add(8),
+        Action::HalfUp => from.saturating_sub(8),
+        Action::PageDown => from.saturating_add(16),
+        Action::PageUp => from.saturating_sub(16),
+        Action::First => 0,
+        Action::Last => last,
+        _ => from,
+    };
+    to.min(last)
+}

@@ -1,0 +1,73 @@
+//! Search by typing: paths, commands.
+
+use crate::tui::effect::Effect;
+use crate::tui::keymap::{COMMANDS, Place};
+use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over};
+use crate::tui::state::{Dialog, Focus, State};
+use crate::tui::update::{act, browse};
+use crate::tui::work::rank;
+
+/// Opens the search over paths.
+pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
+    state.generation += 1;
+    state.dialogs.push(Dialog::Finder(Finder::new(Over::Paths, state.generation)));
+    typed(state, effects);
+}
+
+/// Opens the search over commands.
+pub fn commands(state: &mut State) {
+    state.generation += 1;
+    state.dialogs.push(Dialog::Finder(Finder::new(Over::Commands, state.generation)));
+    typed(state, &mut Vec::new());
+}
+
+/// Searches for what has been typed.
+pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
+    state.generation += 1;
+    let place = if state.focus == Focus::List { Place::List } else { Place::Preview };
+    let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
+    finder.generation = state.generation;
+    finder.cursor = 0;
+    finder.complete = false;
+    let pattern = finder.input.value().to_owned();
+    match finder.over {
+        Over::Paths => effects.push(Effect::Find(FindRequest {
+            generation: finder.generation,
+            directory: state.listing.scope.directory.clone(),
+            pattern,
+        })),
+        Over::Commands => {
+            let here: Vec<_> = COMMANDS.iter().filter(|command| command.works_in(place)).collect();
+            let texts: Vec<String> = here.iter().map(|command| format!("{}: {}", command.name, command.help)).collect();
+            let hit = |(index, matched): (usize, Vec<u32>)| Hit {
+                goal: Goal::Action(here[index].action),
+                text: texts[index].clone(),
+                matched,
+            };
+            let hits: Vec<Hit> = rank(&pattern, &texts).into_iter().map(hit).collect();
+            let (matches, searched) = (hits.len() as u64, here.len() as u64);
+            finder.take(FindAnswer { generation: finder.generation, hits, matches, searched, complete: true, error: None });
+        }
+    }
+}
+
+/// Takes hits.
+pub fn take(state: &mut State, answer: FindAnswer) {
+    if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
+        finder.take(answer);
+    }
+}
+
+/// Goes where the hit under the cursor leads.
+pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
+    let Some(hit) = finder.hits.get(finder.cursor).cloned() else { return };
+    state.dialogs.pop();
+    match hit.goal {
+        Goal::Entry(path) => {
+            state.arrangement.filter.clear();
+            browse::go(state, path.parent(), Some(path), effects);
+        }
+        Goal::Action(action) => act(state, action, effects),
+    }
+}

@@ -1,0 +1,145 @@
+//! Jobs: asked for, followed, stopped; and leaving while some run.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::convert::extract::Overwrite;
+use crate::text::{self, SizeStyle};
+use crate::tui::effect::{Effect, Task};
+use crate::tui::glyphs;
+use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::jobs::{Ending, JobId, News};
+use crate::tui::state::{Dialog, State, Tone};
+
+/// What may be done about existing files, the safe one first.
+pub const POLICIES: [(&str, Overwrite); 5] = [
+    ("give the new file another name", Overwrite::Rename),
+    ("leave it, skip the entry", Overwrite::Skip),
+    ("replace it if it is older", Overwrite::KeepNewer),
+    ("keep it as name~", Overwrite::Backup),
+    ("replace it", Overwrite::Replace),
+];
+
+/// Index of the safe policy.
+pub const SAFE: usize = 0;
+
+/// Returns the numbers that work is about: those that are marked, or the entry under the cursor with all below it.
+///
+/// `None` when the end of the directory under the cursor is not known: its path tells.
+fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
+    if !state.marks.is_empty() {
+        return Some(state.marks.ranges());
+    }
+    Some(vec![state.listing.numbers(state.listing.cursor)?])
+}
+
+/// Says what work is about.
+fn subject(state: &State) -> String {
+    if state.marks.is_empty() {
+        return state.listing.entry().map_or_else(String::new, |entry| glyphs::shown(entry.path.name()));
+    }
+    let entries = text::counted(state.marks.count(), "marked entry", "marked entries");
+    match state.marks.content_bytes {
+        Some(bytes) => format!("{entries}, {}", SizeStyle::Binary.show(bytes)),
+        None => entries,
+    }
+}
+
+/// Asks where to extract to.
+pub fn ask_target(state: &mut State) {
+    if state.marks.is_empty() && state.listing.entry().is_none() {
+        return;
+    }
+    let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
+    state.dialogs.push(Dialog::Prompt(Prompt {
+        purpose: Purpose::Extract,
+        title: format!("Extract {}", subject(state)),
+        note: "to the directory".to_owned(),
+        input: target.into(),
+        policy: Some(SAFE),
+        error: None,
+    }));
+}
+
+/// Starts an extraction.
+pub fn extract(state: &mut State, target: String, policy: usize, effects: &mut Vec<Effect>) {
+    let Some(ranges) = chosen(state) else {
+        state.say(Tone::Warning, "still reading the directory; try again");
+        return;
+    };
+    if ranges.iter().all(Range::is_empty) {
+        return;
+    }
+    // Paths begin where the user is, unless marks lie elsewhere.
+    let below = &state.listing.below;
+    let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
+    let depth = state.listing.scope.directory.as_ref().map_or(0, |directory| directory.components().count());
+    let task = Task::Extract {
+        ranges,
+        target: PathBuf::from(&target),
+        strip: if here { depth } else { 0 },
+        overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
+    };
+    let id = state.jobs.add(format!("extract {} to {}", subject(state), glyphs::shown(target.as_bytes())), state.now);
+    state.marks.clear();
+    effects.push(Effect::Start(id, task));
+}
+
+/// Starts a verification.
+pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
+    let whole = state.marks.is_empty();
+    let ranges = if whole { None } else { Some(state.marks.ranges()) };
+    let title = if whole { format!("verify {}", state.archive.name) } else { format!("verify {}", subject(state)) };
+    let id = state.jobs.add(title, state.now);
+    effects.push(Effect::Start(id, Task::Verify { ranges }));
+}
+
+/// Takes what a job tells.
+pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
+    let ended = matches!(news, News::End(..));
+    let Some(job) = state.jobs.take(id, news, state.now) else { return };
+    if let Some((ending, text)) = job.ending.clone().filter(|_| ended) {
+        let more = if job.log.is_empty() { "" } else { " (J shows more)" };
+        let tone = match ending {
+            Ending::Done => Tone::Calm,
+            Ending::Degraded | Ending::Cancelled => Tone::Warning,
+            Ending::Failed => Tone::Error,
+        };
+        state.say(tone, format!("{text}{more}"));
+        if state.leaving && state.jobs.running().next().is_none() {
+            effects.push(Effect::Quit);
+        }
+    }
+}
+
+/// Ends the program, or asks what becomes of the jobs.
+pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
+    let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
+    if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING) {
+        effects.push(Effect::Quit);
+        return;
+    }
+    state.dialogs.push(Dialog::Menu(Menu {
+        title: LEAVING.to_owned(),
+        lines: running,
+        items: vec![
+            ('w', "wait until it is done, then quit".to_owned(), Choice::WaitAndQuit),
+            ('s', "stop it and quit".to_owned(), Choice::StopAndQuit),
+            ('b', "back".to_owned(), Choice::Nothing),
+        ],
+        cursor: 0,
+    }));
+}
+
+/// Title of the question on leaving.
+const LEAVING: &str = "Work is under way";
+
+/// Stops the job under the cursor of the list of jobs.
+pub fn stop(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Jobs { cursor }) = state.dialogs.last() else { return };
+    let index = state.jobs.list.len().checked_sub(cursor + 1);
+    if let Some(job) = index.and_then(|index| state.jobs.list.get_mut(index)).filter(|job| job.ending.is_none()) {
+        job.stopping = true;
+        effects.push(Effect::Stop(job.id));
+    }
+}

@@ -1,0 +1,70 @@
+//! Search by typing.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+
+use crate::text;
+use crate::tui::glyphs;
+use crate::tui::state::finder::{Finder, Hit, Over};
+use crate::tui::theme::Theme;
+use crate::tui::view::{dialog, prompt, put, put_right};
+
+/// Draws a search and returns where its cursor is.
+pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let (title, width) = match finder.over {
+        Over::Paths => ("Find below here", 96),
+        Over::Commands => ("Commands", 60),
+    };
+    let height = screen.height.saturating_sub(4).clamp(3, 24);
+    let area = dialog::frame(
+        title,
+        "enter goes there · esc cancels",
+        width.min(screen.width.saturating_sub(6)),
+        height,
+        theme,
+        screen,
+        buffer,
+    );
+    let head = Rect { height: area.height.min(1), ..area };
+    let cursor = prompt::line(&finder.input, theme, head, buffer);
+    let state = match &finder.error {
+        Some(error) => error.clone(),
+        None if finder.complete => format!("{} of {}", text::count(finder.matches), text::count(finder.searched)),
+        None => format!("{} of {} …", text::count(finder.matches), text::count(finder.searched)),
+    };
+    let typed = glyphs::width(finder.input.value()) + 4;
+    if typed + glyphs::width(&state) < usize::from(area.width) {
+        put_right(buffer, head, 0, &state, theme.dim);
+    }
+    let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let top = (finder.cursor + 1).saturating_sub(usize::from(list.height));
+    if finder.hits.is_empty() && finder.complete {
+        put(buffer, list, 2, 0, "nothing matches", theme.dim);
+    }
+    for (row, (index, hit)) in (0..list.height).zip(finder.hits.iter().enumerate().skip(top)) {
+        let line = Rect { y: list.y + row, height: 1, ..list };
+        draw(hit, theme, line, buffer);
+        if index == finder.cursor {
+            buffer.set_style(line, theme.cursor);
+        }
+    }
+    cursor
+}
+
+/// Draws a hit with the letters that matched. One that is too long loses its start: what tells paths apart is at their end.
+fn draw(hit: &Hit, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let room = usize::from(area.width).saturating_sub(2);
+    let (hidden, front) = if glyphs::width(&hit.text) > room {
+        let end = glyphs::end(&hit.text, room.saturating_sub(1));
+        (hit.text[..hit.text.len() - end.len()].chars().count(), "…")
+    } else {
+        (0, "")
+    };
+    let mut x = put(buffer, area, 2, 0, front, theme.dim);
+    for (index, c) in hit.text.chars().enumerate().skip(hidden) {
+        let matched = u32::try_from(index).is_ok_and(|index| hit.matched.binary_search(&index).is_ok());
+        let style: Style = if matched { theme.hit } else { theme.text };
+        x = put(buffer, area, x, 0, c.encode_utf8(&mut [0; 4]), style);
+    }
+}

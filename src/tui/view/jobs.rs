@@ -1,0 +1,98 @@
+//! Jobs: as a bar in the status line, and as a list with what they said.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+
+use crate::text::{self, SizeStyle};
+use crate::tui::glyphs;
+use crate::tui::state::State;
+use crate::tui::state::jobs::{Ending, Job};
+use crate::tui::theme::Theme;
+use crate::tui::view::{dialog, put};
+
+/// Columns of a bar.
+const BAR: u16 = 12;
+
+/// Draws how far a job is, in at most `room` columns, and returns the column behind it.
+pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: &mut Buffer) -> u16 {
+    let mut x =
+        put(buffer, area, 0, row, glyphs::start(&job.title, room.saturating_sub(usize::from(BAR) + 30).max(7)), theme.text);
+    x = match job.share() {
+        Some(share) => meter(share, theme, area, x + 1, row, buffer),
+        None => x,
+    };
+    put(buffer, area, x + 1, row, &figures(job), theme.dim)
+}
+
+/// Draws a share as a bar and percent.
+fn meter(share: f64, theme: &Theme, area: Rect, column: u16, row: u16, buffer: &mut Buffer) -> u16 {
+    // From 0 to the width of the bar.
+    let done = (share.clamp(0.0, 1.0) * f64::from(BAR)).round() as usize;
+    let x = put(buffer, area, column, row, &"█".repeat(done), theme.bar);
+    let x = put(buffer, area, x, row, &"░".repeat(usize::from(BAR) - done), theme.dim);
+    put(buffer, area, x + 1, row, &format!("{:.0} %", share * 100.0), theme.text)
+}
+
+/// Speed and time left, or what has been done.
+fn figures(job: &Job) -> String {
+    if job.stopping {
+        return "stopping …".to_owned();
+    }
+    let progress = &job.progress;
+    let done = if progress.bytes > 0 { SizeStyle::Binary.show(progress.bytes) } else { text::count(progress.entries) };
+    let rate = if job.rate >= 1.0 { format!(" {}/s", SizeStyle::Binary.show(job.rate as u64)) } else { String::new() };
+    let left = job
+        .left()
+        .map_or_else(|| "--:--".to_owned(), |left| text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
+    format!("{done}{rate} ETA {left}")
+}
+
+/// Draws the list of jobs, the newest on top, and what the one under the cursor said.
+pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let theme = &state.theme;
+    let log = state.jobs.list.iter().rev().nth(cursor).map_or(0, |job| job.log.len());
+    let rows = state.jobs.list.len() * 2 + if log > 0 { log + 1 } else { 0 };
+    let most = screen.height.saturating_sub(4).clamp(3, 30);
+    let height = u16::try_from(rows).unwrap_or(u16::MAX).clamp(2, most);
+    let width = screen.width.saturating_sub(8).clamp(30, 100);
+    let area = dialog::frame("Jobs", "x stops · esc closes", width, height, theme, screen, buffer);
+    if state.jobs.list.is_empty() {
+        put(buffer, area, 0, 0, "no job has run yet", theme.dim);
+        return None;
+    }
+    // Two rows a job; at most half of the area when there is a log below.
+    let jobs: Vec<&Job> = state.jobs.list.iter().rev().collect();
+    let log = jobs.get(cursor).map_or(&[][..], |job| &job.log);
+    let room = if log.is_empty() { area.height } else { (area.height / 2).max(2) };
+    let shown = usize::from(room / 2).max(1);
+    let top = (cursor + 1).saturating_sub(shown);
+    let mut row = 0;
+    for (index, job) in jobs.iter().enumerate().skip(top).take(shown) {
+        let (sign, style, text) = match &job.ending {
+            None => ("▶", theme.accent, job.current.clone()),
+            Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
+            Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),
+            Some((Ending::Cancelled, text)) => ("■", theme.warning, text.clone()),
+            Some((Ending::Failed, text)) => ("✗", theme.error, text.clone()),
+        };
+        put(buffer, area, 0, row, sign, style);
+        let width = usize::from(area.width.saturating_sub(2));
+        match job.ending {
+            None => drop(bar(job, theme, Rect { x: area.x + 2, width: area.width - 2, ..area }, row, width, buffer)),
+            Some(_) => {
+                let title = format!("{}  {}", job.title, text::duration(job.elapsed()));
+                put(buffer, area, 2, row, &glyphs::fit(&title, width), theme.text);
+            }
+        }
+        put(buffer, area, 2, row + 1, &glyphs::fit(&text, width), style);
+        if index == cursor && row < area.height {
+            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
+        }
+        row += 2;
+    }
+    let left = usize::from(area.height.saturating_sub(row + 1));
+    for (line, row) in log[log.len().saturating_sub(left)..].iter().zip(row + 1..) {
+        put(buffer, area, 0, row, &glyphs::fit(line, usize::from(area.width)), theme.warning);
+    }
+    None
+}

@@ -1,0 +1,73 @@
+//! A line to type, and a few things to choose from.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use tui_input::Input;
+
+use crate::tui::glyphs;
+use crate::tui::state::dialog::{Menu, Prompt};
+use crate::tui::theme::Theme;
+use crate::tui::update::POLICIES;
+use crate::tui::view::{dialog, put};
+
+/// Columns of a prompt.
+const WIDTH: u16 = 62;
+
+/// Draws a prompt and returns where its cursor is.
+pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let height = if prompt.policy.is_some() { 5 } else { 3 };
+    let title = glyphs::fit(&prompt.title, usize::from(WIDTH.min(screen.width.saturating_sub(8))));
+    let keys = if prompt.policy.is_some() { "enter does it · ↑ ↓ choose · esc cancels" } else { "enter · esc cancels" };
+    let area = dialog::frame(&title, keys, WIDTH, height, theme, screen, buffer);
+    let room = usize::from(area.width);
+    put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
+    let cursor = line(&prompt.input, theme, Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area }, buffer);
+    if let Some(error) = &prompt.error {
+        put(buffer, area, 0, 2, &glyphs::fit(error, room), theme.error);
+    }
+    if let Some((policy, _)) = prompt.policy.and_then(|policy| POLICIES.get(policy)) {
+        let x = put(buffer, area, 0, 3, "if a file exists: ", theme.dim);
+        put(buffer, area, x, 3, &glyphs::fit(policy, room.saturating_sub(usize::from(x))), theme.text);
+    }
+    cursor
+}
+
+/// Draws a line that is typed and returns where its cursor is.
+pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    if area.is_empty() {
+        return None;
+    }
+    let x = put(buffer, area, 0, 0, "› ", theme.accent);
+    let room = usize::from(area.width.saturating_sub(x + 1));
+    let scroll = input.visual_scroll(room);
+    let shown = glyphs::shown(input.value().as_bytes());
+    put(buffer, area, x, 0, &glyphs::skip(&shown, scroll), theme.text);
+    let cursor = u16::try_from(input.visual_cursor().saturating_sub(scroll)).unwrap_or(0);
+    Some(Position { x: (area.x + x + cursor).min(area.right().saturating_sub(1)), y: area.y })
+}
+
+/// Draws a menu.
+pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let words = menu.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
+    let lines = menu.lines.iter().map(|line| glyphs::width(line));
+    let width = words.chain(lines).chain([glyphs::width(&menu.title) + 4, 24]).max().unwrap_or(24).min(70);
+    let gap = if menu.lines.is_empty() { 0 } else { menu.lines.len() + 1 };
+    let height = u16::try_from(gap + menu.items.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
+    let area = dialog::frame(&menu.title, "esc cancels", u16::try_from(width).unwrap_or(70), height, theme, screen, buffer);
+    let room = usize::from(area.width);
+    let mut row = 0;
+    for line in &menu.lines {
+        put(buffer, area, 0, row, &glyphs::fit(line, room), theme.text);
+        row += 1;
+    }
+    row += u16::from(!menu.lines.is_empty());
+    for (index, (key, words, _)) in menu.items.iter().enumerate() {
+        put(buffer, area, 0, row, &key.to_string(), theme.accent);
+        put(buffer, area, 3, row, &glyphs::fit(words, room.saturating_sub(3)), theme.text);
+        if index == menu.cursor && row < area.height {
+            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
+        }
+        row += 1;
+    }
+    None
+}

@@ -1,0 +1,242 @@
+//! Fuzzy search over all paths below a directory, while the user types.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, Instant};
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use crate::format::archive::Archive;
+use crate::format::error::Result;
+use crate::format::path::EntryPath;
+use crate::tui::glyphs;
+use crate::tui::rows::below;
+use crate::tui::state::finder::{FindAnswer, FindRequest, Goal, Hit};
+use crate::tui::work::told;
+
+/// Hits that are shown.
+const BEST: usize = 200;
+/// Bytes of paths that are kept for the next keystroke; the rest is read again.
+const KEEP: usize = 48 << 20;
+/// After this many paths it is time to look whether somebody still waits.
+const STRIDE: u64 = 4_096;
+/// Hits so far are told this often.
+const TELL: Duration = Duration::from_millis(60);
+
+/// Paths in one piece of memory.
+#[derive(Default)]
+struct Paths {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Paths {
+    fn add(&mut self, path: &[u8]) {
+        self.bytes.extend_from_slice(path);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+}
+
+/// What a search leaves for the next one.
+pub struct Finder {
+    matcher: Matcher,
+    directory: Option<EntryPath>,
+    /// The first paths below the directory.
+    paths: Paths,
+}
+
+impl Default for Finder {
+    fn default() -> Self {
+        Self { matcher: Matcher::new(Config::DEFAULT.match_paths()), directory: None, paths: Paths::default() }
+    }
+}
+
+/// The best hits so far: score, shorter paths first, earlier ones first.
+type Best = BinaryHeap<Reverse<(u32, Reverse<usize>, Reverse<u64>, Vec<u8>)>>;
+
+impl Finder {
+    /// Searches; `tell` takes what has been found so far and says whether anybody still waits for more.
+    pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) {
+        let mut search = Search {
+            pattern: Pattern::parse(&request.pattern, CaseMatching::Smart, Normalization::Smart),
+            best: Best::new(),
+            answer: FindAnswer {
+                generation: request.generation,
+                hits: Vec::new(),
+                matches: 0,
+                searched: 0,
+                complete: false,
+                error: None,
+            },
+            told: Instant::now(),
+            buffer: Vec::new(),
+        };
+        match self.run(archive, request, &mut search, tell) {
+            Ok(false) => return,
+            Ok(true) => {}
+            Err(error) => search.answer.error = Some(told(&error)),
+        }
+        search.answer.complete = true;
+        let answer = search.answer(request, &mut self.matcher);
+        tell(Some(answer));
+    }
+
+    /// Goes through all paths; says whether it came to the end.
+    fn run(
+        &mut self,
+        archive: &dyn Archive,
+        request: &FindRequest,
+        search: &mut Search,
+        tell: &mut dyn FnMut(Option<FindAnswer>) -> bool,
+    ) -> Result<bool> {
+        if self.directory != request.directory {
+            self.directory = request.directory.clone();
+            self.paths = Paths::default();
+        }
+        let numbers = below(archive, request.directory.as_ref())?;
+        let front = request.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
+        for path in self.paths.iter() {
+            search.look(path, &mut self.matcher);
+            if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
+                return Ok(false);
+            }
+        }
+        let known = numbers.start + self.paths.ends.len() as u64;
+        for entry in archive.entries(known..numbers.end) {
+            // What does not read has no name to be found by; the list tells of the damage.
+            let Ok(entry) = entry else { continue };
+            let path = entry.path.as_bytes().get(front..).unwrap_or_default();
+            if self.paths.bytes.len() + path.len() <= KEEP {
+                self.paths.add(path);
+            }
+            search.look(path, &mut self.matcher);
+            if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+struct Search {
+    pattern: Pattern,
+    best: Best,
+    answer: FindAnswer,
+    told: Instant,
+    buffer: Vec<char>,
+}
+
+impl Search {
+    fn look(&mut self, path: &[u8], matcher: &mut Matcher) {
+        self.answer.searched += 1;
+        let text = String::from_utf8_lossy(path);
+        let Some(score) = self.pattern.score(Utf32Str::new(&text, &mut self.buffer), matcher) else { return };
+        self.answer.matches += 1;
+        let rank = (score, Reverse(path.len()), Reverse(self.answer.searched));
+        if self.best.len() >= BEST {
+            let worst = self.best.peek().map(|Reverse((score, len, order, _))| (*score, *len, *order));
+            if worst.is_some_and(|worst| worst >= rank) {
+                return;
+            }
+            self.best.pop();
+        }
+        self.best.push(Reverse((rank.0, rank.1, rank.2, path.to_vec())));
+    }
+
+    /// Tells what has been found when it is time to, and says whether to go on.
+    fn pause(&mut self, request: &FindRequest, matcher: &mut Matcher, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) -> bool {
+        if self.told.elapsed() < TELL {
+            return tell(None);
+        }
+        self.told = Instant::now();
+        let answer = self.answer(request, matcher);
+        tell(Some(answer))
+    }
+
+    fn answer(&mut self, request: &FindRequest, matcher: &mut Matcher) -> FindAnswer {
+        let mut best: Vec<_> = self.best.iter().map(|Reverse(hit)| hit).collect();
+        best.sort_by(|a, b| b.cmp(a));
+        let hits = best.into_iter().filter_map(|(.., path)| {
+            let full = match &request.directory {
+                Some(directory) => directory.join(path).ok()?,
+                None => EntryPath::new(path.clone()).ok()?,
+            };
+            let shown = glyphs::shown(path);
+            let mut matched = Vec::new();
+            self.pattern.indices(Utf32Str::new(&shown, &mut self.buffer), matcher, &mut matched);
+            matched.sort_unstable();
+            matched.dedup();
+            Some(Hit { goal: Goal::Entry(full), text: shown, matched })
+        });
+        let hits = hits.collect();
+        FindAnswer { hits, ..self.answer.clone() }
+    }
+}
+
+/// Ranks short texts by a pattern: their indices and the characters that matched, the best first. All of them when nothing is typed.
+pub fn rank(pattern: &str, texts: &[String]) -> Vec<(usize, Vec<u32>)> {
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::parse(pattern, CaseMatching::Ignore, Normalization::Smart);
+    let mut buffer = Vec::new();
+    let mut ranked: Vec<(u32, usize, Vec<u32>)> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let mut matched = Vec::new();
+        if let Some(score) = pattern.indices(Utf32Str::new(text, &mut buffer), &mut matcher, &mut matched) {
+            matched.sort_unstable();
+            ranked.push((score, index, matched));
+        }
+    }
+    ranked.sort_by_key(|(score, index, _)| (Reverse(*score), *index));
+    ranked.into_iter().map(|(_, index, matched)| (index, matched)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindAnswer {
+        let directory = directory.map(|path| EntryPath::try_from(path).unwrap());
+        let request = FindRequest { generation: 1, directory, pattern: pattern.to_owned() };
+        let mut last = None;
+        finder.find(archive, &request, &mut |answer| {
+            last = answer.or(last.take());
+            true
+        });
+        last.unwrap()
+    }
+
+    #[test]
+    fn the_best_path_comes_first() {
+        let archive = sample::archive(&["a/readme.txt", "docs/README.md", "docs/guide.md", "z/rxexaxd"]);
+        let mut finder = Finder::default();
+        let answer = find(&mut finder, &*archive, None, "readme");
+        assert_eq!(answer.hits[0].text, "a/readme.txt");
+        assert_eq!((answer.matches, answer.searched, answer.complete), (2, 7, true));
+        // The second time from memory.
+        assert_eq!(find(&mut finder, &*archive, None, "guide").hits[0].text, "docs/guide.md");
+        let below = find(&mut finder, &*archive, Some("docs"), "md");
+        assert_eq!(below.searched, 2);
+        assert_eq!(below.hits[0].matched, [6, 7].map(|at| at + u32::from(below.hits[0].text.len() == 9)));
+        assert!(matches!(&below.hits[0].goal, Goal::Entry(path) if path.as_bytes().starts_with(b"docs/")));
+    }
+
+    #[test]
+    fn a_search_that_nobody_waits_for_ends() {
+        let names: Vec<String> = (0..20_000).map(|number| format!("{number:05}")).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let request = FindRequest { generation: 1, directory: None, pattern: "1".to_owned() };
+        let mut calls = 0;
+        Finder::default().find(&*archive, &request, &mut |_| {
+            calls += 1;
+            calls < 2
+        });
+        assert_eq!(calls, 2);
+    }
+}

@@ -1,0 +1,236 @@
+//! Long work on threads of its own: extraction, verification.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use crossbeam_channel::Sender;
+
+use crate::convert::extract::{ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use crate::convert::select::Selection;
+use crate::format::archive::{Archive, Depth, Verdict};
+use crate::format::error::{Error, Result};
+use crate::format::progress::{Counter, Monitor, Warning};
+use crate::text::{self, SizeStyle};
+use crate::tui::effect::Task;
+use crate::tui::event::Event;
+use crate::tui::glyphs;
+use crate::tui::state::jobs::{Ending, JobId, News, Progress};
+use crate::tui::work::told;
+
+/// Progress is told this often, milliseconds.
+const EVERY: u64 = 100;
+/// Warnings of a job that are told; the rest is counted.
+const MAX_WARNINGS: u64 = 1_000;
+
+/// The jobs that run.
+#[derive(Default)]
+pub struct Jobs {
+    running: HashMap<JobId, (Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+impl Jobs {
+    /// Starts a job.
+    pub fn start(&mut self, id: JobId, task: Task, archive: &Arc<dyn Archive>, events: &Sender<Event>) {
+        self.running.retain(|_, (_, thread)| !thread.is_finished());
+        let cancel = Arc::new(AtomicBool::new(false));
+        let monitor = Teller::new(id, Arc::clone(&cancel), events.clone());
+        let archive = Arc::clone(archive);
+        let thread = thread::spawn(move || {
+            let (ending, text) = catch_unwind(AssertUnwindSafe(|| perform(&*archive, &task, &monitor)))
+                .unwrap_or_else(|_| (Ending::Failed, "a fault in nra itself ended it".to_owned()));
+            monitor.end(ending, text);
+        });
+        self.running.insert(id, (cancel, thread));
+    }
+
+    /// Asks a job to stop.
+    pub fn stop(&self, id: JobId) {
+        if let Some((cancel, _)) = self.running.get(&id) {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Jobs {
+    /// Stops all jobs and waits until they have cleaned up.
+    fn drop(&mut self) {
+        self.running.values().for_each(|(cancel, _)| cancel.store(true, Ordering::Relaxed));
+        self.running.drain().for_each(|(_, (_, thread))| drop(thread.join()));
+    }
+}
+
+/// Does a job and says how it ended.
+pub fn perform(archive: &dyn Archive, task: &Task, monitor: &Teller) -> (Ending, String) {
+    let done = match task {
+        Task::Extract { ranges, target, strip, overwrite } => {
+            let target = expand(target);
+            extract_to(archive, ranges, &target, *strip, *overwrite, monitor).map(|stats| extracted(&stats, monitor))
+        }
+        Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),
+    };
+    match done {
+        Ok(ending) => ending,
+        Err(Error::Cancelled) => (Ending::Cancelled, "stopped".to_owned()),
+        Err(error) => (Ending::Failed, told(&error)),
+    }
+}
+
+fn extract_to(
+    archive: &dyn Archive,
+    ranges: &[std::ops::Range<u64>],
+    target: &Path,
+    strip: usize,
+    overwrite: Overwrite,
+    monitor: &Teller,
+) -> Result<ExtractStats> {
+    let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
+    let mut options = ExtractOptions::new(Target::Exactly(target.to_owned()));
+    options.strip_components = strip;
+    options.overwrite = overwrite;
+    extract(archive, &selection, &options, monitor)
+}
+
+fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
+    let mut text = format!(
+        "extracted {}, {} to {}",
+        text::counted(stats.files, "file", "files"),
+        SizeStyle::Binary.show(stats.bytes),
+        glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
+    );
+    let left = stats.omitted + stats.kept;
+    if left > 0 {
+        text.push_str(&format!("; {} left out", text::counted(left, "entry", "entries")));
+    }
+    let whole = left == 0 && !monitor.degraded.load(Ordering::Relaxed);
+    (if whole { Ending::Done } else { Ending::Degraded }, text)
+}
+
+fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &Teller) -> Result<Verdict> {
+    let Some(ranges) = ranges else { return archive.verify(Depth::Full, None, monitor) };
+    let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
+    archive.verify(Depth::Full, Some(&|entry| selection.matches(&entry.path)), monitor)
+}
+
+fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
+    for damage in &verdict.damage {
+        let first: Vec<String> = damage.entries.iter().take(5).map(ToString::to_string).collect();
+        let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");
+        let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
+        monitor.tell(News::Warning(glyphs::shown(
+            format!("{} at offset {}: {}; {entries}{names}", damage.structure, damage.offset, damage.detail).as_bytes(),
+        )));
+    }
+    let checked =
+        format!("{}, {}", text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
+    match verdict.damage.len() as u64 {
+        0 => (Ending::Done, format!("nothing is damaged ({checked} checked)")),
+        damages => (Ending::Degraded, format!("{} ({checked} checked)", text::counted(damages, "damage", "damages"))),
+    }
+}
+
+/// Takes `~` in front of a path for the home directory.
+fn expand(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::var_os("HOME")) {
+        (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// A monitor that tells the screen, not too often.
+pub struct Teller {
+    id: JobId,
+    events: Sender<Event>,
+    cancel: Arc<AtomicBool>,
+    /// Done and expected entries, done and expected bytes.
+    counts: [AtomicU64; 4],
+    current: Mutex<Vec<u8>>,
+    warnings: AtomicU64,
+    degraded: AtomicBool,
+    started: Instant,
+    /// Milliseconds after the start when progress was last told.
+    last: AtomicU64,
+}
+
+impl Teller {
+    /// Returns the monitor of a job.
+    pub fn new(id: JobId, cancel: Arc<AtomicBool>, events: Sender<Event>) -> Self {
+        Self {
+            id,
+            events,
+            cancel,
+            counts: Default::default(),
+            current: Mutex::default(),
+            warnings: AtomicU64::new(0),
+            degraded: AtomicBool::new(false),
+            started: Instant::now(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Tells the end.
+    pub fn end(&self, ending: Ending, text: String) {
+        let hidden = self.warnings.load(Ordering::Relaxed).saturating_sub(MAX_WARNINGS);
+        if hidden > 0 {
+            self.tell(News::Warning(format!("and {} more", text::count(hidden))));
+        }
+        self.tell(self.progress());
+        self.tell(News::End(ending, text));
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody listens any more when the browser ends.
+        drop(self.events.send(Event::Job(self.id, news)));
+    }
+
+    fn progress(&self) -> News {
+        let [entries, all_entries, bytes, all_bytes] = [0, 1, 2, 3].map(|index| self.counts[index].load(Ordering::Relaxed));
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        News::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown(&current))
+    }
+
+    /// Tells progress when it is time to.
+    fn tick(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last = self.last.load(Ordering::Relaxed);
+        if now >= last + EVERY && self.last.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.tell(self.progress());
+        }
+    }
+}
+
+impl Monitor for Teller {
+    fn add(&self, counter: Counter, amount: u64) {
+        self.counts[counter as usize * 2].fetch_add(amount, Ordering::Relaxed);
+        self.tick();
+    }
+
+    fn expect(&self, counter: Counter, amount: u64) {
+        self.counts[counter as usize * 2 + 1].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    fn current(&self, path: &[u8]) {
+        // A name that comes while another is written down is no loss.
+        if let Ok(mut current) = self.current.try_lock() {
+            current.clear();
+            current.extend_from_slice(path);
+        }
+    }
+
+    fn warn(&self, warning: Warning) {
+        if warning.degraded || warning.damage {
+            self.degraded.store(true, Ordering::Relaxed);
+        }
+        if self.warnings.fetch_add(1, Ordering::Relaxed) < MAX_WARNINGS {
+            self.tell(News::Warning(text::harmless(&warning.to_string())));
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}

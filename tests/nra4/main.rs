@@ -3,6 +3,7 @@
 
 mod commands;
 mod damage;
+mod peer;
 mod tolerance;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zstd_safe::{InBuffer, OutBuffer};
 
 use super::block::{self, Dictionary, Stream};
+use super::cipher::Cipher;
 use super::manifest::{Block, Chunk, Coding, MAX_WHOLE};
 use super::recent::Recent;
 use crate::format::error::{Error, Result};
@@ -20,13 +21,22 @@ pub(super) struct Blocks {
     source: Arc<dyn ReadAt>,
     recent: Recent,
     dictionary: Option<Dictionary>,
-    /// All blocks are encrypted.
-    encrypted: bool,
+    lock: Lock,
+}
+
+/// What must be done before a block is decoded.
+pub(super) enum Lock {
+    /// Blocks are not encrypted.
+    None,
+    /// They are, and the key is not known.
+    Locked,
+    /// They are.
+    Open(Cipher),
 }
 
 impl Blocks {
-    pub(super) fn new(source: Arc<dyn ReadAt>, cache_bytes: u64, dictionary: Option<Dictionary>, encrypted: bool) -> Self {
-        Self { source, recent: Recent::new(cache_bytes), dictionary, encrypted }
+    pub(super) fn new(source: Arc<dyn ReadAt>, cache_bytes: u64, dictionary: Option<Dictionary>, lock: Lock) -> Self {
+        Self { source, recent: Recent::new(cache_bytes), dictionary, lock }
     }
 
     /// Says whether `chunk` is to be had from [`Blocks::content`], not from [`Blocks::stream`].
@@ -45,9 +55,17 @@ impl Blocks {
             let mut stored = vec![0; usize::try_from(self.within(block)?).expect("at most 129 MiB")];
             self.source.read_exact_at(block.offset, &mut stored)?;
             check_crc(block, crc32fast::hash(&stored))?;
-            let stored = self.decrypt(block, stored)?;
             let len = usize::try_from(block.raw).expect("at most 128 MiB");
-            block::decode(block.coding, &stored, len, self.dictionary.as_ref()).map_err(|detail| corrupt(block, detail))
+            let decode = |stored: &[u8]| block::decode(block.coding, stored, len, self.dictionary.as_ref());
+            match &self.lock {
+                Lock::None => decode(&stored).map_err(|detail| corrupt(block, detail)),
+                Lock::Locked => Err(locked()),
+                Lock::Open(cipher) => match cipher.open(&stored) {
+                    Some(opened) => decode(&opened).map_err(|detail| corrupt(block, detail)),
+                    // Earlier versions appended blocks in clear to encrypted archives, and could not read them then.
+                    None => decode(&stored).map_err(|_| wrong_key()),
+                },
+            }
         })
     }
 
@@ -77,7 +95,7 @@ impl Blocks {
         range: std::ops::Range<u64>,
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        if block.coding == Coding::Tagged || self.encrypted {
+        if block.coding == Coding::Tagged || !matches!(self.lock, Lock::None) {
             let found = chunk.inner.saturating_add(chunk.size);
             return Err(Error::Limit { what: "length of a block", found, limit: MAX_WHOLE });
         }
@@ -147,14 +165,16 @@ impl Blocks {
             }
         }
     }
+}
 
-    fn decrypt(&self, block: &Block, stored: Vec<u8>) -> Result<Vec<u8>> {
-        if !self.encrypted {
-            return Ok(stored);
-        }
-        let _ = block;
-        Err(Error::Unsupported { what: "encryption", found: "AES-256-GCM".into(), known: "none".into() })
-    }
+/// The key is needed, and was not given.
+fn locked() -> Error {
+    Error::Unsupported { what: "encryption", found: "AES-256-GCM".into(), known: "none without a key".into() }
+}
+
+/// The key that was given is another one: the checksum of what is stored is right.
+fn wrong_key() -> Error {
+    Error::Usage { detail: "the key is wrong".into() }
 }
 
 fn check_crc(block: &Block, found: u32) -> Result<()> {

@@ -50,7 +50,6 @@ impl Header {
     }
 
     /// Returns the bytes.
-    #[cfg(test)]
     pub(super) fn encode(&self, data_offset: u64) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];
         bytes[..4].copy_from_slice(&MAGIC);

@@ -2,14 +2,17 @@
 //!
 //! Records come in any order: chunks get their numbers when their hash is met first, in the chunk table or in the recipe of a file.
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::extra::Facts;
 use super::records;
 use crate::format::entry::{Attribute, Kind, Metadata};
 use crate::format::error::{Error, Result};
+use crate::format::path::is_unsafe_to_show;
 use crate::format::table::{Item, Table, TableBuilder, Winner};
 
 /// Longest content of a block that is decoded as a whole, bytes. Blocks of 4.5 have up to 4 MiB and those of 1 (size) mostly 64 MiB.
@@ -117,7 +120,9 @@ impl Manifest {
         if let Some(error) = building.failed.take() {
             return Err(error);
         }
-        parsed.map_err(|detail| Error::corrupt("manifest", offset, detail))?;
+        // What is wrong may be told in words of the file.
+        let harmless = |detail: String| detail.replace(is_unsafe_to_show, "?");
+        parsed.map_err(|detail| Error::corrupt("manifest", offset, harmless(detail)))?;
         drop(bytes);
         building.finish()
     }
@@ -167,6 +172,8 @@ pub(super) struct File {
     pub(super) name: Vec<u8>,
     pub(super) size: u64,
     pub(super) attributes: Vec<Attribute>,
+    /// What this version keeps beside.
+    pub(super) facts: Option<Facts>,
 }
 
 /// Tables in the making.
@@ -176,6 +183,8 @@ pub(super) struct Building {
     numbers: HashTable<u32>,
     hasher: std::hash::RandomState,
     plain: Arc<Metadata>,
+    /// First files of hard link groups.
+    groups: HashMap<u64, u64>,
     limit: u64,
     /// About as many records of some kind are in a manifest of this length, if they are not tiny.
     likely: usize,
@@ -203,6 +212,7 @@ impl Building {
             numbers: HashTable::new(),
             hasher: std::hash::RandomState::new(),
             plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
+            groups: HashMap::new(),
             limit,
             likely: manifest_len / 100,
             failed: None,
@@ -261,19 +271,34 @@ impl Building {
         let number = self.manifest.files.len() as u64;
         let end = u32::try_from(self.manifest.recipes.len()).map_err(|_| self.too_large(u64::MAX))?;
         self.manifest.files.push(end);
-        let metadata = if file.attributes.is_empty() {
-            Arc::clone(&self.plain)
-        } else {
-            let mut attributes = file.attributes;
-            attributes.sort();
-            attributes.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
-            Arc::new(Metadata { attributes: attributes.into(), ..(*self.plain).clone() })
+        let File { name, size, attributes, facts } = file;
+        let Some(facts) = facts else {
+            let metadata = if attributes.is_empty() {
+                Arc::clone(&self.plain)
+            } else {
+                let mut attributes = attributes;
+                attributes.sort();
+                attributes.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
+                Arc::new(Metadata { attributes: attributes.into(), ..(*self.plain).clone() })
+            };
+            return self.table.add(&name, Item { number, size, ..Item::with_metadata(Kind::File, metadata) });
         };
-        self.table.add(&file.name, Item { number, size: file.size, metadata, ..self.item() })
+        let Facts { kind, metadata, modified, link_group, target, device, path } = facts;
+        let number = if link_group == 0 || kind != Kind::File { number } else { self.leader(link_group, number) };
+        let link_group = if kind == Kind::File { link_group } else { 0 };
+        let item = Item { kind, size, modified, metadata, link_group, target, device, number, place: (0, 0) };
+        self.table.add(path.as_deref().unwrap_or(&name), item)
     }
 
-    fn item(&self) -> Item {
-        Item::with_metadata(Kind::File, Arc::clone(&self.plain))
+    /// Returns the number of the first file of a hard link group if `number`, the one just added, has the same chunks.
+    fn leader(&mut self, group: u64, number: u64) -> u64 {
+        let leader = *self.groups.entry(group).or_insert(number);
+        let chunks = |file: u64| {
+            let file = usize::try_from(file).expect("a number that was given to a file");
+            let start = if file == 0 { 0 } else { self.manifest.files[file - 1] as usize };
+            &self.manifest.recipes[start..self.manifest.files[file] as usize]
+        };
+        if chunks(leader) == chunks(number) { leader } else { number }
     }
 
     fn finish(self) -> Result<(Manifest, Table)> {

@@ -6,15 +6,18 @@
 //! Promises: the manifest is read once and turned into tables that are smaller than itself; whatever it claims, memory is bounded by
 //! [`OpenOptions::index_bytes`](crate::format::archive::OpenOptions::index_bytes) for the tables and by 128 MiB for a decoded block; content is handed out after the checksum of its
 //! block and the digest of its chunk were compared. Of entries of the same name the first one is served, as earlier versions did. What
-//! earlier versions accepted is accepted, what they refused is refused.
+//! earlier versions accepted is accepted, what they refused is refused. [`writer`] makes files that they read.
 
 mod block;
 mod blocks;
+mod cipher;
+mod extra;
 mod header;
 mod manifest;
 mod reader;
 mod recent;
 mod records;
+pub mod writer;
 
 #[cfg(test)]
 mod tests;

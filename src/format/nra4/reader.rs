@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use super::block::Dictionary;
-use super::blocks::Blocks;
+use super::blocks::{Blocks, Lock};
+use super::cipher::Cipher;
 use super::header::{HEADER_LEN, Header, MAGIC};
 use super::manifest::{Manifest, Recipe};
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
@@ -44,6 +45,15 @@ pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArch
 
 /// Opens `source` if it is an earlier NRA file.
 pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
+    open_with(source, options, None)
+}
+
+/// As [`probe`], with the key of the archive.
+pub(super) fn open_with(
+    source: &Arc<dyn ReadAt>,
+    options: &OpenOptions,
+    key: Option<&[u8; 32]>,
+) -> Result<Option<TableArchive<Nra4>>> {
     let Some(header) = Header::read(&**source)? else { return Ok(None) };
     let Header { manifest_offset, manifest_len } = header;
     if manifest_len > options.index_bytes {
@@ -62,7 +72,12 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
         },
     };
     let info = describe(&manifest, source.len());
-    let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, manifest.encrypted);
+    let lock = match key {
+        _ if !manifest.encrypted => Lock::None,
+        None => Lock::Locked,
+        Some(key) => Lock::Open(Cipher::new(key)),
+    };
+    let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, lock);
     let checked = Mutex::default();
     Ok(Some(TableArchive::new(table, Nra4 { source: Arc::clone(source), header, manifest, blocks, checked }, info)))
 }

@@ -7,6 +7,7 @@ use base64::Engine as _;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::extra::{Extra, MARK};
 use super::manifest::{Building, Coding, File, Hash, Stored};
 use crate::format::entry::{Attribute, Namespace};
 use crate::format::error::Error;
@@ -15,11 +16,15 @@ use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 /// How deep values may be nested: one level more than the deepest record, and some for what is skipped.
 const MAX_DEPTH: usize = 32;
 
-/// Parses a MessagePack manifest without its prefix. Bytes behind the root are left alone.
+/// Parses a MessagePack manifest without its prefix. Bytes behind the root are left alone, unless they are entries that have no record in it.
 pub(super) fn parse_packed(bytes: &[u8], building: &mut Building) -> Result<(), String> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
     deserializer.set_max_depth(MAX_DEPTH);
-    Root(building).deserialize(&mut deserializer).map_err(|error| error.to_string())
+    Root(building).deserialize(&mut deserializer).map_err(|error| error.to_string())?;
+    match String::deserialize(&mut deserializer) {
+        Ok(mark) if mark == MARK => Files(building).deserialize(&mut deserializer).map_err(|error| error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 /// Parses a JSON manifest.
@@ -50,6 +55,8 @@ enum Field {
     Vectors,
     Id,
     Chunks,
+    #[serde(rename = "nra5")]
+    Extra,
     #[serde(other)]
     Other,
 }
@@ -329,6 +336,10 @@ seed!(FileRecord, (), "a file", {
                 Field::Chunks => recipe = map.next_value_seed(Third(self.0))?.is_none(),
                 Field::Compression => stored.coding = map.next_value_seed(CodingName(PhantomData))?,
                 Field::Vectors => file.attributes = map.next_value_seed(Vectors(PhantomData))?,
+                Field::Extra => {
+                    let extra: Extra = map.next_value()?;
+                    file.facts = Some(extra.facts().map_err(A::Error::custom)?);
+                }
                 other => fields += stored_field(&mut map, other, &mut stored)?,
             }
         }

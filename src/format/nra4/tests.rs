@@ -1,1 +1,195 @@
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
 
+use super::reader::open_with;
+use super::writer::{Codec, Writer, WriterOptions, write_archive};
+use super::*;
+use crate::format::archive::{Archive, Depth, OpenOptions};
+use crate::format::digest::Digest;
+use crate::format::entry::{Attribute, Device, Entry, Kind, Location, Metadata, Namespace, Owner, Timestamp};
+use crate::format::error::{Error, Result};
+use crate::format::path::EntryPath;
+use crate::format::progress::Recorder;
+use crate::format::source::{MemorySource, ReadAt};
+use crate::format::table::TableArchive;
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4").join(name)).unwrap()
+}
+
+fn open_bytes(bytes: Vec<u8>, key: Option<&[u8; 32]>) -> Result<TableArchive<Nra4>> {
+    let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
+    Ok(open_with(&source, &OpenOptions::default(), key)?.expect("an earlier NRA file"))
+}
+
+fn test_key() -> [u8; 32] {
+    std::array::from_fn(|index| u8::try_from(index).unwrap())
+}
+
+fn contents(archive: &dyn Archive) -> Vec<(String, Vec<u8>)> {
+    let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap);
+    entries.map(|entry| (entry.path.to_string(), archive.read_all(&entry, 1 << 30).unwrap())).collect()
+}
+
+#[test]
+fn encrypted_archives_open_with_their_key() {
+    for (encrypted, plain) in [
+        ("beta-encrypted.nra", "beta-zstd.nra"),
+        ("beta-encrypted-lz4.nra", "beta-lz4.nra"),
+        ("beta-tiny-encrypted.nra", "beta-tiny.nra"),
+    ] {
+        let archive = open_bytes(fixture(encrypted), Some(&test_key())).unwrap();
+        assert!(archive.info().encrypted);
+        assert_eq!(contents(&archive), contents(&open_bytes(fixture(plain), None).unwrap()), "{encrypted}");
+        for wrong in [None, Some(&[1; 32])] {
+            // Names are in clear, content is not.
+            let archive = open_bytes(fixture(encrypted), wrong).unwrap();
+            let full = archive.entries(0..99).map(Result::unwrap).find(|entry| entry.size > 0).unwrap();
+            let error = archive.read_all(&full, 1 << 20).unwrap_err();
+            assert!(!matches!(error, Error::Corrupt { .. }), "{error}");
+            assert!(archive.verify(Depth::Full, None, &Recorder::default()).is_err() || wrong.is_none());
+            assert!(archive.verify(Depth::Quick, None, &Recorder::default()).unwrap().damage.is_empty());
+        }
+    }
+}
+
+#[test]
+fn blocks_appended_in_clear_to_an_encrypted_archive_are_read() {
+    let mut bytes = fixture("beta-tiny.nra");
+    // The mark for encryption in the summary.
+    assert_eq!(bytes[0x43], 0xc2);
+    bytes[0x43] = 0xc3;
+    let archive = open_bytes(bytes, Some(&test_key())).unwrap();
+    assert_eq!(contents(&archive), contents(&open_bytes(fixture("beta-tiny.nra"), None).unwrap()));
+}
+
+fn entry(path: &[u8], kind: Kind, size: u64) -> Entry {
+    let mut entry = Entry::new(EntryPath::new(path).unwrap(), kind);
+    entry.size = size;
+    entry.modified = Some(Timestamp { seconds: -5, nanoseconds: 999_999_999 });
+    entry
+}
+
+/// One entry of every kind, and files that share content.
+fn samples() -> Vec<(Entry, Vec<u8>)> {
+    let mut samples = Vec::new();
+    let mut add = |path: &[u8], kind, content: &[u8], change: &dyn Fn(&mut Entry)| {
+        let mut entry = entry(path, kind, content.len() as u64);
+        change(&mut entry);
+        samples.push((entry, content.to_vec()));
+    };
+    let noise: Vec<u8> = (0u32..300_000).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let attribute =
+        |name: &[u8]| Attribute { namespace: Namespace::Xattr, name: name.into(), value: b"\0\xff".as_slice().into() };
+    let owner = Owner { user_id: 1000, group_id: 100, user: b"ann".as_slice().into(), group: Box::default() };
+    let metadata =
+        Metadata { mode: 0o4755, owner: Some(owner), attributes: Arc::new([attribute(b"user.a"), attribute(b"user.b")]) };
+    let metadata = Arc::new(metadata);
+    add(b"a/empty", Kind::File, b"", &|_| ());
+    add(b"a/noise", Kind::File, &noise, &|entry| entry.metadata = Arc::clone(&metadata));
+    add(b"a/noise again", Kind::File, &noise, &|entry| entry.modified = None);
+    add(b"a/zeros", Kind::File, &[0; 200_000], &|_| ());
+    add(b"bare", Kind::Directory, b"", &|entry| entry.metadata = Arc::new(Metadata { mode: 0o700, ..Metadata::default() }));
+    add(b"device", Kind::BlockDevice, b"", &|entry| entry.device = Some(Device { major: 8, minor: 1 }));
+    add(b"fifo", Kind::Fifo, b"", &|_| ());
+    add(b"hard 1", Kind::File, b"linked", &|entry| entry.link_group = 3);
+    add(b"hard 2", Kind::File, b"linked", &|entry| entry.link_group = 3);
+    add(b"link", Kind::Symlink, b"", &|entry| entry.target = b"a/\xffempty".as_slice().into());
+    add(b"not UTF-8 \xff", Kind::File, b"content", &|_| ());
+    samples
+}
+
+fn written(options: WriterOptions) -> Vec<u8> {
+    let mut writer = Writer::create(Cursor::new(Vec::new()), options).unwrap();
+    for (entry, content) in samples() {
+        writer.begin(&entry).unwrap();
+        for part in content.chunks(70_001) {
+            if part.iter().all(|&byte| byte == 0) {
+                writer.hole(part.len() as u64).unwrap();
+            } else {
+                writer.write(part).unwrap();
+            }
+        }
+        writer.end().unwrap();
+    }
+    let (out, stats) = writer.finish().unwrap();
+    assert_eq!((stats.entries, stats.files, stats.archive_bytes), (11, 6, out.get_ref().len() as u64));
+    out.into_inner()
+}
+
+#[test]
+fn what_is_written_is_read_with_all_its_facts() {
+    for (codec, key) in
+        [(Codec::Zstd(3), None), (Codec::Zstd(19), Some(test_key())), (Codec::Lz4, None), (Codec::Lz4, Some(test_key()))]
+    {
+        let archive = open_bytes(written(WriterOptions { name: "all".into(), codec, key }), key.as_ref()).unwrap();
+        assert_eq!((archive.info().message.as_str(), archive.info().encrypted), ("all", key.is_some()));
+        for (wanted, content) in samples() {
+            let (_, mut found) = archive.find(wanted.path.as_bytes()).unwrap().unwrap();
+            assert_eq!(archive.read_all(&found, 1 << 20).unwrap(), content, "{}", wanted.path);
+            if found.kind == Kind::File {
+                assert_eq!(archive.digest(&found).unwrap(), Some(Digest::of(&content)));
+            }
+            found.location = wanted.location.clone();
+            assert_eq!(found, wanted);
+        }
+        let location = |path: &[u8]| match archive.find(path).unwrap().unwrap().1.location {
+            Location::Member { number, .. } => number,
+            Location::Nra(_) => panic!("another engine"),
+        };
+        assert_eq!(location(b"hard 1"), location(b"hard 2"));
+        let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert_eq!((verdict.damage, verdict.entries), (vec![], 12));
+        // Equal content is stored once, and what does not compress does not grow much.
+        assert!(archive.info().archive_bytes < 310_000, "{}", archive.info().archive_bytes);
+    }
+}
+
+#[test]
+fn chunks_are_those_of_earlier_versions() {
+    let earlier = open_bytes(fixture("beta-zstd.nra"), None).unwrap();
+    let out =
+        write_archive(&earlier, &|_| true, Cursor::new(Vec::new()), WriterOptions::default(), &Recorder::default()).unwrap().0;
+    let ours = open_bytes(out.into_inner(), None).unwrap();
+    assert_eq!(contents(&ours), contents(&earlier));
+    assert_eq!(ours.info().pieces, earlier.info().pieces);
+    assert_eq!(ours.info().piece_bytes, earlier.info().piece_bytes);
+}
+
+#[test]
+fn entries_that_earlier_versions_do_not_see_are_said() {
+    let archive = open_bytes(written(WriterOptions::default()), None).unwrap();
+    let monitor = Recorder::default();
+    let out = write_archive(&archive, &|_| true, Cursor::new(Vec::new()), WriterOptions::default(), &monitor).unwrap().0;
+    let mut said: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
+    said.sort();
+    let hidden = |path: &str, why: &str| format!("{path}: earlier versions will not see it: {why}");
+    assert_eq!(
+        said,
+        [
+            hidden("$'not UTF-8 \\xff'", "its name is not UTF-8"),
+            hidden("bare", "it is an empty directory"),
+            hidden("device", "it is neither file nor directory"),
+            hidden("fifo", "it is neither file nor directory"),
+            hidden("link", "it is a symlink"),
+        ]
+    );
+    let again = open_bytes(out.into_inner(), None).unwrap();
+    assert_eq!(contents(&again), contents(&archive));
+}
+
+#[test]
+fn a_writer_is_used_in_order() {
+    let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
+    assert!(matches!(writer.write(b"x"), Err(Error::Usage { .. })));
+    assert!(matches!(writer.end(), Err(Error::Usage { .. })));
+    writer.begin(&entry(b"d", Kind::Directory, 0)).unwrap();
+    assert!(matches!(writer.write(b"x"), Err(Error::Usage { .. })));
+    assert!(matches!(writer.begin(&entry(b"e", Kind::File, 0)), Err(Error::Usage { .. })));
+    writer.abandon();
+    writer.begin(&entry(b"e", Kind::File, 0)).unwrap();
+    assert!(matches!(writer.finish(), Err(Error::Usage { .. })));
+    let level = WriterOptions { codec: Codec::Zstd(99), ..WriterOptions::default() };
+    assert!(matches!(Writer::create(Cursor::new(Vec::new()), level), Err(Error::Usage { .. })));
+}

@@ -1,0 +1,42 @@
+//! Archives of earlier versions: a whole file, or (when it does not begin as one) a manifest that is put behind a block of `hello\n`.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::nra4;
+use nra::format::source::{MemorySource, ReadAt};
+use nra_fuzz::{check_text, exercise, verify};
+
+/// A block of `hello\n`, to be found at 32.
+const BLOCK: [u8; 16] = *b"\x01\x28\xb5\x2f\xfd\x00\x58\x31\x00\x00hello\n";
+
+fn file(data: &[u8]) -> Vec<u8> {
+    if data.starts_with(b"NRA\0") {
+        return data.to_vec();
+    }
+    let mut bytes = b"NRA\0\x02\0\0\0".to_vec();
+    for number in [48, data.len() as u64, 32] {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+    bytes.extend_from_slice(&BLOCK);
+    bytes.extend_from_slice(data);
+    bytes
+}
+
+fuzz_target!(|data: &[u8]| {
+    let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file(data)));
+    let mut options = OpenOptions::default();
+    options.cache_bytes = 32 << 20;
+    options.index_bytes = 64 << 20;
+    match nra4::open(&source, &options) {
+        Ok(archive) => {
+            archive.info().remarks.iter().for_each(|remark| check_text(remark));
+            exercise(&archive);
+            let _ = verify(&archive, Depth::Quick);
+            let _ = verify(&archive, Depth::Full);
+        }
+        Err(error) => check_text(&error.to_string()),
+    }
+});

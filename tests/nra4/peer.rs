@@ -1,0 +1,60 @@
+//! What is written for earlier versions, read by their Python package where it is installed.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use nra::format::archive::{OpenOptions, open_path};
+use nra::format::nra4::writer::{Codec, WriterOptions, write_archive};
+use nra::format::progress::Recorder;
+
+use super::{files, folder};
+
+/// Archives with something of every kind, and none that is large: the package gives lists of numbers, not bytes.
+const ARCHIVES: [&str; 5] =
+    ["beta-zstd.nra", "beta-from-targz.nra", "beta-dict.nra", "beta-only-empty.nra", "v1-nested-vectors.nra"];
+
+const READ_ALL: &str = "
+import hashlib, nra, sys
+for path in sys.argv[1:]:
+    archive = nra.BetaArchive(path)
+    for name in archive.file_ids():
+        content = bytes(archive.read_file(name))
+        print(path, len(content), hashlib.sha256(content).hexdigest(), name)
+";
+
+#[test]
+fn the_earlier_package_reads_what_is_written() {
+    let python = std::env::var_os("NRA_PYTHON").unwrap_or_else(|| "python3".into());
+    let installed = Command::new(&python).args(["-c", "import nra; nra.BetaArchive"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: the Python package nra is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let key: [u8; 32] = std::array::from_fn(|index| u8::try_from(index * 7).unwrap());
+    let mut wanted = BTreeMap::new();
+    for (number, codec, key) in [(0, Codec::Zstd(3), None), (1, Codec::Lz4, None), (2, Codec::Zstd(1), Some(key))] {
+        for name in ARCHIVES {
+            let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
+            let path = directory.path().join(format!("{number}-{name}"));
+            let out = std::fs::File::create(&path).unwrap();
+            let options = WriterOptions { codec, key, ..WriterOptions::default() };
+            let monitor = Recorder::default();
+            write_archive(&*archive, &|_| true, out, options, &monitor).unwrap();
+            assert!(monitor.take_warnings().is_empty());
+            wanted.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
+        }
+    }
+    let text: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut command = Command::new(&python);
+    command.arg("-c").arg(READ_ALL).args(wanted.keys()).env("PYTHONIOENCODING", "utf-8").env("NRA_ENCRYPTION_KEY", text);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut read: BTreeMap<String, BTreeMap<String, (u64, String)>> = BTreeMap::new();
+    for line in String::from_utf8(output.stdout).unwrap().lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        let content = (words[1].parse().unwrap(), words[2].to_owned());
+        read.entry(words[0].to_owned()).or_default().insert(words[3].to_owned(), content);
+    }
+    assert_eq!(read, wanted);
+}

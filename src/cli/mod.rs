@@ -3,11 +3,13 @@
 //! A command is short: arguments, one call into the library, print. Nothing below this module prints.
 
 pub mod args;
+pub mod changing;
 pub mod commands;
 pub mod console;
 pub mod earlier;
 pub mod inputs;
 pub mod listing;
+pub mod packing;
 pub mod progress;
 pub mod reading;
 pub mod report;

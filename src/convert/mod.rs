@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
+pub mod change;
 pub mod diff;
 pub mod extract;
 pub mod pack;

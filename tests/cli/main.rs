@@ -1,6 +1,7 @@
 //! The program as its users meet it: output, messages, exit codes, JSON.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
+mod change;
 mod history;
 mod sample;
 mod schema;

@@ -1,5 +1,7 @@
 //! The commands, one file each: `Args` and `run`.
 
+pub mod add;
+pub mod attr;
 #[cfg(feature = "tui")]
 pub mod browse;
 pub mod cat;
@@ -14,8 +16,11 @@ pub mod info;
 pub mod list;
 pub mod log;
 pub mod man;
+pub mod mkdir;
+pub mod mv;
 pub mod pack;
 pub mod paths;
+pub mod rm;
 pub mod verify;
 pub mod version;
 
@@ -30,6 +35,17 @@ pub enum Command {
     /// Pack files and directories into a new archive
     #[command(aliases = ["c", "pack-beta"])]
     Pack(pack::Args),
+    /// Add files and directories to an archive
+    #[command(alias = "append")]
+    Add(add::Args),
+    /// Remove entries from an archive; earlier commits keep them
+    Rm(rm::Args),
+    /// Move or rename an entry in an archive
+    Mv(mv::Args),
+    /// Make a directory in an archive
+    Mkdir(mkdir::Args),
+    /// Show, set and remove attributes of an archive and its entries
+    Attr(attr::Args),
     /// Extract entries of an archive into a directory
     #[command(aliases = ["x", "unpack", "unpack-beta"])]
     Extract(extract::Args),
@@ -80,6 +96,11 @@ impl Command {
     pub fn run(&self, ui: &mut Ui) -> CommandResult {
         match self {
             Self::Pack(args) => pack::run(args, ui),
+            Self::Add(args) => add::run(args, ui),
+            Self::Rm(args) => rm::run(args, ui),
+            Self::Mv(args) => mv::run(args, ui),
+            Self::Mkdir(args) => mkdir::run(args, ui),
+            Self::Attr(args) => attr::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),
             Self::List(args) => list::run(args, ui),
             #[cfg(feature = "tui")]

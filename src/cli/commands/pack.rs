@@ -1,34 +1,18 @@
 //! `nra pack`
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
 
-use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cli::args::{FilterArgs, ResourceArgs};
-use crate::cli::inputs::{self, InputArgs};
+use crate::cli::inputs::InputArgs;
+use crate::cli::packing::PackingArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
-use crate::convert::pack::{Destination, Input, OwnerPolicy, PackOptions, PackStats, default_output, pack, survey};
+use crate::convert::pack::{Destination, Input, PackOptions, PackStats, default_output, pack, survey};
 use crate::format::Error;
-use crate::format::codec::{Codec, Method};
-use crate::format::entry::Timestamp;
-use crate::format::limits::MAX_DICTIONARY;
-use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
+use crate::format::archive::{OpenOptions, open_path};
 use crate::format::path::Quoted;
-
-/// Level of `--fast`.
-const FAST_LEVEL: i32 = 1;
-/// Level of `--best`.
-const BEST_LEVEL: i32 = 19;
-/// Least memory that packing works with, bytes.
-const MIN_MEMORY: u64 = 32 << 20;
-/// The part of the memory that names which are put into order together get, and what each takes, bytes.
-const NAMES_SHARE: u64 = 8;
-const NAME_BYTES: u64 = 64;
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -52,94 +36,11 @@ pub struct Args {
     /// List what would be packed and write nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Store everything below PATH
-    #[arg(long, value_name = "PATH", hide_short_help = true)]
-    prefix: Option<std::ffi::OsString>,
-    /// Message of the commit
-    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
-    message: String,
     /// Don't wait until the archive is safely on disk
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
     #[command(flatten)]
-    filter: FilterArgs,
-    /// Leave out what is in directories with a CACHEDIR.TAG
-    #[arg(long, hide_short_help = true)]
-    exclude_caches: bool,
-    /// Stay in the file system of each input
-    #[arg(long, hide_short_help = true)]
-    one_file_system: bool,
-    #[command(flatten)]
-    compression: CompressionArgs,
-    #[command(flatten)]
-    fidelity: FidelityArgs,
-    #[command(flatten)]
-    resources: ResourceArgs,
-}
-
-/// How content is compressed.
-#[derive(Debug, clap::Args)]
-struct CompressionArgs {
-    /// Favour: balanced, dense (size), random (reads)
-    ///
-    /// dense makes archives smaller; random makes the reading of single entries cheaper.
-    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
-    preset: Option<Preset>,
-    /// Level, 1 to 22 for zstd
-    #[arg(short, long, value_name = "N", conflicts_with_all = ["fast", "best"])]
-    level: Option<i32>,
-    /// Favour speed: level 1
-    #[arg(long, conflicts_with = "best")]
-    fast: bool,
-    /// Favour size, whatever the time: level 19, preset dense
-    #[arg(long)]
-    best: bool,
-    /// Codec: zstd, lz4, none. What does not shrink is always stored as it is
-    #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true, hide_short_help = true)]
-    codec: Option<CodecName>,
-    /// Dictionary for small blocks: auto, never, or a FILE in the zstd format
-    #[arg(long, value_name = "WHAT", hide_short_help = true)]
-    dict: Option<std::ffi::OsString>,
-    /// Align content that is stored as it is: 16, 32, 64 or 4096 bytes
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    align: Option<u32>,
-}
-
-/// What is recorded of each file.
-#[derive(Debug, clap::Args)]
-struct FidelityArgs {
-    /// Same tree and options, same bytes: no owner, no time of packing; obeys SOURCE_DATE_EPOCH
-    #[arg(long, hide_short_help = true)]
-    reproducible: bool,
-    /// Store what symlinks lead to instead of the symlinks
-    #[arg(short = 'L', long, hide_short_help = true)]
-    dereference: bool,
-    /// Record no owner
-    #[arg(long, hide_short_help = true)]
-    no_owner: bool,
-    /// Record owners as numbers alone
-    #[arg(long, hide_short_help = true)]
-    numeric_owner: bool,
-    /// Record no extended attributes and ACLs
-    #[arg(long, hide_short_help = true)]
-    no_xattrs: bool,
-    /// Record no times
-    #[arg(long, hide_short_help = true)]
-    no_times: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Preset {
-    Balanced,
-    Dense,
-    Random,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CodecName {
-    Zstd,
-    Lz4,
-    None,
+    packing: PackingArgs,
 }
 
 /// A path that would be packed.
@@ -184,9 +85,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Some(output) => output.clone(),
         None => default_output(&inputs)?,
     };
-    let options = options(args)?;
+    let mut options = args.packing.options()?;
+    options.sync = !args.no_sync;
     if args.dry_run {
-        return list(&inputs, &output, &options, ui);
+        return list("pack", &inputs, &output, &options, false, ui);
     }
     let to_stdout = output == Path::new("-");
     if to_stdout && ui.is_json() {
@@ -225,12 +127,25 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-fn list(inputs: &[Input], output: &Path, options: &PackOptions, ui: &mut Ui) -> CommandResult {
-    ui.list("pack", "entries");
+/// Lists what `command` would store in `output`. `update`: what is in there and has not changed is left out.
+///
+/// # Errors
+///
+/// When an input is missing or the archive can't be read.
+pub fn list(
+    command: &'static str,
+    inputs: &[Input],
+    output: &Path,
+    options: &PackOptions,
+    update: bool,
+    ui: &mut Ui,
+) -> CommandResult {
+    ui.list(command, "entries");
+    let known = if update { Some(open_path(output, &OpenOptions::default())?) } else { None };
     let mut entries = 0;
     let mut failure = None;
     let progress = ui.progress("looking");
-    let result = survey(inputs, options, &progress, &mut |path, kind| {
+    let result = survey(inputs, options, known.as_deref(), &progress, &mut |path, kind| {
         entries += 1;
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {
@@ -250,105 +165,6 @@ fn list(inputs: &[Input], output: &Path, options: &PackOptions, ui: &mut Ui) -> 
     }
     result?;
     ui.finish(Outcome::Done, "summary", &DryRun { archive: output.to_string_lossy().into_owned(), entries })
-}
-
-fn options(args: &Args) -> CommandResult<PackOptions> {
-    let fidelity = &args.fidelity;
-    let mut filter = inputs::filter(&args.filter)?;
-    filter.skip_caches = args.exclude_caches;
-    let owner = match (fidelity.no_owner, fidelity.numeric_owner) {
-        (true, _) => OwnerPolicy::Omit,
-        (_, true) => OwnerPolicy::Ids,
-        _ => OwnerPolicy::Names,
-    };
-    let most = PackOptions::default().window_names;
-    let window_names = args.resources.memory.map_or(most, |memory| {
-        let names = memory.max(MIN_MEMORY) / NAMES_SHARE / NAME_BYTES;
-        usize::try_from(names).unwrap_or(usize::MAX).min(most)
-    });
-    Ok(PackOptions {
-        writer: writer_options(args)?,
-        window_names,
-        filter,
-        prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
-        follow_symlinks: fidelity.dereference,
-        one_file_system: args.one_file_system,
-        owner,
-        xattrs: !fidelity.no_xattrs,
-        times: !fidelity.no_times,
-        reproducible: fidelity.reproducible,
-        latest: if fidelity.reproducible { source_date_epoch()? } else { None },
-        sync: !args.no_sync,
-    })
-}
-
-fn writer_options(args: &Args) -> CommandResult<WriterOptions> {
-    let compression = &args.compression;
-    let mut options = match compression.preset {
-        Some(Preset::Balanced) => WriterOptions::balanced(),
-        Some(Preset::Random) => WriterOptions::random(),
-        Some(Preset::Dense) => WriterOptions::dense(),
-        None if compression.best => WriterOptions::dense(),
-        None => WriterOptions::balanced(),
-    };
-    let level = match (compression.level, compression.fast, compression.best) {
-        (Some(level), ..) => Some(level),
-        (_, true, _) => Some(FAST_LEVEL),
-        (_, _, true) => Some(BEST_LEVEL),
-        _ => None,
-    };
-    match compression.codec {
-        None | Some(CodecName::Zstd) => {
-            if let Some(level) = level {
-                if !(1..=22).contains(&level) {
-                    return Err(Failure::usage(format!("zstd has levels from 1 to 22, not {level}")));
-                }
-                options.method = Method::zstd(level);
-            }
-        }
-        Some(CodecName::Lz4) => options.method = Method { codec: Codec::Lz4, ..options.method },
-        Some(CodecName::None) => options.method = Method { codec: Codec::None, ..options.method },
-    }
-    if let Some(what) = &compression.dict {
-        options.dictionary = match what.to_str() {
-            Some("auto") => DictionaryPolicy::Auto,
-            Some("never") => DictionaryPolicy::Never,
-            _ => DictionaryPolicy::Given(read_dictionary(Path::new(what))?),
-        };
-    }
-    options.align = compression.align.unwrap_or(options.align);
-    options.message.clone_from(&args.message);
-    options.threads = match args.resources.threads {
-        0 => available_parallelism().map_or(1, NonZero::get),
-        threads => threads,
-    };
-    if let Some(memory) = args.resources.memory {
-        options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
-    }
-    Ok(options)
-}
-
-fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
-    let fail = |error| Error::io("read", path.as_os_str().as_encoded_bytes(), error);
-    let length = std::fs::metadata(path).map_err(fail)?.len();
-    if length > MAX_DICTIONARY.into() {
-        let shown = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
-        return Err(Failure::usage(format!("{shown} is too long for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
-    }
-    Ok(std::fs::read(path).map_err(fail)?)
-}
-
-/// Returns the time that `SOURCE_DATE_EPOCH` gives.
-fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
-    match std::env::var("SOURCE_DATE_EPOCH") {
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Ok(text) if text.is_empty() => Ok(None),
-        Ok(text) => match text.parse() {
-            Ok(seconds) => Ok(Some(Timestamp { seconds, nanoseconds: 0 })),
-            Err(_) => Err(Failure::usage(format!("SOURCE_DATE_EPOCH is '{text}', not a number of seconds"))),
-        },
-        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage("SOURCE_DATE_EPOCH is not a number of seconds")),
-    }
 }
 
 fn explain(error: Error, output: &Path) -> Failure {

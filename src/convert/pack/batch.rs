@@ -5,6 +5,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::Entry;
+use crate::format::path::EntryPath;
 
 /// Part of a batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,10 @@ pub(super) enum Item {
     Link((u64, u64)),
     /// Some names of this inode may stand in a later window: to be stored with them.
     Defer,
+    /// Nothing: the archive that is updated has it as it is. With its path, if the file may have other names.
+    Same(Option<EntryPath>),
+    /// The archive that is updated has its content; metadata and time of this entry are new.
+    Touched(Entry),
     /// Nothing: it is the archive itself.
     Own,
     /// Nothing; a warning said why.

@@ -7,12 +7,13 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::PackStats;
+use super::add::{KeptName, Known};
 use super::batch::{Batch, Delivery, Item, Outlet, Placed, Unmeasured};
 use super::plan::Plan;
 use super::read::{Context, MIN_BUFFER, Reader};
+use super::{PackStats, Standing, touch};
 use crate::convert::walk::{Window, join};
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{EntryId, NewContent, Writer};
 use crate::format::path::EntryPath;
@@ -70,6 +71,9 @@ pub(super) struct Feed<W: Write + Send> {
     begun: Option<Entry>,
     /// Files with several names, by the place of the first: identity, entry, number.
     linked: HashMap<u32, ((u64, u64), Entry, EntryId)>,
+    /// Files with several names that the archive which is updated has, by the place of the first.
+    kept: HashMap<u32, KeptName>,
+    unchanged: u64,
     deferred: Window,
     /// Path of the entry in work, for messages.
     path: Vec<u8>,
@@ -85,6 +89,8 @@ impl<W: Write + Send> Feed<W> {
             skipping: false,
             begun: None,
             linked: HashMap::new(),
+            kept: HashMap::new(),
+            unchanged: 0,
             deferred: Window::default(),
         }
     }
@@ -101,7 +107,7 @@ impl<W: Write + Send> Feed<W> {
     /// As [`Writer::finish`].
     pub(super) fn finish(self, monitor: &dyn Monitor) -> Result<(W, PackStats)> {
         let (out, written) = self.writer.finish(monitor)?;
-        Ok((out, PackStats { written, left_out: self.left_out }))
+        Ok((out, PackStats { written, left_out: self.left_out, unchanged: self.unchanged }))
     }
 
     /// Adds an entry.
@@ -118,6 +124,36 @@ impl<W: Write + Send> Feed<W> {
         monitor.current(&self.path);
         let added = self.writer.add(entry, content);
         self.settle(added, bytes, monitor)
+    }
+
+    /// Adds an entry without content unless the archive that is updated has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Feed::add`].
+    pub(super) fn add_known(&mut self, entry: Entry, known: Option<&Known>, monitor: &dyn Monitor) -> Result<()> {
+        match known.map_or(Standing::New, |known| known.standing(&entry, 0)) {
+            Standing::New => self.add(entry, NewContent::None, monitor).map(drop),
+            Standing::Touched => self.touch(&entry, monitor),
+            Standing::Same => {
+                self.skip(monitor);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts an entry that stays as it is.
+    fn skip(&mut self, monitor: &dyn Monitor) {
+        self.unchanged += 1;
+        monitor.add(Counter::Entries, 1);
+    }
+
+    /// Gives the entry of the archive the metadata of this one.
+    fn touch(&mut self, entry: &Entry, monitor: &dyn Monitor) -> Result<()> {
+        self.note(&entry.path);
+        monitor.current(&self.path);
+        let changed = self.writer.change(&entry.path, |old| touch(old, entry));
+        self.settle(changed, 0, monitor).map(drop)
     }
 
     /// Remembers what is in work.
@@ -151,6 +187,7 @@ impl<W: Write + Send> Feed<W> {
     /// What writing gives, and `Cancelled`.
     pub(super) fn store(&mut self, context: Context<'_>, threads: usize, read_bytes: u64) -> Result<()> {
         self.linked.clear();
+        self.kept.clear();
         let places = context.plan.len();
         if places == 0 {
             return Ok(());
@@ -218,6 +255,15 @@ impl<W: Write + Send> Feed<W> {
         let monitor = context.monitor;
         match item {
             Item::Own => {}
+            Item::Same(path) => {
+                self.skip(monitor);
+                if let (Some(identity), Some(path)) = (identity, path)
+                    && context.plan.names_of_inode(place) > 1
+                {
+                    self.kept.insert(place, (identity, path));
+                }
+            }
+            Item::Touched(entry) => self.touch(&entry, monitor)?,
             Item::Nothing => self.left_out += 1,
             Item::Plain(entry) => {
                 let copy = identity.map(|_| entry.clone());
@@ -301,6 +347,14 @@ impl<W: Write + Send> Feed<W> {
 
     /// Adds a further name of a file, or reads the file after all when the first name came to nothing or is another file.
     fn link(&mut self, place: u32, identity: (u64, u64), context: Context<'_>, buffer_bytes: usize) -> Result<()> {
+        if let Some(first) = context.plan.first_of(place)
+            && let Some((known, path)) = self.kept.remove(&first)
+            && known == identity
+        {
+            // The archive has the first name and not this one.
+            let id = self.writer.keep(&path)?;
+            self.linked.insert(first, (identity, Entry::new(path, Kind::File), id));
+        }
         let first = context.plan.first_of(place).and_then(|first| self.linked.get(&first));
         if let Some((known, entry, id)) = first
             && *known == identity

@@ -5,6 +5,7 @@
 //! [`PackOptions::reproducible`] the same bytes, whatever the threads do. Content in memory is bounded by the budget; names in
 //! memory by the window.
 
+mod add;
 mod batch;
 mod describe;
 mod feed;
@@ -15,10 +16,13 @@ mod plan;
 mod read;
 
 use std::fs::Metadata;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+pub use self::add::add;
+use self::add::{Known, Standing, touch};
 pub use self::describe::OwnerPolicy;
 use self::describe::{Describer, LastMetadata};
 use self::feed::Feed;
@@ -29,9 +33,10 @@ use self::plan::Plan;
 use self::read::{Context, expected_bytes};
 pub use crate::convert::walk::Filter;
 use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
+use crate::format::archive::Archive;
 use crate::format::entry::{Attribute, Kind, Namespace, Owner, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{NewContent, Writer, WriterOptions, WriterStats};
+use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
 
@@ -96,6 +101,8 @@ pub struct PackStats {
     pub written: WriterStats,
     /// Names that gave no entry; a warning said why for each.
     pub left_out: u64,
+    /// Entries that an update found as they are in the archive.
+    pub unchanged: u64,
 }
 
 /// Packs `inputs` into a new archive.
@@ -127,7 +134,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
         writer_options.attributes.extend(top_attributes(top, &inputs[0], &describer, options, monitor)?);
         writer_options.attributes.sort_unstable();
     }
-    let job = Job { describer, options, own, threads: writer_options.threads.max(1), read_bytes, monitor };
+    let job = Job { describer, options, own, known: None, threads: writer_options.threads.max(1), read_bytes, monitor };
     let writer = Writer::create(output, writer_options).map_err(|error| named(error, &name))?;
     let (output, stats) = job.run(&mut walk, writer).map_err(|error| named(error, &name))?;
     monitor.check()?;
@@ -139,7 +146,8 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     Ok(stats)
 }
 
-/// Tells what [`pack`] would store, in the order of paths: path and kind of each entry. Nothing is read but directories.
+/// Tells what [`pack`] or [`add`] would store, in the order of paths: path and kind of each entry, but for those of the kind, size and time that `known`
+/// has. Nothing is read but directories.
 ///
 /// # Errors
 ///
@@ -147,6 +155,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
 pub fn survey(
     inputs: &[Input],
     options: &PackOptions,
+    known: Option<&dyn Archive>,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
@@ -157,8 +166,11 @@ pub fn survey(
         let window = walk.next_window(options.window_names, monitor)?;
         let tree = walk.tree();
         let mut path = Vec::new();
-        for (id, ..) in &window.directories {
+        for (id, facts, _) in &window.directories {
             tree.stored_path(*id, &mut path);
+            if known.is_some_and(|known| add::has(known, &path, Kind::Directory, facts)) {
+                continue;
+            }
             found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, Kind::Directory)));
         }
         for name in &window.names {
@@ -173,6 +185,9 @@ pub fn survey(
                 NameKind::BlockDevice => Kind::BlockDevice,
                 NameKind::Other => continue,
             };
+            if known.is_some_and(|known| add::has_name(known, &path, kind, (tree, walk.handles()), name, &window)) {
+                continue;
+            }
             found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, kind)));
         }
     }
@@ -208,6 +223,8 @@ struct Job<'a> {
     options: &'a PackOptions,
     /// Files that are the archive itself.
     own: Vec<(u64, u64)>,
+    /// The archive that is updated.
+    known: Option<Known>,
     threads: usize,
     /// Memory for reading ahead.
     read_bytes: u64,
@@ -216,7 +233,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Stores everything that `walk` finds and finishes the archive.
-    fn run(&self, walk: &mut Walk, writer: Writer<Output>) -> Result<(Output, PackStats)> {
+    fn run<W: Write + Send>(&self, walk: &mut Walk, writer: Writer<W>) -> Result<(W, PackStats)> {
         let mut feed = Feed::new(writer);
         let mut first = true;
         let mut before = 0;
@@ -236,7 +253,14 @@ impl Job<'_> {
 
     /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in
     /// earlier windows.
-    fn store(&self, feed: &mut Feed<Output>, walk: &Walk, window: &mut Window, before: u64, defer: bool) -> Result<u64> {
+    fn store<W: Write + Send>(
+        &self,
+        feed: &mut Feed<W>,
+        walk: &Walk,
+        window: &mut Window,
+        before: u64,
+        defer: bool,
+    ) -> Result<u64> {
         let Self { monitor, options, .. } = *self;
         let tree = walk.tree();
         let plan = Plan::new(tree, window, monitor);
@@ -250,7 +274,7 @@ impl Job<'_> {
                 && let Ok(path) = EntryPath::new(path.as_slice())
             {
                 let entry = self.describer.entry(path, Kind::Directory, &facts, attributes, &mut last);
-                feed.add(entry, NewContent::None, monitor)?;
+                feed.add_known(entry, self.known.as_ref(), monitor)?;
             }
         }
         let context = Context {
@@ -263,6 +287,7 @@ impl Job<'_> {
             follow: options.follow_symlinks,
             xattrs: options.xattrs,
             own: &self.own,
+            known: self.known.as_ref(),
             links_before: before,
             defer,
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread, read, retry_on_intr};
 
+use super::add::{Known, Standing};
 use super::batch::{Item, Outlet, Run, Stopped, measure};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
@@ -40,6 +41,8 @@ pub(super) struct Context<'a> {
     pub(super) xattrs: bool,
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
+    /// The archive that is updated.
+    pub(super) known: Option<&'a Known>,
     /// Names in the windows before this one: link groups are numbered by places across all of them.
     pub(super) links_before: u64,
     /// Put off files with names outside of this window.
@@ -170,7 +173,7 @@ impl<'a> Reader<'a> {
         let window = self.context.window;
         let bytes = window.name(name);
         match name.kind {
-            NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, bytes, &directory, outlet),
+            NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
             NameKind::File => self.read_file(place, name, bytes, &directory, outlet),
             NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
             NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
@@ -182,8 +185,15 @@ impl<'a> Reader<'a> {
     }
 
     /// A further name of a file that is read elsewhere: its status tells whether that is so.
-    fn read_link(&mut self, place: u32, bytes: &[u8], directory: &OwnedFd, outlet: &mut Outlet) -> Result<(), Failed> {
+    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet) -> Result<(), Failed> {
+        let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
+        if let Some(known) = self.context.known {
+            let path = self.entry_path(bytes)?;
+            if known.has_file(path.as_bytes(), &facts, self.context.describer.time(&facts)) {
+                return self.read_file(place, name, bytes, directory, outlet);
+            }
+        }
         let item = if self.is_put_off(place, &facts) { Item::Defer } else { Item::Link(facts.identity) };
         outlet.push(place, Some(facts.identity), item);
         Ok(())
@@ -213,7 +223,8 @@ impl<'a> Reader<'a> {
         let attributes = self.attributes_by_name(name, bytes, directory);
         let mut entry = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
         entry.target = target.into_bytes().into();
-        outlet.push(place, None, Item::Plain(entry));
+        let item = self.compared(entry, 0, None);
+        outlet.push(place, None, item.unwrap_or_else(Item::Plain));
         Ok(())
     }
 
@@ -238,8 +249,19 @@ impl<'a> Reader<'a> {
         };
         let attributes = self.attributes_by_name(name, bytes, directory);
         let entry = self.describe(bytes, kind, &facts, attributes)?;
-        outlet.push(place, None, Item::Plain(entry));
+        let item = self.compared(entry, 0, None);
+        outlet.push(place, None, item.unwrap_or_else(Item::Plain));
         Ok(())
+    }
+
+    /// Returns what to do with an entry that the archive has already, or the entry itself.
+    fn compared(&self, entry: Entry, size: u64, identity: Option<(u64, u64)>) -> Result<Item, Entry> {
+        let Some(known) = self.context.known else { return Err(entry) };
+        match known.standing(&entry, size) {
+            Standing::New => Err(entry),
+            Standing::Touched => Ok(Item::Touched(entry)),
+            Standing::Same => Ok(Item::Same(identity.map(|_| entry.path))),
+        }
     }
 
     /// Reads the attributes of a file that must not be opened, through the handle of its directory.
@@ -303,6 +325,13 @@ impl<'a> Reader<'a> {
             }
         }
         let mut entry = self.describe(bytes, Kind::File, &facts, attributes)?;
+        match self.compared(entry, facts.size, identity) {
+            Ok(item) => {
+                outlet.push(place, identity, item);
+                return Ok(());
+            }
+            Err(new) => entry = new,
+        }
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
             entry.link_group = self.context.links_before + 1 + u64::from(place);
         }

@@ -1,0 +1,218 @@
+//! What all commands do that change an archive: open it for a commit, finish, say what was done and how to undo it.
+
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::format::Error;
+use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
+use crate::format::path::{EntryPath, Quoted};
+use crate::format::source::FileStore;
+
+/// The archive that a command changes, and how.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChangeArgs {
+    /// Archive to change
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+    /// Tell what would be done and change nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Message of the commit
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub message: String,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What was done, for programs.
+#[derive(Debug, Serialize)]
+pub struct ChangeSummary {
+    archive: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<u64>,
+    dry_run: bool,
+    added: u64,
+    replaced: u64,
+    removed: u64,
+    /// Entries of the archive afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<u64>,
+    /// Bytes by which the archive file grew.
+    added_bytes: u64,
+}
+
+/// An archive in change.
+pub struct Change {
+    /// What is done to it.
+    pub writer: Writer<StoreEnd>,
+    /// Its name, quoted.
+    pub name: String,
+    path: PathBuf,
+    dry_run: bool,
+    before: (u64, u64),
+}
+
+impl ChangeArgs {
+    /// Opens the archive for a commit.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be changed.
+    pub fn begin(&self) -> CommandResult<Change> {
+        let path = newest(&self.archive)?;
+        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let mut options = WriterOptions { message: self.message.clone(), ..WriterOptions::balanced() };
+        if self.resources.threads > 0 {
+            options.threads = self.resources.threads;
+        }
+        options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
+        let fail = |error| explain(error, &name);
+        let store = FileStore::open(&path).map_err(fail)?;
+        let length = crate::format::source::ReadAt::len(&store);
+        let writer = Writer::append(Arc::new(store), options).map_err(fail)?;
+        let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
+        Ok(Change { writer, name, path, dry_run: self.dry_run, before: (commit, length) })
+    }
+}
+
+impl Change {
+    /// Says whether nothing is to be changed.
+    pub fn is_dry(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Turns an error of the work into a failure that names the archive.
+    pub fn explain(&self, error: Error) -> Failure {
+        explain(error, &self.name)
+    }
+
+    /// Writes the commit and says `what` was done: `removed 3 entries`.
+    ///
+    /// # Errors
+    ///
+    /// When the archive can't be written; it is as it was then.
+    pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
+        let Self { writer, name, path, dry_run, before: (commit, length) } = self;
+        let mut summary = ChangeSummary {
+            archive: path.to_string_lossy().into_owned(),
+            commit: None,
+            dry_run,
+            added: 0,
+            replaced: 0,
+            removed: 0,
+            entries: None,
+            added_bytes: 0,
+        };
+        if dry_run {
+            drop(writer);
+            ui.flush()?;
+            return ui.finish(Outcome::Done, "summary", &summary);
+        }
+        let progress = ui.progress("writing");
+        let finished = writer.finish(&progress);
+        drop(progress);
+        let (end, stats) = finished.map_err(|error| explain(error, &name))?;
+        drop(end);
+        ui.flush()?;
+        summary.tell(&stats, length);
+        let line = said(what, &name, &stats, commit, length, ui);
+        ui.console().note(&line);
+        ui.finish(Outcome::Done, "summary", &summary)
+    }
+}
+
+impl ChangeSummary {
+    fn tell(&mut self, stats: &WriterStats, length: u64) {
+        self.commit = Some(stats.commit);
+        (self.added, self.replaced, self.removed) = (stats.added, stats.replaced, stats.removed);
+        self.entries = Some(stats.entries);
+        self.added_bytes = stats.archive_bytes.saturating_sub(length);
+    }
+}
+
+/// Returns the line about a commit: what was done, what it cost, how to get back.
+pub fn said(what: &str, name: &str, stats: &WriterStats, before: u64, length: u64, ui: &Ui) -> String {
+    if stats.commit == before {
+        return format!("{name}: nothing has changed");
+    }
+    let grown = ui.size(stats.archive_bytes.saturating_sub(length));
+    format!(
+        "{what} in commit {} (+{grown}); {} is the archive as it was, nra log {name} lists commits",
+        stats.commit,
+        before_name(name, before)
+    )
+}
+
+fn before_name(name: &str, before: u64) -> String {
+    match name.strip_suffix('\'') {
+        Some(open) => format!("{open}@{before}'"),
+        None => format!("{name}@{before}"),
+    }
+}
+
+/// Returns the file of the archive to change, which can't be an earlier commit.
+///
+/// # Errors
+///
+/// When it is one, or standard input.
+pub fn newest(name: &Path) -> CommandResult<PathBuf> {
+    if name.as_os_str() == "-" {
+        return Err(Failure::usage("an archive from standard input cannot be changed"));
+    }
+    match reading::locate(name, None)? {
+        (path, None) => Ok(path),
+        (_, Some(number)) => {
+            let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
+            Err(Failure::usage(format!("{shown}: commit {number} cannot be changed, only the newest state of an archive can")))
+        }
+    }
+}
+
+/// Turns an error of changing an archive into a failure.
+pub fn explain(error: Error, archive: &str) -> Failure {
+    match &error {
+        Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
+            Failure::from(error).hint("wait until it has ended, and try again; reading goes on meanwhile")
+        }
+        Error::Unsupported { .. } | Error::Corrupt { .. } => reading::explain(error, archive)
+            .hint("only whole archives of NRA 5 are changed; nra pack makes one of extracted files"),
+        _ => reading::explain(error, archive),
+    }
+}
+
+/// Takes a path in an archive from the command line: slashes at its ends and `./` in front don't count.
+///
+/// # Errors
+///
+/// When it is no path.
+pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
+    let mut path = text.as_bytes();
+    loop {
+        path = match path {
+            [b'.', b'/', rest @ ..] | [b'/', rest @ ..] | [rest @ .., b'/'] => rest,
+            _ => break,
+        };
+    }
+    EntryPath::new(path).map_err(|error| {
+        let shown = Quoted::new(text.as_bytes()).to_string();
+        Failure::usage(format!("{shown} is no path in an archive: {error}"))
+    })
+}
+
+/// Returns the failure of patterns that match nothing.
+pub fn nothing_matches(unmatched: &[&[u8]], archive: &str) -> Failure {
+    let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
+    let more = if unmatched.len() > 3 { format!(" and {} more", text::count(unmatched.len() as u64 - 3)) } else { String::new() };
+    let failure = Failure::failed(format!("{archive}: no entry matches {}{more}; nothing was changed", names.join(", ")));
+    failure.hint(format!("nra list {archive} shows what is in it; quote globs"))
+}

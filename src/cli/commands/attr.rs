@@ -1,0 +1,208 @@
+//! `nra attr`
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::changing::{self, ChangeArgs};
+use crate::cli::listing::{Columns, Facts};
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, PathField};
+use crate::cli::ui::Ui;
+use crate::convert::change::{Edit, describe_archive, describe_entries};
+use crate::convert::select::Selection;
+use crate::format::entry::{Attribute, Entry, Namespace};
+use crate::format::path::Quoted;
+use crate::format::progress::Warning;
+
+/// The one name that the format defines for entries.
+const MEDIA_TYPE: &[u8] = b"media-type";
+
+/// Arguments of `nra attr`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra attr photos.nra
+  nra attr photos.nra set name='Holidays' licence=CC-BY-4.0
+  nra attr photos.nra set -e 'train/**' reviewed media-type=image/jpeg
+  nra attr photos.nra get -e train/0001.jpg
+  nra attr photos.nra rm -e train/0001.jpg reviewed")]
+pub struct Args {
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// What to do: get (the default), set, rm
+    #[arg(value_name = "ACTION", value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
+    action: Action,
+    /// NAME, or with set NAME=VALUE (NAME alone is a tag)
+    ///
+    /// Names with a meaning: name, description, licence, schema of an archive; media-type of an entry. Others are free.
+    #[arg(value_name = "NAME")]
+    names: Vec<OsString>,
+    /// Attributes of the entries that match PATTERN, not of the archive
+    #[arg(short, long, value_name = "PATTERN")]
+    entry: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Action {
+    #[default]
+    Get,
+    Set,
+    Rm,
+}
+
+/// Attributes of the archive or of an entry.
+#[derive(Debug, Serialize)]
+struct AttributesRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    #[serde(flatten)]
+    path: Option<PathField<'a>>,
+    attributes: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    attributes: u64,
+}
+
+/// Shows, sets and removes attributes.
+///
+/// # Errors
+///
+/// When the archive can't be read or changed, or nothing matches.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    ui.list("attr", "attributes");
+    match args.action {
+        Action::Get => get(args, ui),
+        Action::Set => {
+            let edits = args.names.iter().map(|text| parse(text).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
+            edit(args, &edits, ui)
+        }
+        Action::Rm => {
+            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"").map(Edit::Remove));
+            edit(args, &edits.collect::<CommandResult<Vec<Edit>>>()?, ui)
+        }
+    }
+}
+
+/// Takes `NAME=VALUE` or `NAME` from the command line.
+///
+/// # Errors
+///
+/// When it is no name that can be given.
+pub fn parse(text: &OsStr) -> CommandResult<Attribute> {
+    let bytes = text.as_bytes();
+    match bytes.iter().position(|&byte| byte == b'=') {
+        Some(sign) => named(&bytes[..sign], &bytes[sign + 1..]),
+        None => named(bytes, b""),
+    }
+}
+
+fn named(name: &[u8], value: &[u8]) -> CommandResult<Attribute> {
+    if name.is_empty() {
+        return Err(Failure::usage("an attribute needs a name").hint("NAME=VALUE sets a value, NAME alone is a tag"));
+    }
+    let namespace = if name == MEDIA_TYPE { Namespace::Nra } else { Namespace::User };
+    Ok(Attribute { namespace, name: name.into(), value: value.into() })
+}
+
+/// Says whether an attribute is one that users give.
+fn is_given(attribute: &Attribute) -> bool {
+    attribute.namespace == Namespace::User || (attribute.namespace == Namespace::Nra && &*attribute.name == MEDIA_TYPE)
+}
+
+fn get(args: &Args, ui: &mut Ui) -> CommandResult {
+    let opened = reading::open_at(&args.change.archive, None, &ResourceArgs::default())?;
+    let wanted = |attribute: &Attribute| {
+        is_given(attribute) && (args.names.is_empty() || args.names.iter().any(|name| name.as_bytes() == &*attribute.name))
+    };
+    let mut summary = Summary::default();
+    if args.entry.is_empty() {
+        let found: Vec<&Attribute> = opened.archive.info().attributes.iter().filter(|attribute| wanted(attribute)).collect();
+        summary.attributes = found.len() as u64;
+        print(None, &found, args, ui)?;
+        reading::remark(&opened, ui);
+    } else {
+        let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
+        let mut matched = false;
+        for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
+            let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+            matched = true;
+            let found: Vec<&Attribute> = entry.metadata.attributes.iter().filter(|attribute| wanted(attribute)).collect();
+            summary.attributes += found.len() as u64;
+            print(Some(&entry), &found, args, ui)?;
+        }
+        reading::conclude(&opened, &selection, matched, ui)?;
+    }
+    ui.flush()?;
+    // A name that was asked for and is not there is no success for a script.
+    let outcome = if summary.attributes == 0 && !args.names.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    ui.finish(outcome, "summary", &summary)
+}
+
+fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) -> CommandResult<()> {
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if ui.is_json() {
+        if entry.is_some() && found.is_empty() {
+            return Ok(());
+        }
+        let attributes = found.iter().map(|attribute| (lossy(&attribute.name), lossy(&attribute.value))).collect();
+        let path = entry.map(|entry| PathField::new(entry.path.as_bytes()));
+        return ui.record(&AttributesRecord { record: "attributes", path, attributes });
+    }
+    // One value alone comes as it is.
+    if let ([one], [attribute], None) = (&args.names[..], found, entry) {
+        debug_assert_eq!(one.as_bytes(), &*attribute.name);
+        ui.write(&attribute.value)?;
+        return ui.write(b"\n");
+    }
+    for attribute in found {
+        let place = entry.map_or_else(String::new, |entry| format!("{}: ", ui.name(entry.path.as_bytes())));
+        let (name, value) = (text::harmless(&lossy(&attribute.name)), text::harmless(&lossy(&attribute.value)));
+        let value = if value.is_empty() { value } else { format!("={value}") };
+        ui.line(format_args!("{place}{name}{value}"))?;
+    }
+    Ok(())
+}
+
+fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
+    if edits.is_empty() {
+        let failure = Failure::usage("no attribute was named");
+        return Err(failure.hint("nra attr ARCHIVE set NAME=VALUE, nra attr ARCHIVE rm NAME"));
+    }
+    for edit in edits {
+        let (Edit::Set(attribute) | Edit::Remove(attribute)) = edit;
+        if args.entry.is_empty() && &*attribute.name == MEDIA_TYPE {
+            return Err(Failure::usage("a media type belongs to entries").hint("-e PATTERN says to which"));
+        }
+    }
+    let mut change = args.change.begin()?;
+    if args.entry.is_empty() {
+        let changes = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
+        if !changes && matches!(edits, [Edit::Remove(_)]) {
+            let (Edit::Set(attribute) | Edit::Remove(attribute)) = &edits[0];
+            let shown = Quoted::new(&attribute.name).to_string();
+            return Err(Failure::failed(format!("{}: the archive has no attribute {shown}", change.name)));
+        }
+        return change.finish("changed attributes of the archive", ui);
+    }
+    let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
+    let progress = ui.progress("changing");
+    let shown = change.is_dry() || ui.is_json();
+    let mut print = |entry: &Entry| if shown { ui.entry(entry, Facts::default(), Columns::default()) } else { Ok(()) };
+    let (meant, changed) = describe_entries(&mut change.writer, &selection, edits, &progress, &mut print)?;
+    drop(progress);
+    let unmatched = selection.unmatched();
+    if meant == 0 {
+        return Err(changing::nothing_matches(&unmatched, &change.name));
+    }
+    for pattern in unmatched {
+        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+    }
+    change.finish(&format!("changed attributes of {}", text::counted(changed, "entry", "entries")), ui)
+}

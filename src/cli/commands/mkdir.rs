@@ -1,0 +1,44 @@
+//! `nra mkdir`
+
+use std::ffi::OsString;
+use std::time::SystemTime;
+
+use crate::cli::changing::{ChangeArgs, entry_path};
+use crate::cli::report::CommandResult;
+use crate::cli::ui::Ui;
+use crate::convert::change::make_directory;
+use crate::format::entry::Timestamp;
+
+/// Arguments of `nra mkdir`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra mkdir photos.nra train/new")]
+pub struct Args {
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Directory to make, with those above it
+    #[arg(value_name = "PATH")]
+    path: OsString,
+}
+
+/// Makes a directory in an archive.
+///
+/// # Errors
+///
+/// When the archive can't be changed, or something is there.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let path = entry_path(&args.path)?;
+    let mut change = args.change.begin()?;
+    make_directory(&mut change.writer, &path, now()).map_err(|error| change.explain(error))?;
+    if change.is_dry() && !ui.is_json() {
+        let line = ui.name(path.as_bytes()).into_owned();
+        ui.line(line)?;
+    }
+    change.finish(&format!("made {path}"), ui)
+}
+
+fn now() -> Option<Timestamp> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Timestamp { seconds: i64::try_from(since.as_secs()).ok()?, nanoseconds: since.subsec_nanos() })
+}

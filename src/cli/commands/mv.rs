@@ -1,0 +1,58 @@
+//! `nra mv`
+
+use std::ffi::OsString;
+
+use serde::Serialize;
+
+use crate::cli::changing::{ChangeArgs, entry_path};
+use crate::cli::report::CommandResult;
+use crate::cli::text::PathField;
+use crate::cli::ui::Ui;
+use crate::convert::change::target;
+
+/// Arguments of `nra mv`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra mv photos.nra train/0001.jpg train/first.jpg
+  nra mv photos.nra train test -m 'they were mixed up'")]
+pub struct Args {
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Entry to move, with all below it
+    #[arg(value_name = "FROM")]
+    from: OsString,
+    /// Its new path, or a directory to move it into
+    #[arg(value_name = "TO")]
+    to: OsString,
+}
+
+/// What is moved, for programs.
+#[derive(Debug, Serialize)]
+struct MoveRecord<'a> {
+    #[serde(rename = "type")]
+    record: &'static str,
+    from: PathField<'a>,
+    to: PathField<'a>,
+}
+
+/// Gives an entry, and all below it, another path.
+///
+/// # Errors
+///
+/// When the archive can't be changed, there is no such entry, or something is in the way.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let (from, to) = (entry_path(&args.from)?, entry_path(&args.to)?);
+    let mut change = args.change.begin()?;
+    ui.list("mv", "moves");
+    let to = target(&change.writer, &from, &to).map_err(|error| change.explain(error))?;
+    change.writer.rename(&from, &to).map_err(|error| change.explain(error))?;
+    if ui.is_json() {
+        let (from, to) = (PathField::new(from.as_bytes()), PathField::new(to.as_bytes()));
+        ui.record(&MoveRecord { record: "move", from, to })?;
+    } else if change.is_dry() {
+        let line = format!("{} -> {}", ui.name(from.as_bytes()), ui.name(to.as_bytes()));
+        ui.line(line)?;
+    }
+    change.finish(&format!("moved {from} to {to}"), ui)
+}

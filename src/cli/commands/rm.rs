@@ -1,0 +1,53 @@
+//! `nra rm`
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::cli::changing::{self, ChangeArgs};
+use crate::cli::listing::{Columns, Facts};
+use crate::cli::report::CommandResult;
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::convert::change::remove;
+use crate::convert::select::Selection;
+use crate::format::entry::Entry;
+use crate::format::progress::Warning;
+
+/// Arguments of `nra rm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra rm photos.nra train/0001.jpg
+  nra rm photos.nra '*.tmp' -n
+  nra extract photos.nra@3 train/0001.jpg")]
+pub struct Args {
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Path, directory (with all below it) or glob
+    #[arg(value_name = "PATTERN", required = true)]
+    patterns: Vec<OsString>,
+}
+
+/// Removes entries; earlier commits keep them.
+///
+/// # Errors
+///
+/// When the archive can't be changed, or nothing matches.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let selection = Selection::new(args.patterns.iter().map(|pattern| pattern.as_bytes()))?;
+    let mut change = args.change.begin()?;
+    ui.list("rm", "entries");
+    let progress = ui.progress("removing");
+    let shown = change.is_dry() || ui.is_json();
+    let mut print = |entry: &Entry| if shown { ui.entry(entry, Facts::default(), Columns::default()) } else { Ok(()) };
+    let count = remove(&mut change.writer, &selection, &progress, &mut print)?;
+    drop(progress);
+    let unmatched = selection.unmatched();
+    if count == 0 {
+        return Err(changing::nothing_matches(&unmatched, &change.name));
+    }
+    for pattern in unmatched {
+        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+    }
+    change.finish(&format!("removed {}", text::counted(count, "entry", "entries")), ui)
+}

@@ -1,0 +1,153 @@
+//! Changes of an archive that is there, other than what is added: entries removed, moved, made and described.
+//!
+//! All of it acts on a [`Writer`] that appends; nothing is written before that is finished. What is not found is told before
+//! anything is changed.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use crate::convert::select::Selection;
+use crate::format::archive::Archive;
+use crate::format::entry::{Attribute, Entry, Kind, Metadata, Timestamp};
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{NewContent, Writer};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor};
+
+/// Removes the entries that `selection` means, and hands each to `visit` first. Returns how many there were.
+///
+/// # Errors
+///
+/// What reading the archive gives, and errors of `visit`.
+pub fn remove<W: Write + Send, E: From<Error>>(
+    writer: &mut Writer<W>,
+    selection: &Selection,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), E>,
+) -> Result<u64, E> {
+    let base = base(writer)?;
+    let mut count = 0;
+    // With a directory goes what is below it: one cut for all.
+    let mut last: Option<EntryPath> = None;
+    for entry in selection.entries(&*base)? {
+        monitor.check()?;
+        let entry = entry?;
+        visit(&entry)?;
+        count += 1;
+        monitor.add(Counter::Entries, 1);
+        if last.as_ref().is_none_or(|last| !entry.path.is_below(last)) {
+            writer.remove(&entry.path)?;
+            last = Some(entry.path);
+        }
+    }
+    Ok(count)
+}
+
+/// Returns where `from` goes when it is moved to `to`: into `to` if that is a directory.
+///
+/// # Errors
+///
+/// What reading the archive gives.
+pub fn target<W: Write + Send>(writer: &Writer<W>, from: &EntryPath, to: &EntryPath) -> Result<EntryPath> {
+    match base(writer)?.find(to.as_bytes())? {
+        Some((_, entry)) if entry.kind == Kind::Directory => {
+            let path = [to.as_bytes(), b"/", from.name()].concat();
+            EntryPath::new(path).map_err(|error| Error::Usage { detail: format!("cannot move {from} into {to}: {error}") })
+        }
+        _ => Ok(to.clone()),
+    }
+}
+
+/// Makes a directory, with those above it.
+///
+/// # Errors
+///
+/// `Usage` when something is there, or lies above it that is no directory; what reading the archive gives.
+pub fn make_directory<W: Write + Send>(writer: &mut Writer<W>, path: &EntryPath, time: Option<Timestamp>) -> Result<()> {
+    let base = base(writer)?;
+    for above in std::iter::successors(Some(path.clone()), EntryPath::parent) {
+        match base.find(above.as_bytes())? {
+            Some(_) if above == *path => return Err(Error::Usage { detail: format!("{path} exists already") }),
+            Some((_, entry)) if entry.kind != Kind::Directory => {
+                return Err(Error::Usage { detail: format!("{above} is no directory") });
+            }
+            _ => {}
+        }
+    }
+    let mut entry = Entry::new(path.clone(), Kind::Directory);
+    entry.modified = time;
+    writer.add(entry, NewContent::None).map(drop)
+}
+
+/// A change of attributes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// Sets this one.
+    Set(Attribute),
+    /// Removes the one of this namespace and name.
+    Remove(Attribute),
+}
+
+impl Edit {
+    /// Applies it to attributes, which stay sorted.
+    fn apply(&self, attributes: &mut Vec<Attribute>) {
+        let (Self::Set(own) | Self::Remove(own)) = self;
+        attributes.retain(|other| (other.namespace, &other.name) != (own.namespace, &own.name));
+        if let Self::Set(own) = self {
+            attributes.push(own.clone());
+            attributes.sort_unstable();
+        }
+    }
+}
+
+/// Applies `edits` to the attributes of the archive. Says whether anything changes.
+///
+/// # Errors
+///
+/// `Usage` or `Limit` for attributes that the format can't hold.
+pub fn describe_archive<W: Write + Send>(writer: &mut Writer<W>, edits: &[Edit]) -> Result<bool> {
+    let mut attributes = writer.attributes().to_vec();
+    edits.iter().for_each(|edit| edit.apply(&mut attributes));
+    let changes = attributes != writer.attributes();
+    writer.set_attributes(attributes)?;
+    Ok(changes)
+}
+
+/// Applies `edits` to the attributes of the entries that `selection` means; those that change are handed to `visit`. Returns how many were meant and how
+/// many change.
+///
+/// # Errors
+///
+/// `Usage` or `Limit` for attributes that the format can't hold; what reading the archive gives, and errors of `visit`.
+pub fn describe_entries<W: Write + Send, E: From<Error>>(
+    writer: &mut Writer<W>,
+    selection: &Selection,
+    edits: &[Edit],
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), E>,
+) -> Result<(u64, u64), E> {
+    let base = base(writer)?;
+    let (mut meant, mut changed) = (0, 0);
+    for entry in selection.entries(&*base)? {
+        monitor.check()?;
+        let entry = entry?;
+        meant += 1;
+        monitor.add(Counter::Entries, 1);
+        let mut attributes = entry.metadata.attributes.to_vec();
+        edits.iter().for_each(|edit| edit.apply(&mut attributes));
+        if attributes == *entry.metadata.attributes {
+            continue;
+        }
+        visit(&entry)?;
+        changed += 1;
+        let metadata = Arc::new(Metadata { attributes: attributes.into(), ..Metadata::clone(&entry.metadata) });
+        writer.change(&entry.path, |entry| entry.metadata = metadata)?;
+    }
+    Ok((meant, changed))
+}
+
+/// Returns the archive as it was before the change.
+fn base<W: Write + Send>(writer: &Writer<W>) -> Result<Arc<crate::format::nra::reader::NraReader>> {
+    let none = || Error::Usage { detail: "there is no archive to change yet".into() };
+    writer.base().cloned().ok_or_else(none)
+}

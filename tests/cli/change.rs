@@ -1,0 +1,173 @@
+//! Commands that change an archive: `add`, `rm`, `mv`, `mkdir`, `attr`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{Room, schema};
+
+impl Room {
+    fn write(&self, path: &str, text: &str) {
+        let path = self.directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn bytes(&self, path: &str) -> Vec<u8> {
+        fs::read(self.directory.path().join(path)).unwrap()
+    }
+
+    /// Runs a command that changes the archive and says `start`.
+    fn changes(&self, arguments: &[&str], start: &str) {
+        let said = self.run(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{arguments:?}: {}", said.err);
+        assert!(said.err.starts_with(start), "{arguments:?}: {}", said.err);
+        assert!(self.run(&["verify", "rich.nra", "-q"]).code == Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn entries_are_removed_and_earlier_commits_keep_them() {
+    let room = Room::new();
+    let before = room.bytes("rich.nra");
+    assert_eq!(
+        room.out(&["rm", "rich.nra", "docs/sub", "*.bin", "-n"]),
+        "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\nimage.bin\n"
+    );
+    room.fails(
+        &["rm", "rich.nra", "nope"],
+        1,
+        "nra: rich.nra: no entry matches nope; nothing was changed\nhint: nra list rich.nra shows what is in it; quote globs\n",
+    );
+    assert_eq!(room.bytes("rich.nra"), before, "nothing was written");
+    room.changes(&["rm", "rich.nra", "docs/sub", "*.bin", "-m", "tidy"], "removed 4 entries in commit 2 (+");
+    assert_eq!(room.run(&["list", "rich.nra", "image.bin"]).code, Some(1));
+    assert_eq!(room.out(&["list", "rich.nra@1", "image.bin"]), "image.bin\n");
+    assert!(room.bytes("rich.nra").len() < before.len() + 2_000);
+    let said = room.run(&["rm", "rich.nra", "nope", "owned", "--json"]);
+    assert_eq!(said.code, Some(3));
+    let summary: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&summary["summary"]["removed"], &summary["summary"]["commit"]), (&1.into(), &3.into()));
+    assert_eq!(summary["entries"][0]["path"], "owned");
+    assert!(room.out(&["log", "rich.nra"]).contains("  tidy\n"));
+    assert_eq!(
+        room.run(&["diff", "rich.nra@1", "rich.nra"]).out,
+        "- docs/sub\n- docs/sub/deep\n- docs/sub/deep/lines.log\n- image.bin\n- owned\n"
+    );
+    assert_eq!(room.run(&["diff", "rich.nra"]).out, "- owned\n");
+}
+
+#[test]
+fn entries_are_moved_and_directories_made() {
+    let room = Room::new();
+    assert_eq!(room.out(&["mv", "rich.nra", "docs/sub", "new/place", "-n"]), "docs/sub -> new/place\n");
+    room.changes(&["mv", "rich.nra", "docs/sub", "new/place"], "moved docs/sub to new/place in commit 2 (+");
+    assert_eq!(room.out(&["list", "rich.nra", "new"]), "new\nnew/place\nnew/place/deep\nnew/place/deep/lines.log\n");
+    assert_eq!(
+        room.out(&["cat", "rich.nra", "new/place/deep/lines.log"]),
+        room.out(&["cat", "rich.nra@1", "docs/sub/deep/lines.log"])
+    );
+    room.changes(&["mv", "rich.nra", "owned", "new/"], "moved owned to new/owned in commit 3 (+");
+    let said = room.run(&["mv", "rich.nra", "link", "new/owned"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(2), "nra: rich.nra: link cannot become new/owned: that exists\n"));
+    assert_eq!(room.run(&["mv", "rich.nra", "none", "x"]).code, Some(1));
+    assert_eq!(room.out(&["mkdir", "rich.nra", "a/b", "-n"]), "a/b\n");
+    room.changes(&["mkdir", "rich.nra", "/a/b/"], "made a/b in commit 4 (+");
+    assert_eq!(room.out(&["list", "rich.nra", "a"]), "a\na/b\n");
+    room.fails(&["mkdir", "rich.nra", "a/b"], 2, "nra: rich.nra: a/b exists already\n");
+    room.fails(&["mkdir", "rich.nra", "image.bin/x"], 2, "nra: rich.nra: image.bin is no directory\n");
+    let moved: Value = serde_json::from_str(&room.run(&["mv", "rich.nra", "a", "z", "--json"]).out).unwrap();
+    schema::check(&moved["moves"][0]);
+    assert_eq!(moved["moves"][0]["to"]["path"], "z");
+}
+
+#[test]
+fn attributes_are_set_shown_and_removed() {
+    let room = Room::new();
+    room.changes(
+        &["attr", "rich.nra", "set", "name=Odd names", "licence=CC0"],
+        "changed attributes of the archive in commit 2 (+",
+    );
+    assert_eq!(room.out(&["attr", "rich.nra"]), "licence=CC0\nname=Odd names\n");
+    assert_eq!(room.out(&["attr", "rich.nra", "get", "name"]), "Odd names\n");
+    assert_eq!(room.run(&["attr", "rich.nra", "get", "none"]).code, Some(1));
+    assert!(room.out(&["info", "rich.nra"]).contains("licence       CC0\n"));
+    let set = ["attr", "rich.nra", "set", "-e", "docs/sub/**", "seen", "media-type=text/plain"];
+    room.changes(&set, "changed attributes of 2 entries in commit 3 (+");
+    room.changes(&set, "rich.nra: nothing has changed");
+    assert_eq!(
+        room.out(&["attr", "rich.nra", "get", "-e", "*.log"]),
+        "docs/sub/deep/lines.log: seen\ndocs/sub/deep/lines.log: media-type=text/plain\n"
+    );
+    let lines = room.out(&["attr", "rich.nra", "-e", "*.log", "--jsonl"]);
+    lines.lines().for_each(|line| schema::check(&serde_json::from_str(line).unwrap()));
+    assert!(room.out(&["list", "rich.nra", "*.log", "--json"]).contains("\"media-type\""));
+    room.changes(&["attr", "rich.nra", "rm", "-e", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
+    room.changes(&["attr", "rich.nra", "rm", "name"], "changed attributes of the archive in commit 5 (+");
+    room.fails(&["attr", "rich.nra", "rm", "name"], 1, "nra: rich.nra: the archive has no attribute name\n");
+    assert_eq!(room.out(&["attr", "rich.nra@2", "get", "name"]), "Odd names\n");
+    assert_eq!(room.run(&["attr", "rich.nra", "set", "media-type=x"]).code, Some(2));
+    assert_eq!(room.run(&["attr", "rich.nra", "set"]).code, Some(2));
+}
+
+#[test]
+fn files_are_added_and_updated() {
+    let room = Room::new();
+    room.write("tree/a/one", "1\n");
+    room.write("tree/two", "2\n");
+    assert_eq!(room.out(&["add", "rich.nra", "tree", "--as", "in", "-n"]), "in\nin/a\nin/a/one\nin/two\n");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "-m", "more"], "added 4 entries in commit 2 (+");
+    assert_eq!(room.out(&["cat", "rich.nra", "in/a/one"]), "1\n");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "--update"], "rich.nra: nothing has changed");
+    room.write("tree/two", "two\n");
+    room.write("tree/three", "3\n");
+    assert_eq!(room.out(&["add", "rich.nra", "tree", "--as", "in", "-u", "-n"]), "in\nin/three\nin/two\n");
+    let said = room.run(&["add", "rich.nra", "tree", "--as", "in", "-u", "--json"]);
+    let summary: Value = serde_json::from_str(&said.out).unwrap();
+    schema::check(&summary);
+    let count = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!(
+        (count("commit"), count("added"), count("unchanged"), count("replaced")),
+        (3, 1, 2, 2),
+        "the directory has a new time"
+    );
+    assert_eq!(room.out(&["cat", "rich.nra", "in/two"]), "two\n");
+    assert_eq!(room.out(&["cat", "rich.nra@2", "in/two"]), "2\n");
+    room.fails(&["add", "none.nra", "tree"], 1, "nra: cannot open none.nra: no such file or directory\n");
+    room.fails(
+        &["add", "rich.nra@1", "tree"],
+        2,
+        "nra: rich.nra@1: commit 1 cannot be changed, only the newest state of an archive can\n",
+    );
+    assert_eq!(room.run(&["add", "tree/two", "tree"]).code, Some(4));
+}
+
+/// Tags stay when the file they belong to is updated without being read.
+#[test]
+fn an_update_keeps_tags_and_notes_modes() {
+    use std::os::unix::fs::PermissionsExt;
+    let room = Room::new();
+    room.write("tree/one", "1\n");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in"], "added 2 entries");
+    room.changes(&["attr", "rich.nra", "set", "-e", "in/one", "good"], "changed");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "rich.nra: nothing has changed");
+    fs::set_permissions(room.directory.path().join("tree/one"), fs::Permissions::from_mode(0o600)).unwrap();
+    room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "added 0 entries, replaced 1, 1 unchanged in commit 4");
+    assert_eq!(room.out(&["attr", "rich.nra", "-e", "in/one"]), "in/one: good\n");
+    assert!(room.out(&["list", "-l", "rich.nra", "in/one"]).starts_with("-rw-------"));
+}
+
+#[test]
+fn a_second_writer_is_refused() {
+    let room = Room::new();
+    let store = nra::format::source::FileStore::open(&room.directory.path().join("rich.nra")).unwrap();
+    room.fails(
+        &["rm", "rich.nra", "owned"],
+        1,
+        "nra: cannot lock rich.nra: another process is changing it\n\
+         hint: wait until it has ended, and try again; reading goes on meanwhile\n",
+    );
+    assert_eq!(room.out(&["list", "rich.nra", "owned"]), "owned\n");
+    drop(store);
+    room.changes(&["rm", "rich.nra", "owned"], "removed 1 entry in commit 2");
+}

@@ -137,7 +137,8 @@ impl Commit {
         Ok(commit)
     }
 
-    fn check(&self) -> Result<(), Malformed> {
+    /// Checks the rules that fields keep among each other.
+    pub(crate) fn check(&self) -> Result<(), Malformed> {
         let counts =
             [self.entries, self.content_bytes, self.piece_bytes, self.stored_bytes, self.blocks, self.pieces, self.link_groups];
         if counts.into_iter().any(|count| count > MAX_OFFSET) {

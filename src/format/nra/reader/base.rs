@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::format::archive::OpenOptions;
 use crate::format::codec::Codec;
-use crate::format::digest::Digest;
+use crate::format::digest::{DIGEST_LEN, Digest};
 use crate::format::error::{Error, Result};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
 use crate::format::nra::commit::Commit;
@@ -23,7 +23,7 @@ use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, frames, open};
 use crate::format::source::ReadAt;
 
-/// Pieces of one key that are looked at: 40 bits of a digest are rarely shared, and never by many unless on purpose.
+/// Pieces of one key that are looked at, and pages: 40 bits of a digest are rarely shared, and never by many unless on purpose.
 const MAX_CANDIDATES: usize = 64;
 
 /// The state that the next commit follows.
@@ -87,6 +87,10 @@ impl NraReader {
     /// Opens the newest finished state of `source` for a writer.
     pub(in crate::format::nra) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64) -> Result<(Self, BaseState)> {
         let window = Window::read(source)?;
+        if !open::is_nra(&window)? {
+            let (what, found) = ("changing", "a file that is no NRA archive".into());
+            return Err(Error::Unsupported { what, found, known: "NRA 5".into() });
+        }
         let (state, head, lost_tail) = open::for_append(&window)?;
         let base = BaseState { head, commit: state.commit.clone(), place: state.place, end: state.end, lost_tail };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
@@ -118,8 +122,12 @@ impl NraReader {
     fn find_in_run(&self, run: FrameRef, digest: &Digest) -> Result<Option<HeldPiece>> {
         let key = digest.key();
         let mut stack = vec![(run, None)];
-        let mut candidates = 0;
+        let (mut candidates, mut pages) = (0, 0);
         while let Some((page, level)) = stack.pop() {
+            pages += 1;
+            if pages > MAX_CANDIDATES {
+                return Ok(None);
+            }
             match &self.chunk_node(page, level)?.0 {
                 ChunkPage::Leaf(places) => {
                     let first = places.partition_point(|place| place.key < key);
@@ -137,9 +145,7 @@ impl NraReader {
                 ChunkPage::Inner(level, children) => {
                     let behind = children.partition_point(|child| child.0 <= key);
                     let first = children.partition_point(|child| child.0 < key).saturating_sub(1);
-                    // Equal keys in more pages than there are candidates are of no use.
-                    let last = behind.min(first + MAX_CANDIDATES);
-                    let pages = children.get(first..last).unwrap_or_default();
+                    let pages = children.get(first..behind.min(first + MAX_CANDIDATES)).unwrap_or_default();
                     stack.extend(pages.iter().rev().map(|child| (child.1, Some(level - 1))));
                 }
             }
@@ -199,11 +205,12 @@ impl NraReader {
     /// Adds all pieces of a chunk run to `places`.
     pub(in crate::format::nra) fn run_places(&self, run: FrameRef, places: &mut Vec<ChunkPlace>) -> Result<()> {
         let mut stack = vec![(run, None)];
-        let mut room = self.run_len(run)?;
+        // Each has its digest in the directory of a block.
+        let mut room = self.run_len(run)?.min(self.window.file_len() / DIGEST_LEN as u64);
         while let Some((page, level)) = stack.pop() {
             match &self.chunk_node(page, level)?.0 {
                 ChunkPage::Leaf(found) => {
-                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more pieces than its root tells");
+                    let again = || Error::corrupt(FrameKind::ChunkPage.name(), page.offset, "more pieces than there can be");
                     room = room.checked_sub(found.len() as u64).ok_or_else(again)?;
                     places.extend_from_slice(found);
                 }

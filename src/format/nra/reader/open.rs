@@ -175,7 +175,7 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
             Err(error) if is_damage(&error) => return Ok(None),
             found => found?,
         };
-        if commit.number != state.commit.number + 1 || commit.previous != Some(state.place) {
+        if Some(commit.number) != state.commit.number.checked_add(1) || commit.previous != Some(state.place) {
             return Ok(None);
         }
         let end = place.offset + place.length + TAIL_LEN as u64;

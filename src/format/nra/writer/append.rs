@@ -23,7 +23,7 @@ use crate::format::nra::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOp
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::Store;
 
-/// The part of the memory budget that reading the archive may take.
+/// The part of the memory budget that reading the archive takes.
 const READ_SHARE: u64 = 4;
 
 /// The state that is appended to.
@@ -95,7 +95,8 @@ impl Writer<StoreEnd> {
     pub fn append(store: Arc<dyn Store>, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
         let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(Arc::clone(&store));
-        let (reader, state) = NraReader::base(source, options.memory_bytes / READ_SHARE)?;
+        // A reader keeps that part of its memory for pages and directories; content is hardly read.
+        let (reader, state) = NraReader::base(source, options.memory_bytes)?;
         options.memory_bytes -= options.memory_bytes / READ_SHARE;
         let kept = Arc::new(AtomicBool::new(false));
         let end = StoreEnd::new(Arc::clone(&store), &state, Arc::clone(&kept));
@@ -105,7 +106,9 @@ impl Writer<StoreEnd> {
         options.attributes = attributes.iter().filter(|old| !given.iter().any(|new| name(new) == name(old))).cloned().collect();
         options.attributes.extend(given);
         options.check()?;
-        let output = Output::new(end, state.end, state.commit.number + 1);
+        let number = state.commit.number.checked_add(1);
+        let number = number.ok_or_else(|| Error::corrupt("commit", state.place.offset, "no number is left for a next one"))?;
+        let output = Output::new(end, state.end, number);
         let base = Base { reader: Arc::new(reader), state, store, attributes, changes: Changes::default(), kept };
         Self::with_output(output, options, Some(base))
     }

@@ -58,10 +58,11 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         None => WriterStats::default(),
     };
     stats.commit += 1;
-    stats.piece_bytes += placing.piece_bytes;
-    stats.stored_bytes += placing.stored_bytes;
-    stats.blocks += placing.blocks;
-    stats.pieces += placing.pieces;
+    let add = |sum: &mut u64, new: u64| *sum = sum.saturating_add(new);
+    add(&mut stats.piece_bytes, placing.piece_bytes);
+    add(&mut stats.stored_bytes, placing.stored_bytes);
+    add(&mut stats.blocks, placing.blocks);
+    add(&mut stats.pieces, placing.pieces);
     stats.deduplicated_bytes = deduplicated_bytes;
     let link_groups = index.greatest_group();
     let entry_root = match &base {
@@ -380,6 +381,8 @@ fn write_commit<W: Write>(
         getrandom::fill(&mut commit.archive_id)
             .map_err(|error| Error::io("get", "random bytes", std::io::Error::other(error.to_string())))?;
     }
+    // Sums of the base may be close to the limit.
+    commit.check().map_err(|detail| Error::corrupt("commit", placing.output.place(), detail))?;
     let payload = commit.encode();
     let raw_len = u32::try_from(payload.len()).expect("the message and the runs are bounded");
     let frame = placing.output.frame(NewFrame::payload(FrameKind::Commit, Codec::None, raw_len, &payload))?;

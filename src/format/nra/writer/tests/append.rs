@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
 use super::disk::{Disk, source};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
@@ -252,4 +254,72 @@ fn trees_of_several_levels_are_copied_on_write() {
     });
     assert_eq!(stats.entries, 2 * 201 + 3_000);
     assert_eq!(files(&bytes).len(), 2 * 201 + 3_000);
+}
+
+#[test]
+fn hard_links_have_the_same_content() {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    let linked = |name: &str| Entry { link_group: 9, ..file(name) };
+    writer.add(linked("a"), whole(b"same")).unwrap();
+    writer.add(linked("b"), whole(b"same")).unwrap();
+    assert!(matches!(writer.add(linked("c"), whole(b"else")), Err(Error::Usage { .. })));
+    let mut other = linked("d");
+    other.modified = None;
+    assert!(matches!(writer.add(other, whole(b"same")), Err(Error::Usage { .. })));
+    let bytes = writer.finish(&Recorder::default()).unwrap().0;
+    assert_eq!(names(&bytes), ["a", "b"]);
+}
+
+#[test]
+fn a_writer_that_is_given_up_leaves_no_trace() {
+    let before = small();
+    let disk = Disk::new(before.clone());
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    for i in 0..40 {
+        put(&mut writer, &format!("{i}"), &noise(200_000, i));
+    }
+    assert!(disk.bytes().len() > before.len() + 1_000_000);
+    drop(writer);
+    assert_eq!(disk.bytes().len(), before.len());
+    assert_eq!(files(&disk.bytes()), files(&before));
+}
+
+#[test]
+fn other_files_are_refused() {
+    for bytes in [Vec::new(), b"PK\x03\x04".repeat(100), vec![0; 4_000]] {
+        assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Unsupported { .. })));
+    }
+    let mut bytes = small();
+    // An optional feature that nobody knows yet.
+    bytes[12] = 2;
+    let sum = crate::format::checksum::checksum(&bytes[..56], 0);
+    bytes[56..64].copy_from_slice(&sum.to_le_bytes());
+    assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Unsupported { .. })));
+}
+
+proptest! {
+    /// What is broken, or made up with right checksums, is refused or does no harm.
+    #[test]
+    fn changing_a_damaged_archive_does_no_harm(damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        let (mut bytes, _) = append(small(), |writer| {
+            put(writer, "d/x", &text(2_000, 4));
+        });
+        for (at, to) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+        }
+        let disk = Disk::new(bytes);
+        let Ok(mut writer) = Writer::append(disk.clone(), options()) else { return Ok(()) };
+        let _ = writer.remove(&path("b"));
+        let _ = writer.rename(&path("a"), &path("e/f"));
+        put(&mut writer, "new", &text(5_000, 2));
+        if writer.finish(&Recorder::default()).is_ok() {
+            let reader = NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap();
+            let (_, entry) = reader.find(b"new").unwrap().unwrap();
+            // It may share a piece of a damaged block; it is never another content.
+            if let Ok(content) = reader.read_all(&entry, u64::MAX) {
+                prop_assert!(content == text(5_000, 2));
+            }
+        }
+    }
 }

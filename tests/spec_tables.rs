@@ -6,7 +6,7 @@ use nra::format::codec::Codec;
 use nra::format::entry::{Kind, Namespace};
 use nra::format::limits;
 use nra::format::nra::frame::{FrameKind, HEADER_LEN, REFERENCE_LEN};
-use nra::format::nra::{commit, head, layout, records};
+use nra::format::nra::{commit, frame, head, layout, records};
 
 const SPEC: &str = include_str!("../docs/format/nra.md");
 
@@ -43,6 +43,9 @@ fn structures_of_fixed_layout() {
         ("frame", layout::frame::TABLE, HEADER_LEN),
         ("commit", layout::commit::TABLE, commit::FIXED_LEN),
         ("tail", layout::tail::TABLE, head::TAIL_LEN),
+        ("keys", layout::keys::TABLE, 64),
+        ("key slot", layout::key_slot::TABLE, 128),
+        ("sealed", layout::sealed::TABLE, frame::SEALED_HEADER_LEN),
     ] {
         // A row without a size is a part of variable length.
         let rows = table(name).into_iter().filter(|row| !row[1].is_empty());
@@ -122,6 +125,10 @@ fn all_limits() {
         ("MAX_LIST_SEGMENTS", limits::MAX_LIST_SEGMENTS as u64),
         ("MAX_MESSAGE", limits::MAX_MESSAGE as u64),
         ("MAX_KEYS", limits::MAX_KEYS.into()),
+        ("MAX_KEY_SLOTS", limits::MAX_KEY_SLOTS as u64),
+        ("MAX_ARGON2_MEMORY", limits::MAX_ARGON2_MEMORY.into()),
+        ("MAX_ARGON2_WORK", limits::MAX_ARGON2_WORK),
+        ("MAX_ARGON2_LANES", limits::MAX_ARGON2_LANES.into()),
         ("MAX_RECOVERY", limits::MAX_RECOVERY.into()),
         ("MAX_PAD", limits::MAX_PAD.into()),
     ];

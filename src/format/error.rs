@@ -76,6 +76,12 @@ pub enum Error {
         /// How many there are.
         count: u64,
     },
+    /// The archive is encrypted, and no key was given.
+    #[error("the archive is encrypted: a password or key is needed")]
+    KeyNeeded,
+    /// The archive is encrypted, and the key that was given does not open it.
+    #[error("the password or key is wrong")]
+    WrongKey,
     /// The monitor asked to stop.
     #[error("interrupted")]
     Cancelled,

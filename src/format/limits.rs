@@ -36,8 +36,16 @@ pub const MAX_LIST_EXTENTS: usize = 1_024;
 pub const MAX_LIST_SEGMENTS: usize = 4 << 20;
 /// Length of the message of a commit.
 pub const MAX_MESSAGE: usize = 65_535;
-/// Length of a keys frame's payload: 64 slots.
-pub const MAX_KEYS: u32 = 8 + 64 * 128;
+/// Key slots (a count).
+pub const MAX_KEY_SLOTS: usize = 16;
+/// Length of a keys frame's payload: all slots.
+pub const MAX_KEYS: u32 = 64 + 16 * 128;
+/// Memory that Argon2 is given, KiB.
+pub const MAX_ARGON2_MEMORY: u32 = 1 << 20;
+/// Memory times passes of Argon2, KiB.
+pub const MAX_ARGON2_WORK: u64 = 4 << 20;
+/// Lanes of Argon2 (a count).
+pub const MAX_ARGON2_LANES: u32 = 16;
 /// Length of a recovery frame's payload.
 pub const MAX_RECOVERY: u32 = 128 << 20;
 /// Zero bytes between header and payload of an aligned block.

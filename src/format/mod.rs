@@ -6,6 +6,7 @@ pub mod archive;
 pub mod checksum;
 pub mod chunker;
 pub mod codec;
+pub mod crypt;
 pub mod digest;
 pub mod entry;
 pub mod error;

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::archive::{Archive, ENGINES, detect};
+use crate::format::crypt::Secret;
 use crate::format::error::{Error, Result};
 use crate::format::source::{FileSource, MemorySource, ReadAt};
 
 /// How archives are opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct OpenOptions {
     /// Bound for decoded blocks and pages kept in memory, bytes. Default: 128 MiB.
@@ -22,11 +23,13 @@ pub struct OpenOptions {
     pub stream_limit: u64,
     /// Number of the commit to read. Default: the newest.
     pub commit: Option<u64>,
+    /// What opens an encrypted archive. Default: nothing.
+    pub key: Option<Secret>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30, commit: None }
+        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30, commit: None, key: None }
     }
 }
 
@@ -34,7 +37,7 @@ impl Default for OpenOptions {
 ///
 /// # Errors
 ///
-/// `Unsupported` with the kind of the file when it is none that nra reads; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
+/// `KeyNeeded` and `WrongKey` for an encrypted archive; `Unsupported` with the kind of the file when it is none that nra reads; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
 /// does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     for engine in ENGINES {

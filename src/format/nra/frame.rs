@@ -4,6 +4,7 @@
 
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
+use crate::format::crypt::sealed_len;
 use crate::format::error::{Error, Result};
 use crate::format::limits::{
     MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_DIRECTORY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
@@ -21,6 +22,10 @@ pub const REFERENCE_LEN: usize = 24;
 const MIN_DIRECTORY: u32 = 3;
 /// First bytes of a frame.
 pub const SYNC: [u8; 4] = [0x8a, 0x4e, 0x0d, 0x0a];
+/// Length of what a sealed frame begins with: sync, salt, sealed header (section 18).
+pub const SEALED_HEADER_LEN: usize = 112;
+/// First bytes of a sealed frame.
+pub const SEALED_SYNC: [u8; 8] = [0x8a, 0x53, 0x0d, 0x0a, 0, 0, 0, 0];
 /// What offsets and whole lengths of frames are multiples of.
 pub const ALIGNMENT: u64 = 8;
 
@@ -88,6 +93,12 @@ impl FrameKind {
         }
     }
 
+    /// Says whether such a frame is sealed in an encrypted archive. Keys must be read before anything can be opened; recovery data
+    /// is made of sealed bytes, and restores them without a key.
+    pub fn is_sealed(self) -> bool {
+        !matches!(self, Self::Keys | Self::Recovery)
+    }
+
     fn allows(self, codec: Codec) -> bool {
         match codec {
             Codec::None => true,
@@ -120,26 +131,50 @@ pub struct FrameHeader {
     pub directory_checksum: u64,
     /// Number of the commit the frame was written for.
     pub commit: u64,
+    /// The frame is sealed: told by its first bytes, not by the header.
+    pub sealed: bool,
 }
 
 impl FrameHeader {
     /// Whole length of the frame.
     pub fn frame_len(&self) -> u64 {
-        frame_len(self.pad_len, self.stored_len, self.directory_len)
+        (self.directory_start() + self.directory_span()).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Length of what the frame begins with, bytes.
+    pub fn start_len(&self) -> usize {
+        start_len(self.sealed)
     }
 
     /// Where the stored payload begins, bytes from the start of the frame.
     pub fn payload_start(&self) -> u64 {
-        HEADER_LEN as u64 + u64::from(self.pad_len)
+        self.start_len() as u64 + u64::from(self.pad_len)
+    }
+
+    /// Length of the payload in the file, with the tags of a sealed one.
+    pub fn payload_span(&self) -> u64 {
+        span(self.sealed, self.stored_len)
     }
 
     /// Where the directory begins, bytes from the start of the frame.
     pub fn directory_start(&self) -> u64 {
-        self.payload_start() + u64::from(self.stored_len)
+        self.payload_start() + self.payload_span()
+    }
+
+    /// Length of the directory in the file, with the tags of a sealed one.
+    pub fn directory_span(&self) -> u64 {
+        span(self.sealed, self.directory_len)
     }
 
     /// Returns the bytes of the header at file offset `place`, and the header checksum.
     pub fn encode(&self, place: u64) -> ([u8; HEADER_LEN], u64) {
+        let bytes = self.encode_with(0);
+        let check = header_checksum(&bytes, place);
+        (self.encode_with(check), check)
+    }
+
+    /// Returns the bytes of the header with this check.
+    pub(crate) fn encode_with(&self, check: u64) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         field::SYNC.put(&mut bytes, SYNC);
         field::KIND.put(&mut bytes, [self.kind as u8]);
@@ -152,9 +187,8 @@ impl FrameHeader {
         field::PAYLOAD_CHECKSUM.put(&mut bytes, self.payload_checksum.to_le_bytes());
         field::DIRECTORY_CHECKSUM.put(&mut bytes, self.directory_checksum.to_le_bytes());
         field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
-        let check = header_checksum(&bytes, place);
         field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
-        (bytes, check)
+        bytes
     }
 
     /// Parses the header of the frame at file offset `place`: checksum, reserved bytes, limits by kind, and the rules of section 6.
@@ -164,8 +198,26 @@ impl FrameHeader {
     ///
     /// `Corrupt`, or `Limit`.
     pub fn parse(bytes: &[u8; HEADER_LEN], place: u64) -> Result<(Self, u64)> {
+        let check = authenticate(bytes, place).map_err(|detail| Error::corrupt(STRUCTURE, place, detail))?;
+        Ok((Self::parse_fields(bytes, place, false)?, check))
+    }
+
+    /// Parses the header of a sealed frame after it was opened; `check` is what its key says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub(crate) fn parse_opened(bytes: &[u8; HEADER_LEN], place: u64, check: u64) -> Result<Self> {
+        let corrupt = |detail: &str| Err(Error::corrupt(STRUCTURE, place, detail));
+        if field::SYNC.get(bytes) != SYNC || u64::from_le_bytes(field::HEADER_CHECKSUM.get(bytes)) != check {
+            return corrupt("the sealed header has other sync bytes or another check");
+        }
+        let header = Self::parse_fields(bytes, place, true)?;
+        if header.kind.is_sealed() { Ok(header) } else { corrupt("it is of a kind that is never sealed") }
+    }
+
+    fn parse_fields(bytes: &[u8; HEADER_LEN], place: u64, sealed: bool) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt(STRUCTURE, place, detail);
-        let check = authenticate(bytes, place).map_err(corrupt)?;
         let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
         let u64_of = |field: crate::format::nra::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
         let [kind] = field::KIND.get(bytes);
@@ -181,22 +233,33 @@ impl FrameHeader {
             payload_checksum: u64_of(field::PAYLOAD_CHECKSUM),
             directory_checksum: u64_of(field::DIRECTORY_CHECKSUM),
             commit: u64_of(field::COMMIT),
+            sealed,
         };
         if !field::RESERVED.is_zero(bytes) {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
         header.check_limits()?;
         header.check_rules(place).map_err(corrupt)?;
-        Ok((header, check))
+        Ok(header)
     }
 
     /// Returns kind number and whole length of the frame at file offset `place` if these bytes are a header with a valid checksum,
     /// of whatever kind: what a scan needs to go on behind it.
     pub fn peek(bytes: &[u8; HEADER_LEN], place: u64) -> Option<(u8, u64)> {
         authenticate(bytes, place).ok()?;
+        Some(Self::peek_fields(bytes, false))
+    }
+
+    /// As [`Self::peek`], of a header that was opened.
+    pub(crate) fn peek_opened(bytes: &[u8; HEADER_LEN]) -> (u8, u64) {
+        Self::peek_fields(bytes, true)
+    }
+
+    fn peek_fields(bytes: &[u8; HEADER_LEN], sealed: bool) -> (u8, u64) {
         let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
-        let len = frame_len(u32_of(field::PAD_LEN), u32_of(field::STORED_LEN), u32_of(field::DIRECTORY_LEN));
-        Some((field::KIND.get(bytes)[0], len))
+        let parts = span(sealed, u32_of(field::STORED_LEN)) + span(sealed, u32_of(field::DIRECTORY_LEN));
+        let len = start_len(sealed) as u64 + u64::from(u32_of(field::PAD_LEN)) + parts;
+        (field::KIND.get(bytes)[0], len.next_multiple_of(ALIGNMENT))
     }
 
     /// Refuses what a reader would refuse, so that it is never written.
@@ -276,9 +339,14 @@ fn header_checksum(bytes: &[u8; HEADER_LEN], place: u64) -> u64 {
     checksum(&bytes[..field::HEADER_CHECKSUM.offset], place)
 }
 
-fn frame_len(pad_len: u32, stored_len: u32, directory_len: u32) -> u64 {
-    let len = HEADER_LEN as u64 + u64::from(pad_len) + u64::from(stored_len) + u64::from(directory_len);
-    len.next_multiple_of(ALIGNMENT)
+/// Length of what a frame begins with, bytes.
+pub(crate) fn start_len(sealed: bool) -> usize {
+    if sealed { SEALED_HEADER_LEN } else { HEADER_LEN }
+}
+
+/// Length in the file of a payload or directory of `len` bytes.
+pub(crate) fn span(sealed: bool, len: u32) -> u64 {
+    if sealed { sealed_len(len) } else { len.into() }
 }
 
 /// Says whether a frame can start at this offset.
@@ -341,6 +409,7 @@ mod tests {
         payload_checksum: 1,
         directory_checksum: 2,
         commit: 3,
+        sealed: false,
     };
 
     #[test]

@@ -138,3 +138,39 @@ structure! {
         CHECKSUM = "checksum": 56, 8;
     }
 }
+
+structure! {
+    /// Payload of a key frame up to the slots (section 18).
+    keys {
+        SLOTS = "slots": 0, 2;
+        RESERVED = "reserved": 2, 6;
+        SALT = "salt": 8, 24;
+        MAC = "mac": 32, 32;
+    }
+}
+
+structure! {
+    /// Key slot (section 18).
+    key_slot {
+        KIND = "kind": 0, 1;
+        RESERVED_A = "reserved_a": 1, 3;
+        MEMORY_KIB = "memory_kib": 4, 4;
+        PASSES = "passes": 8, 4;
+        LANES = "lanes": 12, 4;
+        SALT = "salt": 16, 32;
+        WRAPPED = "wrapped": 48, 48;
+        LABEL = "label": 96, 16;
+        RESERVED_B = "reserved_b": 112, 16;
+    }
+}
+
+structure! {
+    /// Beginning of a sealed frame (section 18).
+    sealed {
+        SYNC = "sync": 0, 4;
+        RESERVED = "reserved": 4, 4;
+        SALT = "salt": 8, 24;
+        HEADER = "header": 32, 64;
+        TAG = "tag": 96, 16;
+    }
+}

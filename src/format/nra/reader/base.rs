@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::format::archive::OpenOptions;
 use crate::format::codec::Codec;
+use crate::format::crypt::Keyring;
 use crate::format::digest::{DIGEST_LEN, Digest};
 use crate::format::error::{Error, Result};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
@@ -18,6 +19,7 @@ use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::Head;
 use crate::format::nra::page::{Child, Page};
 use crate::format::nra::reader::cache::Key;
+use crate::format::nra::reader::opener::{self, Unlock};
 use crate::format::nra::reader::tree::{Node, is_damage};
 use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, frames, open};
@@ -32,6 +34,8 @@ pub(in crate::format::nra) struct BaseState {
     pub commit: Commit,
     /// The frame of that commit.
     pub place: FrameRef,
+    /// Offset and length of its key frame; zeros when the archive is not encrypted.
+    pub keys: (u64, u64),
     /// Length of the file up to and with its tail.
     pub end: u64,
     /// The tail is damaged, the commit is not.
@@ -85,14 +89,20 @@ impl HeldBlock {
 
 impl NraReader {
     /// Opens the newest finished state of `source` for a writer.
-    pub(in crate::format::nra) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64) -> Result<(Self, BaseState)> {
-        let window = Window::read(source)?;
+    pub(in crate::format::nra) fn base(
+        source: Arc<dyn ReadAt>,
+        cache_bytes: u64,
+        keyring: Option<Keyring>,
+    ) -> Result<(Self, BaseState)> {
+        let mut window = Window::read(source)?;
         if !open::is_nra(&window)? {
             let (what, found) = ("changing", "a file that is no NRA archive".into());
             return Err(Error::Unsupported { what, found, known: "NRA 5".into() });
         }
-        let (state, head, lost_tail) = open::for_append(&window)?;
-        let base = BaseState { head, commit: state.commit.clone(), place: state.place, end: state.end, lost_tail };
+        opener::unlock(&mut window, Unlock::Keyring(keyring.as_ref()), false)?;
+        let (state, head, lost_tail) = open::for_append(&mut window)?;
+        let (commit, place, keys, end) = (state.commit.clone(), state.place, state.keys, state.end);
+        let base = BaseState { head, commit, place, keys, end, lost_tail };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
         Ok((Self::with_state(window, state, &options, true)?, base))
     }
@@ -169,8 +179,9 @@ impl NraReader {
 
     fn held_block(&self, offset: u64) -> Result<Arc<HeldBlock>> {
         self.caches.get_or_load(Key::held_block(offset), || {
-            let (header, check) = frames::header(&self.window, FrameKind::Block, offset)?;
-            let directory = frames::directory(&self.window, &header, offset)?;
+            let start = frames::header(&self.window, FrameKind::Block, offset)?;
+            let directory = frames::directory(&self.window, &start, offset)?;
+            let (header, check) = (start.header, start.check);
             let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
             let pieces = parse_pieces(&directory, header.raw_len).map_err(corrupt)?;
             let (raw_len, stored_len, pad_len) = (header.raw_len, header.stored_len, header.pad_len);

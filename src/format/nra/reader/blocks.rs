@@ -2,18 +2,23 @@
 //!
 //! Spec: nra.md, sections 6 and 7.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
+use crate::format::crypt::{Part, SEGMENT, segments_of};
 use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
 use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::{Piece, parse_pieces};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
+use crate::format::nra::layout::sealed;
 use crate::format::nra::reader::cache::{Content, Flaw, Key};
+use crate::format::nra::reader::frames::Start;
+use crate::format::nra::reader::opener::Opener;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::{NraReader, frames};
 
@@ -106,15 +111,16 @@ fn compare(header: &FrameHeader, check: u64, block: &BlockRef) -> Result<()> {
     Err(Error::corrupt(FrameKind::Block.name(), block.offset, detail))
 }
 
-/// Length of header, padding and stored payload.
-fn fetch_len(block: &BlockRef) -> Result<usize> {
+/// Length of header, padding and stored payload in the file.
+fn fetch_len(block: &BlockRef, sealed: bool) -> Result<usize> {
     let limit = |what, found: u32, limit: u32| {
         if found > limit { Err(Error::Limit { what, found: found.into(), limit: limit.into() }) } else { Ok(()) }
     };
     limit("raw length of a block", block.raw_len, MAX_BLOCK_RAW)?;
     limit("stored length of a block", block.stored_len, block.raw_len)?;
     limit("padding of a block", block.pad_len, MAX_PAD)?;
-    Ok(HEADER_LEN + usize::try_from(block.pad_len + block.stored_len).expect("limited above"))
+    let behind = u64::from(block.pad_len) + span(sealed, block.stored_len);
+    Ok(start_len(sealed) + usize::try_from(behind).expect("limited above"))
 }
 
 impl NraReader {
@@ -149,16 +155,23 @@ impl NraReader {
 
     fn load_block(&self, block: &BlockRef) -> Result<Block> {
         let offset = block.offset;
-        let bytes = self.window.bytes(FrameKind::Block.name(), offset, fetch_len(block)?)?;
-        let (header, check) = frames::parse_header(&bytes, FrameKind::Block, offset)?;
-        compare(&header, check, block)?;
-        let stored = frames::stored_payload(&header, &bytes, offset)?;
+        let bytes = self.window.bytes(FrameKind::Block.name(), offset, fetch_len(block, self.window.is_sealed())?)?;
+        let start = Start::of_kind(&self.window, &bytes, FrameKind::Block, offset)?;
+        let header = start.header;
+        compare(&header, start.check, block)?;
+        let stored = start.stored_payload(&bytes, offset)?;
         if header.codec == Codec::None {
-            let from = bytes.len() - stored.len();
-            return Ok(Block { bytes: bytes.into_owned(), from, header: Some(header) });
+            let (bytes, from) = match stored {
+                Cow::Owned(stored) => (stored, 0),
+                Cow::Borrowed(stored) => {
+                    let from = bytes.len() - stored.len();
+                    (bytes.into_owned(), from)
+                }
+            };
+            return Ok(Block { bytes, from, header: Some(header) });
         }
         let dictionary = (header.dictionary != 0).then(|| self.dictionary(header.dictionary)).transpose()?;
-        let raw = frames::decode(&header, stored, dictionary.as_deref(), offset)?;
+        let raw = frames::decode(&header, &stored, dictionary.as_deref(), offset)?;
         Ok(Block { bytes: raw, from: 0, header: Some(header) })
     }
 
@@ -174,9 +187,10 @@ impl NraReader {
     pub(super) fn pieces(&self, block: &BlockRef) -> Result<Arc<Pieces>> {
         let load = || {
             let offset = block.offset;
-            let (header, check) = frames::header(&self.window, FrameKind::Block, offset)?;
-            compare(&header, check, block)?;
-            let bytes = frames::directory(&self.window, &header, offset)?;
+            let start = frames::header(&self.window, FrameKind::Block, offset)?;
+            let header = start.header;
+            compare(&header, start.check, block)?;
+            let bytes = frames::directory(&self.window, &start, offset)?;
             if bytes.is_empty() {
                 return Ok(Pieces::new(Vec::new()));
             }
@@ -248,7 +262,7 @@ impl NraReader {
     ) -> Result<T> {
         let load = || {
             let content = self.load_extent(extent)?;
-            check_content(content.raw(), checksum, raw_place(extent)?)?;
+            check_content(content.raw(), checksum, self.raw_place(extent)?)?;
             Ok(content)
         };
         if let Some(block) = self.caches.good(&Key::block(&extent.block)) {
@@ -262,24 +276,64 @@ impl NraReader {
 
     /// Reads an extent of form 2 that fills `buffer` exactly.
     pub(super) fn fill_raw(&self, extent: &Extent, checksum: u32, buffer: &mut [u8]) -> Result<()> {
-        let place = raw_place(extent)?;
-        self.window.fill("raw content", place, buffer)?;
+        let place = self.raw_place(extent)?;
+        if self.window.is_sealed() {
+            buffer.copy_from_slice(self.load_extent(extent)?.raw());
+        } else {
+            self.window.fill("raw content", place, buffer)?;
+        }
         check_content(buffer, checksum, place).inspect_err(|_| buffer.fill(0))
     }
 
-    /// Reads the bytes of an extent of a block of codec 0, unchecked.
+    /// Reads the bytes of an extent of a block of codec 0, unchecked (those of a sealed block are authentic).
     fn load_extent(&self, extent: &Extent) -> Result<Block> {
         let limit = u64::from(MAX_BLOCK_RAW);
         let len = usize::try_from(extent.len).ok().filter(|_| extent.len <= limit);
         let len = len.ok_or(Error::Limit { what: "length of an extent", found: extent.len, limit })?;
-        Ok(Block { bytes: self.window.bytes("raw content", raw_place(extent)?, len)?.into_owned(), from: 0, header: None })
+        if let Some(opener) = self.window.opener() {
+            return self.load_sealed_extent(opener, extent, len);
+        }
+        Ok(Block { bytes: self.window.bytes("raw content", self.raw_place(extent)?, len)?.into_owned(), from: 0, header: None })
     }
-}
 
-/// File offset of the bytes of an extent of a block of codec 0 (spec section 7.1).
-fn raw_place(extent: &Extent) -> Result<u64> {
-    let place = extent.block.offset.checked_add(HEADER_LEN as u64 + u64::from(extent.block.pad_len) + u64::from(extent.offset));
-    place.ok_or_else(|| Error::corrupt("raw content", extent.block.offset, "its place is beyond 64 bits"))
+    /// Reads the segments that an extent lies in. The check of the block tells its key; the header is not needed.
+    fn load_sealed_extent(&self, opener: &Opener, extent: &Extent, len: usize) -> Result<Block> {
+        let BlockRef { offset, stored_len, pad_len, check, .. } = extent.block;
+        let corrupt = |detail: &str| Error::corrupt("raw content", offset, detail);
+        let key = match opener.key_by_check(offset, check) {
+            Some(key) => key,
+            None => {
+                let start = self.window.array::<SEALED_HEADER_LEN>("frame header", offset)?;
+                let key = opener.key(offset, sealed::SALT.get(&start));
+                if key.check != check {
+                    return Err(corrupt("the frame there is not the one that the record says"));
+                }
+                key
+            }
+        };
+        let range = u64::from(extent.offset)..u64::from(extent.offset).saturating_add(extent.len);
+        if range.end > u64::from(stored_len) {
+            return Err(corrupt("an extent beyond the end of its block"));
+        }
+        let (first, span) = segments_of(range.clone(), stored_len);
+        let start = offset.checked_add(SEALED_HEADER_LEN as u64 + u64::from(pad_len) + span.start);
+        let start = start.ok_or_else(|| corrupt("its place is beyond 64 bits"))?;
+        let span_len = usize::try_from(span.end - span.start).expect("no longer than a block");
+        let (mut bytes, whole) = key.open_segments(Part::Payload, first, &self.window.bytes("raw content", start, span_len)?);
+        if !whole {
+            return Err(Error::corrupt("raw content", start, "it does not open: it was changed"));
+        }
+        let from = usize::try_from(range.start - first * u64::from(SEGMENT)).expect("within a segment");
+        bytes.truncate(from.saturating_add(len));
+        Ok(Block { bytes, from, header: None })
+    }
+
+    /// File offset of the bytes of an extent of a block of codec 0 (spec section 7.1), or where they would begin without tags.
+    fn raw_place(&self, extent: &Extent) -> Result<u64> {
+        let within = self.window.start_len() as u64 + u64::from(extent.block.pad_len) + u64::from(extent.offset);
+        let place = extent.block.offset.checked_add(within);
+        place.ok_or_else(|| Error::corrupt("raw content", extent.block.offset, "its place is beyond 64 bits"))
+    }
 }
 
 fn check_content(bytes: &[u8], expected: u32, place: u64) -> Result<()> {

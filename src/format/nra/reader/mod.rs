@@ -16,6 +16,7 @@ mod history;
 mod iter;
 mod map;
 mod open;
+mod opener;
 mod scan;
 mod stored;
 mod tree;
@@ -30,6 +31,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::format::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Totals, Verdict};
+use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -58,6 +60,8 @@ pub struct NraReader {
     is_newest: bool,
     /// The way to `state` was not the usual one.
     recovered: bool,
+    /// The newest keys are damaged, earlier ones were used.
+    recovered_keys: bool,
     may_recover: bool,
     /// All entries by the directories of the blocks: made when the first damaged page is met. `None` in it: the file does not allow it.
     rescue: OnceLock<Option<Scan>>,
@@ -78,7 +82,7 @@ impl NraReader {
     ///
     /// # Errors
     ///
-    /// `Unsupported` for a feature that this version does not know (encryption among them), named; `Corrupt` when nothing leads to its entries.
+    /// `Unsupported` for a feature that this version does not know, named; `KeyNeeded` and `WrongKey` for an encrypted archive; `Corrupt` when nothing leads to its entries.
     pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
         Self::from_window(Window::read(source)?, options)
     }
@@ -90,6 +94,14 @@ impl NraReader {
     }
 
     fn from_window(mut window: Window, options: &OpenOptions) -> Result<Self> {
+        let remark = opener::unlock(&mut window, options.into(), options.recover)?;
+        let mut reader = Self::unlocked(window, options)?;
+        reader.recovered_keys = remark.is_some();
+        reader.info.remarks.extend(remark);
+        Ok(reader)
+    }
+
+    fn unlocked(mut window: Window, options: &OpenOptions) -> Result<Self> {
         let cause = match (open::newest(&window, options.recover), options.commit) {
             (Ok(state), None) => return Self::with_state(window, state, options, true),
             (Ok(newest), Some(number)) => {
@@ -117,6 +129,7 @@ impl NraReader {
             state: None,
             is_newest: true,
             recovered: true,
+            recovered_keys: false,
             may_recover: true,
             rescue: OnceLock::from(Some(scan)),
             memory,
@@ -143,11 +156,27 @@ impl NraReader {
             state: Some((commit, end)),
             is_newest,
             recovered,
+            recovered_keys: false,
             may_recover: options.recover,
             rescue: OnceLock::new(),
             memory: options.cache_bytes,
             scanning: Mutex::default(),
         })
+    }
+
+    /// The keys of an encrypted archive, unlocked: what a writer that adds to it needs.
+    pub fn keyring(&self) -> Option<&Keyring> {
+        self.window.opener().map(opener::Opener::keyring)
+    }
+
+    /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when no key frame reads; what reading gives.
+    pub fn keys(source: Arc<dyn ReadAt>) -> Result<Option<Vec<KeyInfo>>> {
+        let window = Window::read(source)?;
+        if open::is_nra(&window)? { opener::list(&window) } else { Ok(None) }
     }
 
     /// Returns all entries by the directories of the blocks, if the caller of [`NraReader::open`] wanted that and the file allows it.
@@ -185,7 +214,7 @@ impl Archive for NraReader {
     }
 
     fn is_recovered(&self) -> bool {
-        self.recovered || matches!(self.rescue.get(), Some(Some(_)))
+        self.recovered || self.recovered_keys || matches!(self.rescue.get(), Some(Some(_)))
     }
 
     fn remarks(&self) -> Vec<String> {

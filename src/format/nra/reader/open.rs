@@ -3,26 +3,30 @@
 //! Spec: nra.md, section 15.
 
 use crate::format::archive::Info;
+use crate::format::crypt::SALT_LEN;
 use crate::format::error::{Error, Result};
 use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::head::{
-    HEAD_LEN, Head, MAGIC, OPTIONAL_RECOVERY, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
+    HEAD_LEN, Head, MAGIC, OPTIONAL_RECOVERY, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
 };
 use crate::format::nra::reader::frames;
+use crate::format::nra::reader::opener::{self, KeysPlace};
 use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
 
 /// Required features this reader knows.
-const SUPPORTED: u32 = 0;
+const SUPPORTED: u32 = REQUIRED_ENCRYPTION;
 
 /// A state of the archive that was found.
 pub(super) struct State {
     pub(super) commit: Commit,
     pub(super) place: FrameRef,
+    /// Offset and length of its key frame; zeros when the archive is not encrypted, or it was not met.
+    pub(super) keys: (u64, u64),
     /// Length of the file at that commit.
     pub(super) end: u64,
     pub(super) remarks: Vec<String>,
@@ -105,7 +109,7 @@ fn head(window: &Window) -> Result<Head> {
 
 fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
     check_required(tail.required, SUPPORTED)?;
-    let (commit, commit_ref) = commit_at(window, tail.commit_offset)?;
+    let (commit, commit_ref, salt) = commit_at(window, tail.commit_offset)?;
     if commit_ref.length != tail.commit_length || commit.number != tail.number {
         let detail = format!(
             "it is number {} and has {} bytes, the tail says number {} and {} bytes",
@@ -113,8 +117,16 @@ fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
         );
         return Err(Error::corrupt("commit", tail.commit_offset, detail));
     }
+    if let Some(opener) = window.opener()
+        && opener.keys.offset == tail.keys.0
+    {
+        let KeysPlace { offset, length, commit, salt: of_keys } = opener.keys;
+        if (offset + length, commit, Some(of_keys)) != (commit_ref.offset, tail.number, salt) {
+            return Err(Error::corrupt("keys", offset, format!("they are not those of commit {}", tail.number)));
+        }
+    }
     let end = commit_ref.offset + commit_ref.length + TAIL_LEN as u64;
-    Ok(State { commit, place: commit_ref, end, remarks: Vec::new(), recovered: false })
+    Ok(State { commit, place: commit_ref, keys: tail.keys, end, remarks: Vec::new(), recovered: false })
 }
 
 /// Returns the state that the newest slot with a tail leads to.
@@ -148,7 +160,7 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
 /// # Errors
 ///
 /// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head or commit are damaged, or nothing leads to a state.
-pub(super) fn for_append(window: &Window) -> Result<(State, Head, bool)> {
+pub(super) fn for_append(window: &mut Window) -> Result<(State, Head, bool)> {
     let head = head(window)?;
     check_required(head.required, SUPPORTED)?;
     check_optional(head.optional, OPTIONAL_RECOVERY)?;
@@ -161,17 +173,26 @@ pub(super) fn for_append(window: &Window) -> Result<(State, Head, bool)> {
     while let Some(next) = finished_behind(window, &state)? {
         (state, lost_tail) = (next, true);
     }
+    if lost_tail && state.keys.0 != 0 {
+        // The keys that were used are those of the state that a slot led to.
+        opener::adopt(window, state.keys.0)?;
+    }
     Ok((state, head, lost_tail))
 }
 
 /// Returns the state of the append behind `state` if it did finish and has lost its tail since: frames, then the next commit.
 fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
     let mut behind = Walk::from(window, state.end);
-    while let Some(Step::Frame { offset, header, .. }) = behind.next()? {
+    let mut keys = (0, 0);
+    while let Some(Step::Frame { offset, start }) = behind.next()? {
+        let header = start.header;
+        if header.kind == FrameKind::Keys {
+            keys = (offset, header.frame_len());
+        }
         if header.kind != FrameKind::Commit {
             continue;
         }
-        let (commit, place) = match commit_at(window, offset) {
+        let (commit, place, _) = match commit_at(window, offset) {
             Err(error) if is_damage(&error) => return Ok(None),
             found => found?,
         };
@@ -179,7 +200,7 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
             return Ok(None);
         }
         let end = place.offset + place.length + TAIL_LEN as u64;
-        return Ok(Some(State { commit, place, end, remarks: Vec::new(), recovered: false }));
+        return Ok(Some(State { commit, place, keys, end, remarks: Vec::new(), recovered: false }));
     }
     Ok(None)
 }
@@ -188,8 +209,8 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
 fn is_finished_behind(window: &Window, state: &State) -> Result<bool> {
     let Some(newer) = last_commit(window)?.filter(|newer| newer.commit.number > state.commit.number) else { return Ok(false) };
     let mut between = Walk::from(window, state.end);
-    while let Some(Step::Frame { offset, header, .. }) = between.next()? {
-        if offset + header.frame_len() == newer.end {
+    while let Some(Step::Frame { offset, start }) = between.next()? {
+        if offset + start.header.frame_len() == newer.end {
             return Ok(true);
         }
     }
@@ -203,16 +224,15 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
         return Ok(None);
     };
     while offset >= first {
-        let header = FrameHeader::parse(&window.array("commit", offset)?, offset);
-        let found = match header {
-            Ok((header, _)) if header.kind == FrameKind::Commit => commit_at(window, offset).map(Some),
+        let found = match frames::start(window, "commit", offset) {
+            Ok(start) if start.header.kind == FrameKind::Commit => commit_at(window, offset).map(Some),
             _ => Ok(None),
         };
         let found = match found {
             Err(error) if is_damage(&error) => None,
             other => other?,
         };
-        if let Some((commit, commit_ref)) = found {
+        if let Some((commit, commit_ref, _)) = found {
             let end = commit_ref.offset + commit_ref.length;
             // Frames behind it belong to a later state, which the directories tell better.
             let mut behind = Walk::from(window, end);
@@ -221,15 +241,15 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
                     return Ok(None);
                 }
             }
-            return Ok(Some(State { commit, place: commit_ref, end, remarks: Vec::new(), recovered: true }));
+            return Ok(Some(State { commit, place: commit_ref, keys: (0, 0), end, remarks: Vec::new(), recovered: true }));
         }
         offset -= ALIGNMENT;
     }
     Ok(None)
 }
 
-/// Reads the commit frame at `offset`.
-pub(super) fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef)> {
+/// Reads the commit frame at `offset`; returns its salt too, if it is sealed.
+fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef, Option<[u8; SALT_LEN]>)> {
     /// Bytes of a commit without a long message.
     const GUESS: usize = 1 << 10;
     let frame = frames::at(window, FrameKind::Commit, offset, GUESS)?;
@@ -238,7 +258,7 @@ pub(super) fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRe
     if commit.number != frame.header.commit {
         return Err(corrupt(format!("its number is {}, that of its frame {}", commit.number, frame.header.commit)));
     }
-    Ok((commit, frame.reference))
+    Ok((commit, frame.reference, frame.salt))
 }
 
 /// Describes the archive by its commit.
@@ -246,6 +266,7 @@ pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
     let commit = &state.commit;
     let mut info = Info {
         format: "NRA 5".into(),
+        encrypted: window.is_sealed(),
         archive_bytes: window.file_len(),
         entries: commit.entries,
         files: commit.files,
@@ -280,6 +301,7 @@ pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info
     let files = scan.entries.iter().filter(|entry| entry.kind == crate::format::entry::Kind::File);
     let mut info = Info {
         format: "NRA 5".into(),
+        encrypted: window.is_sealed(),
         archive_bytes: window.file_len(),
         entries: scan.entries.len() as u64,
         files: files.clone().count() as u64,

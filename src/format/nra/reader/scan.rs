@@ -8,9 +8,9 @@ use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
 use crate::format::nra::directory::Directory;
-use crate::format::nra::frame::{FrameHeader, FrameKind};
+use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::Child;
-use crate::format::nra::reader::frames;
+use crate::format::nra::reader::frames::{self, Start};
 use crate::format::nra::reader::gather::Gathered;
 use crate::format::nra::reader::tree::{Leaf, Node, is_damage};
 use crate::format::nra::reader::walk::{Step, Walk};
@@ -56,10 +56,10 @@ impl Scan {
                 {
                     break;
                 }
-                Step::Frame { offset, header, check } => {
-                    scan.commits = scan.commits.max(header.commit);
-                    if header.kind == FrameKind::Block {
-                        scan.block(window, offset, &header, check, &mut found)?;
+                Step::Frame { offset, start } => {
+                    scan.commits = scan.commits.max(start.header.commit);
+                    if start.header.kind == FrameKind::Block {
+                        scan.block(window, offset, &start, &mut found)?;
                     }
                 }
                 Step::Gap { .. } => scan.flaws += 1,
@@ -72,10 +72,11 @@ impl Scan {
         Ok(scan)
     }
 
-    fn block(&mut self, window: &Window, offset: u64, header: &FrameHeader, check: u64, found: &mut Gathered) -> Result<()> {
+    fn block(&mut self, window: &Window, offset: u64, start: &Start, found: &mut Gathered) -> Result<()> {
+        let header = &start.header;
         self.blocks += 1;
         self.stored_bytes += u64::from(header.stored_len);
-        let bytes = match frames::directory(window, header, offset) {
+        let bytes = match frames::directory(window, start, offset) {
             Ok(bytes) if bytes.is_empty() => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) if is_damage(&error) => {
@@ -90,7 +91,7 @@ impl Scan {
         };
         self.pieces += directory.pieces.len() as u64;
         self.piece_bytes += directory.pieces.iter().map(|piece| u64::from(piece.raw_len)).sum::<u64>();
-        let own = Own { offset, check };
+        let own = Own { offset, check: start.check };
         found.add(directory.entries.into_iter().map(|mut entry| {
             own.tell(entry.content_mut());
             entry

@@ -3,8 +3,9 @@
 //! Spec: nra.md, section 22.
 
 use crate::format::error::Result;
-use crate::format::nra::frame::{ALIGNMENT, FrameHeader, HEADER_LEN, SYNC};
+use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, SYNC};
 use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
+use crate::format::nra::reader::frames::Start;
 use crate::format::nra::reader::window::Window;
 
 /// How much is read at once in search of the next frame, bytes.
@@ -13,7 +14,7 @@ const STRIDE: usize = 1 << 20;
 /// What a walk through the frames meets.
 pub(super) enum Step {
     /// A frame with a valid header.
-    Frame { offset: u64, header: FrameHeader, check: u64 },
+    Frame { offset: u64, start: Start },
     /// A frame with a valid header checksum that can't be read: of a kind of a later version, or one that breaks the rules.
     Other { offset: u64, len: u64 },
     /// A tail.
@@ -44,20 +45,20 @@ impl<'a> Walk<'a> {
     pub(super) fn next(&mut self) -> Result<Option<Step>> {
         let offset = self.position;
         let file_len = self.window.file_len();
-        let Some(bytes) = self.header_bytes(offset)? else {
+        let Some(bytes) = self.start_bytes(offset)? else {
             let len = file_len.saturating_sub(offset);
             self.position = file_len;
             return Ok((len > 0).then_some(Step::Gap { offset, len }));
         };
-        if let Ok((header, check)) = FrameHeader::parse(&bytes, offset) {
-            self.position = (offset + header.frame_len()).min(file_len);
-            return Ok(Some(Step::Frame { offset, header, check }));
+        if let Ok(start) = Start::parse(self.window, &bytes, offset) {
+            self.position = (offset + start.header.frame_len()).min(file_len);
+            return Ok(Some(Step::Frame { offset, start }));
         }
-        if let Some((_, len)) = FrameHeader::peek(&bytes, offset).filter(|peeked| peeked.1 >= HEADER_LEN as u64) {
+        if let Some((_, len)) = peek(self.window, &bytes, offset).filter(|peeked| peeked.1 >= HEADER_LEN as u64) {
             self.position = offset.saturating_add(len).min(file_len);
             return Ok(Some(Step::Other { offset, len: self.position - offset }));
         }
-        if let Ok(tail) = Tail::parse(&bytes, offset) {
+        if let Some(Ok(tail)) = bytes.first_chunk().map(|bytes| Tail::parse(bytes, offset)) {
             self.position = offset + TAIL_LEN as u64;
             return Ok(Some(Step::Tail { offset, tail }));
         }
@@ -65,14 +66,16 @@ impl<'a> Walk<'a> {
         Ok(Some(Step::Gap { offset, len: self.position - offset }))
     }
 
-    /// Returns the 64 bytes at `offset` (header or tail), `None` when there are fewer.
-    fn header_bytes(&self, offset: u64) -> Result<Option<[u8; HEADER_LEN]>> {
-        if self.window.file_len().saturating_sub(offset) < HEADER_LEN as u64 {
+    /// Returns the bytes at `offset` that a frame or tail begins with, `None` when there are fewer than 64.
+    fn start_bytes(&self, offset: u64) -> Result<Option<Vec<u8>>> {
+        let left = usize::try_from(self.window.file_len().saturating_sub(offset)).unwrap_or(usize::MAX);
+        if left < HEADER_LEN {
             return Ok(None);
         }
-        match self.read_ahead(offset).and_then(|bytes| bytes.first_chunk()) {
-            Some(bytes) => Ok(Some(*bytes)),
-            None => self.window.array("frame header", offset).map(Some),
+        let len = self.window.start_len().min(left);
+        match self.read_ahead(offset).and_then(|bytes| bytes.get(..len)) {
+            Some(bytes) => Ok(Some(bytes.to_vec())),
+            None => self.window.bytes("frame header", offset, len).map(|bytes| Some(bytes.into_owned())),
         }
     }
 
@@ -86,22 +89,41 @@ impl<'a> Walk<'a> {
         let len = self.window.file_len();
         let mut offset = from;
         while len.saturating_sub(offset) >= HEADER_LEN as u64 {
-            let Some(bytes) = self.read_ahead(offset).filter(|bytes| bytes.len() >= HEADER_LEN) else {
+            let least = self.window.start_len().min(usize::try_from(len - offset).unwrap_or(usize::MAX));
+            let Some(bytes) = self.read_ahead(offset).filter(|bytes| bytes.len() >= least) else {
                 let stride = usize::try_from(len - offset).unwrap_or(usize::MAX).min(STRIDE);
                 self.ahead = (offset, self.window.bytes("frame header", offset, stride)?.into_owned());
                 continue;
             };
             let step = usize::try_from(ALIGNMENT).expect("it is 8");
-            let found = (0..=bytes.len() - HEADER_LEN).step_by(step).find(|&at| {
+            // At the end of the file what is left may be shorter than the beginning of a sealed frame.
+            let end = offset + bytes.len() as u64 == len;
+            let last = bytes.len() - if end { HEADER_LEN } else { least };
+            let found = (0..=last).step_by(step).find(|&at| {
                 let place = offset + at as u64;
-                let Some(header) = bytes[at..].first_chunk::<HEADER_LEN>() else { return false };
-                (header.starts_with(&SYNC) && FrameHeader::peek(header, place).is_some()) || Tail::parse(header, place).is_ok()
+                let bytes = &bytes[at..];
+                peek(self.window, bytes, place).is_some()
+                    || bytes.first_chunk().is_some_and(|bytes| Tail::parse(bytes, place).is_ok())
             });
             match found {
                 Some(at) => return Ok(offset + at as u64),
-                None => offset += ((bytes.len() - HEADER_LEN) / step * step + step) as u64,
+                None => offset += (last / step * step + step) as u64,
             }
         }
         Ok(len)
     }
+}
+
+/// Returns kind number and whole length of the frame that begins with `bytes`, if its header is authentic, of whatever kind.
+pub(super) fn peek(window: &Window, bytes: &[u8], offset: u64) -> Option<(u8, u64)> {
+    let plain =
+        bytes.starts_with(&SYNC).then(|| bytes.first_chunk()).flatten().and_then(|bytes| FrameHeader::peek(bytes, offset));
+    let Some(opener) = window.opener() else { return plain };
+    // What must be sealed is no frame otherwise.
+    let is_plain = |kind: u8| FrameKind::from_number(kind).is_some_and(|kind| !kind.is_sealed());
+    plain.filter(|peeked| is_plain(peeked.0)).or_else(|| {
+        let start = bytes.first_chunk().filter(|start: &&[u8; SEALED_HEADER_LEN]| start.starts_with(&SEALED_SYNC))?;
+        let (header, _) = opener.header(start, offset).ok()?;
+        Some(FrameHeader::peek_opened(&header))
+    })
 }

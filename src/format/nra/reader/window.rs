@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::format::error::{Error, Result};
+use crate::format::nra::frame::start_len;
+use crate::format::nra::reader::opener::Opener;
 use crate::format::source::ReadAt;
 
 /// How much is read when a file is opened, bytes: what the spec promises to hold tail, commit and upper pages.
@@ -15,6 +17,8 @@ pub(super) struct Window {
     len: u64,
     start: u64,
     bytes: Vec<u8>,
+    /// What opens the frames of an encrypted archive.
+    opener: Option<Opener>,
 }
 
 impl Window {
@@ -22,7 +26,26 @@ impl Window {
     pub(super) fn read(source: Arc<dyn ReadAt>) -> Result<Self> {
         let len = source.len();
         let (start, bytes) = last_bytes(&*source, len)?;
-        Ok(Self { source, len, start, bytes })
+        Ok(Self { source, len, start, bytes, opener: None })
+    }
+
+    /// What opens the frames; `None` if they are not sealed.
+    pub(super) fn opener(&self) -> Option<&Opener> {
+        self.opener.as_ref()
+    }
+
+    pub(super) fn set_opener(&mut self, opener: Opener) {
+        self.opener = Some(opener);
+    }
+
+    /// Says whether frames are sealed.
+    pub(super) fn is_sealed(&self) -> bool {
+        self.opener.is_some()
+    }
+
+    /// Length of what frames begin with, bytes.
+    pub(super) fn start_len(&self) -> usize {
+        start_len(self.is_sealed())
     }
 
     /// Keeps the bytes in front of `end` in memory instead: one read, unless they are there.

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use crate::format::archive::Archive;
 use crate::format::checksum::content_checksum;
 use crate::format::codec::Codec;
+use crate::format::crypt::Keyring;
 use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -47,6 +48,8 @@ pub(super) struct Changes {
     latest: Option<BTreeMap<EntryPath, EntryId>>,
     /// Entries that are in there, or were.
     entered: usize,
+    /// The keys were changed.
+    pub keys: bool,
 }
 
 /// An entry of the state so far.
@@ -91,12 +94,13 @@ impl Writer<StoreEnd> {
     /// # Errors
     ///
     /// `Usage` for options that make no sense, `Unsupported` for a file that is no NRA 5 archive or has features that this version
-    /// does not know, `Corrupt` when head or commit are damaged.
+    /// does not know, `KeyNeeded` and `WrongKey` for an encrypted one without its keys in the options, `Corrupt` when head or commit
+    /// are damaged.
     pub fn append(store: Arc<dyn Store>, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
         let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(Arc::clone(&store));
         // A reader keeps that part of its memory for pages and directories; content is hardly read.
-        let (reader, state) = NraReader::base(source, options.memory_bytes)?;
+        let (reader, state) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
         options.memory_bytes -= options.memory_bytes / READ_SHARE;
         let kept = Arc::new(AtomicBool::new(false));
         let end = StoreEnd::new(Arc::clone(&store), &state, Arc::clone(&kept));
@@ -108,7 +112,8 @@ impl Writer<StoreEnd> {
         options.check()?;
         let number = state.commit.number.checked_add(1);
         let number = number.ok_or_else(|| Error::corrupt("commit", state.place.offset, "no number is left for a next one"))?;
-        let output = Output::new(end, state.end, number);
+        // The keys as the file has them now: another writer may have changed them since the caller unlocked it.
+        let output = Output::new(end, state.end, number, reader.keyring().cloned())?;
         let base = Base { reader: Arc::new(reader), state, store, attributes, changes: Changes::default(), kept };
         Self::with_output(output, options, Some(base))
     }
@@ -146,6 +151,20 @@ impl<W: Write + Send> Writer<W> {
         let mut options = WriterOptions { attributes, ..self.options.clone() };
         options.check()?;
         self.options = options;
+        Ok(())
+    }
+
+    /// Changes the keys of an encrypted archive: the commit will have those that `change` leaves. The archive key stays, so nothing
+    /// is encrypted again; earlier key frames stay in the file too, until it is written anew.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when the archive is not encrypted or new; what `change` gives.
+    pub fn change_keys(&mut self, change: impl FnOnce(&mut Keyring) -> Result<()>) -> Result<()> {
+        let Some(base) = &mut self.base else { return Err(no_base()) };
+        let not_encrypted = || Error::Usage { detail: "the archive is not encrypted".into() };
+        change(self.placing.output.keyring().ok_or_else(not_encrypted)?)?;
+        base.changes.keys = true;
         Ok(())
     }
 

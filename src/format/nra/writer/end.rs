@@ -36,7 +36,7 @@ impl std::fmt::Debug for StoreEnd {
 impl StoreEnd {
     /// Stands behind `base`; nothing is written yet.
     pub(super) fn new(store: Arc<dyn Store>, base: &BaseState, kept: Arc<AtomicBool>) -> Self {
-        let Head { required, keys, .. } = base.head;
+        let (required, keys) = (base.head.required, base.keys);
         let (number, commit_offset, commit_length) = (base.commit.number, base.place.offset, base.place.length);
         let tail = Tail { required, commit_offset, commit_length, keys, number };
         let tail = base.lost_tail.then(|| tail.encode(base.end - TAIL_LEN as u64));

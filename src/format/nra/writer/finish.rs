@@ -17,7 +17,7 @@ use crate::format::nra::chunks::ChunkPlace;
 use crate::format::nra::commit::{Commit, encode_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::{Head, Tail};
+use crate::format::nra::head::{REQUIRED_ENCRYPTION, Tail};
 use crate::format::nra::page::Child;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::append::{Base, above};
@@ -40,6 +40,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         && index.entries.iter().all(|added| added.gone)
         && base.changes.cuts.is_empty()
         && options.attributes == base.attributes
+        && !base.changes.keys
     {
         let (out, _) = placing.output.finish()?;
         return Ok((out, unchanged(base)));
@@ -78,9 +79,10 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
             write_entries(&mut placing, Arc::new(index), ids, monitor)?
         }
     };
+    let keys = placing.output.keys()?;
     // A commit is never there without its frames, nor a tail without its commit.
     sync(&mut placing, base.as_ref())?;
-    let roots = Roots { entry_root, attributes, runs, link_groups };
+    let roots = Roots { entry_root, attributes, runs, link_groups, keys };
     let tail = write_commit(&mut placing, options, &stats, roots, base.as_ref())?;
     sync(&mut placing, base.as_ref())?;
     let bytes = tail.encode(placing.output.place());
@@ -344,6 +346,8 @@ struct Roots {
     attributes: Option<FrameRef>,
     runs: Vec<FrameRef>,
     link_groups: u64,
+    /// Offset and length of the key frame.
+    keys: (u64, u64),
 }
 
 /// Writes the commit and returns the tail that goes behind it.
@@ -386,8 +390,9 @@ fn write_commit<W: Write>(
     let payload = commit.encode();
     let raw_len = u32::try_from(payload.len()).expect("the message and the runs are bounded");
     let frame = placing.output.frame(NewFrame::payload(FrameKind::Commit, Codec::None, raw_len, &payload))?;
-    let Head { required, keys, .. } = base.map(|base| base.state.head.clone()).unwrap_or_default();
-    Ok(Tail { required, commit_offset: frame.offset, commit_length: frame.length, keys, number: commit.number })
+    let required = if roots.keys == (0, 0) { 0 } else { REQUIRED_ENCRYPTION };
+    let (commit_offset, commit_length, keys) = (frame.offset, frame.length, roots.keys);
+    Ok(Tail { required, commit_offset, commit_length, keys, number: commit.number })
 }
 
 fn now() -> Option<Timestamp> {

@@ -75,7 +75,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_OFFSET};
 use crate::format::nra::content::Content;
-use crate::format::nra::head::Head;
+use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION};
 use crate::format::nra::records;
 use crate::format::path::Quoted;
 use crate::format::progress::Monitor;
@@ -164,8 +164,14 @@ impl<W: Write + Send> Writer<W> {
     /// `Usage` for options that make no sense, and what writing the head gives.
     pub fn create(out: W, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
-        let mut output = Output::new(out, 0, 1);
-        output.write(&Head::default().encode())?;
+        let mut output = Output::new(out, 0, 1, options.encryption.take())?;
+        let mut head = Head::default();
+        if output.keyring().is_some() {
+            head.required = REQUIRED_ENCRYPTION;
+            head.keys = (HEAD_LEN as u64, output.keys_len());
+        }
+        output.write(&head.encode())?;
+        output.keys()?;
         Self::with_output(output, options, None)
     }
 

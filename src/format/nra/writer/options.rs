@@ -1,6 +1,7 @@
 //! What a caller chooses, and what it is told at the end.
 
 use crate::format::codec::{Compressor, Method};
+use crate::format::crypt::Keyring;
 use crate::format::entry::{Attribute, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
@@ -35,7 +36,7 @@ pub enum DictionaryPolicy {
 }
 
 /// How an archive is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct WriterOptions {
     /// Compression of content.
     pub method: Method,
@@ -57,6 +58,10 @@ pub struct WriterOptions {
     pub message: String,
     /// Attributes of the archive, in any order.
     pub attributes: Vec<Attribute>,
+    /// Keys: a new archive is encrypted with them; to an encrypted one nothing can be added without its own
+    /// ([`NraReader::keyring`](crate::format::nra::reader::NraReader::keyring)). A reproducible archive that is encrypted has the same
+    /// content, but never the same bytes.
+    pub encryption: Option<Keyring>,
 }
 
 impl WriterOptions {
@@ -78,6 +83,7 @@ impl WriterOptions {
             time: None,
             message: String::new(),
             attributes: Vec::new(),
+            encryption: None,
         }
     }
 

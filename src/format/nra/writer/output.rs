@@ -1,12 +1,15 @@
-//! Puts frames one behind the other.
+//! Puts frames one behind the other, sealed if the archive is encrypted.
 
 use std::io::{BufWriter, Write};
 
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
+use crate::format::crypt::{FrameKey, Keyring, Part, Place, SEGMENT, Session};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
+use crate::format::nra::head::REQUIRED_ENCRYPTION;
+use crate::format::nra::layout::sealed;
 
 /// Small parts are gathered to writes of about this length, bytes; longer ones go through as they are.
 const BUFFER: usize = 128 << 10;
@@ -37,12 +40,33 @@ pub(super) struct Output<W: Write> {
     out: BufWriter<W>,
     place: u64,
     commit: u64,
+    seal: Option<Seal>,
+}
+
+/// What seals frames. One writer makes one, with a salt of its own: whoever writes to a place again does it with another key.
+#[derive(Debug)]
+struct Seal {
+    keyring: Keyring,
+    session: Session,
+    segment: Vec<u8>,
 }
 
 impl<W: Write> Output<W> {
-    /// Starts at offset `place` of a file, where `out` stands; frames belong to the commit of number `commit`.
-    pub fn new(out: W, place: u64, commit: u64) -> Self {
-        Self { out: BufWriter::with_capacity(BUFFER, out), place, commit }
+    /// Starts at offset `place` of a file, where `out` stands; frames belong to the commit of number `commit`. With `keyring` they
+    /// are sealed.
+    ///
+    /// # Errors
+    ///
+    /// `Io` when the system gives no random bytes.
+    pub fn new(out: W, place: u64, commit: u64, keyring: Option<Keyring>) -> Result<Self> {
+        let seal = |keyring: Keyring| Ok(Seal { session: keyring.session()?, keyring, segment: Vec::new() });
+        let seal = keyring.map(seal).transpose()?;
+        Ok(Self { out: BufWriter::with_capacity(BUFFER, out), place, commit, seal })
+    }
+
+    /// The keys of an encrypted archive: those that the next key frame holds.
+    pub fn keyring(&mut self) -> Option<&mut Keyring> {
+        self.seal.as_mut().map(|seal| &mut seal.keyring)
     }
 
     /// Returns the offset at which the next byte is written.
@@ -55,7 +79,7 @@ impl<W: Write> Output<W> {
         match u64::from(align) {
             0 | 1 => 0,
             align => {
-                let start = self.place + HEADER_LEN as u64;
+                let start = self.place + start_len(self.seal.is_some()) as u64;
                 u32::try_from(start.next_multiple_of(align) - start).expect("less than the alignment")
             }
         }
@@ -66,6 +90,20 @@ impl<W: Write> Output<W> {
         self.out.write_all(bytes).map_err(fail)?;
         self.place += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Length of the frame that [`Self::keys`] writes, bytes; 0 when the archive is not encrypted.
+    pub fn keys_len(&self) -> u64 {
+        self.seal.as_ref().map_or(0, |seal| ((HEADER_LEN + seal.keyring.frame_len()) as u64).next_multiple_of(ALIGNMENT))
+    }
+
+    /// Writes a key frame if the archive is encrypted, and returns its offset and length, else zeros.
+    pub fn keys(&mut self) -> Result<(u64, u64)> {
+        let Some(seal) = &self.seal else { return Ok((0, 0)) };
+        let payload = seal.keyring.frame(*seal.session.salt(), Place { offset: self.place, commit: self.commit });
+        let raw_len = u32::try_from(payload.len()).expect("the number of slots is limited");
+        let frame = self.frame(NewFrame::payload(FrameKind::Keys, Codec::None, raw_len, &payload))?;
+        Ok((frame.offset, frame.length))
     }
 
     /// Writes a frame and returns the reference to it.
@@ -82,16 +120,56 @@ impl<W: Write> Output<W> {
             payload_checksum: checksum(frame.stored, offset),
             directory_checksum: if frame.directory.is_empty() { 0 } else { checksum(frame.directory, offset) },
             commit: self.commit,
+            sealed: self.seal.is_some() && frame.kind.is_sealed(),
         };
         header.check(offset)?;
-        let (bytes, check) = header.encode(offset);
         let length = header.frame_len();
-        self.write(&bytes)?;
-        self.zeros(u64::from(frame.pad_len))?;
-        self.write(frame.stored)?;
-        self.write(frame.directory)?;
+        let check = match self.seal.take() {
+            Some(mut seal) if header.sealed => {
+                let written = self.sealed(&header, &frame, &mut seal);
+                self.seal = Some(seal);
+                written?
+            }
+            seal => {
+                self.seal = seal;
+                let (bytes, check) = header.encode(offset);
+                self.write(&bytes)?;
+                self.zeros(u64::from(frame.pad_len))?;
+                self.write(frame.stored)?;
+                self.write(frame.directory)?;
+                check
+            }
+        };
         self.zeros(offset + length - self.place)?;
         Ok(FrameRef { offset, length, check })
+    }
+
+    /// Writes a sealed frame up to its last tag, and returns its check.
+    fn sealed(&mut self, header: &FrameHeader, frame: &NewFrame<'_>, seal: &mut Seal) -> Result<u64> {
+        let key = seal.session.frame_key(self.place, REQUIRED_ENCRYPTION);
+        let mut plain = header.encode_with(key.check);
+        let tag = key.seal(Part::Header, 0, &mut plain);
+        let mut start = [0; SEALED_HEADER_LEN];
+        start[..SEALED_SYNC.len()].copy_from_slice(&SEALED_SYNC);
+        sealed::SALT.put(&mut start, *seal.session.salt());
+        sealed::HEADER.put(&mut start, plain);
+        sealed::TAG.put(&mut start, tag);
+        self.write(&start)?;
+        self.zeros(u64::from(header.pad_len))?;
+        self.segments(&key, Part::Payload, frame.stored, &mut seal.segment)?;
+        self.segments(&key, Part::Directory, frame.directory, &mut seal.segment)?;
+        Ok(key.check)
+    }
+
+    fn segments(&mut self, key: &FrameKey, part: Part, bytes: &[u8], segment: &mut Vec<u8>) -> Result<()> {
+        for (number, bytes) in (0u64..).zip(bytes.chunks(SEGMENT as usize)) {
+            segment.clear();
+            segment.extend_from_slice(bytes);
+            let tag = key.seal(part, number, segment);
+            segment.extend_from_slice(&tag);
+            self.write(segment)?;
+        }
+        Ok(())
     }
 
     /// Writes what is buffered.

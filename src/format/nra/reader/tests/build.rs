@@ -71,6 +71,7 @@ impl Builder {
             payload_checksum: checksum(&stored, place),
             directory_checksum: if directory.is_empty() { 0 } else { checksum(directory, place) },
             commit: self.commit.number,
+            sealed: false,
         };
         let (bytes, check) = header.encode(place);
         self.bytes.extend_from_slice(&bytes);

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::archive::Depth;
-use crate::format::checksum::{checksum, content_checksum};
+use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
+use crate::format::crypt::Part;
 use crate::format::digest::Digest;
 use crate::format::error::Result;
 use crate::format::nra::chunks::ChunkPage;
@@ -14,9 +15,9 @@ use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::content::BlockRef;
 use crate::format::nra::directory::Directory;
 use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::frame::{FrameHeader, FrameKind};
 use crate::format::nra::page::Page;
-use crate::format::nra::reader::frames;
+use crate::format::nra::reader::frames::{self, Start};
 use crate::format::nra::reader::verify::ledger::{DamageId, Finding};
 use crate::format::nra::reader::verify::prints::{self, RecordPrint};
 use crate::format::nra::reader::window::Window;
@@ -24,16 +25,15 @@ use crate::format::nra::reader::window::Window;
 /// A frame to be checked.
 pub(super) struct Job {
     pub(super) offset: u64,
-    pub(super) header: FrameHeader,
-    pub(super) check: u64,
+    pub(super) start: Start,
     /// What its payload was compressed with; the damage when that is lost.
     pub(super) dictionary: Option<Result<Arc<Dictionary>, DamageId>>,
 }
 
 impl Job {
     pub(super) fn block_ref(&self) -> BlockRef {
-        let FrameHeader { raw_len, stored_len, pad_len, .. } = self.header;
-        BlockRef { offset: self.offset, raw_len, stored_len, pad_len, check: self.check }
+        let FrameHeader { raw_len, stored_len, pad_len, .. } = self.start.header;
+        BlockRef { offset: self.offset, raw_len, stored_len, pad_len, check: self.start.check }
     }
 }
 
@@ -77,11 +77,12 @@ impl Report {
 ///
 /// What says nothing of the file.
 pub(super) fn check(window: &Window, job: &Job, depth: Depth) -> Result<Report> {
-    let Job { offset, header, .. } = job;
+    let Job { offset, start, .. } = job;
+    let header = &start.header;
     let name = header.kind.name();
-    let place = offset + HEADER_LEN as u64;
+    let place = offset + header.start_len() as u64;
     let mut report = Report::default();
-    let len = usize::try_from(header.frame_len()).expect("limited with the header") - HEADER_LEN;
+    let len = usize::try_from(header.frame_len()).expect("limited with the header") - header.start_len();
     let bytes = match window.bytes(name, place, len) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -92,31 +93,31 @@ pub(super) fn check(window: &Window, job: &Job, depth: Depth) -> Result<Report> 
         }
     };
     let mut rest: &[u8] = &bytes;
-    let mut take = |len: u32| {
+    let mut take = |len: u64| {
         let part;
         (part, rest) = rest.split_at(usize::try_from(len).expect("limited with the header"));
         part
     };
-    let (padding, stored, directory) = (take(header.pad_len), take(header.stored_len), take(header.directory_len));
+    let padding = take(header.pad_len.into());
+    let (payload, directory) = (take(header.payload_span()), take(header.directory_span()));
     if padding.iter().chain(rest).any(|&byte| byte != 0) {
         report.find("padding", *offset, format!("the zero bytes of the {name} are not all zero"));
     }
-    let sum = checksum(stored, *offset);
-    let whole = sum == header.payload_checksum;
-    let wrong_sum = || format!("payload checksum is {sum:016x}, expected {:016x}", header.payload_checksum);
+    let (stored, whole) = start.open(Part::Payload, payload);
+    let whole = whole.and_then(|()| frames::compare("payload checksum", header.payload_checksum, &stored, *offset));
     if header.kind == FrameKind::Block {
         let directory = block_directory(job, directory, &mut report);
-        block_payload(job, stored, whole.then_some(()).ok_or_else(wrong_sum), directory.as_ref(), depth, &mut report);
-    } else if !whole {
-        report.find(name, *offset, wrong_sum());
-    } else if let Err(detail) = other_payload(header, stored, *offset) {
+        block_payload(job, &stored, whole, directory.as_ref(), depth, &mut report);
+    } else if let Err(detail) = whole {
+        report.find(name, *offset, detail);
+    } else if let Err(detail) = other_payload(window, header, &stored, *offset) {
         report.find(name, *offset, detail);
     }
     Ok(report)
 }
 
 /// Decompresses and parses the payload of a frame that is no block.
-fn other_payload(header: &FrameHeader, stored: &[u8], offset: u64) -> Result<(), String> {
+fn other_payload(window: &Window, header: &FrameHeader, stored: &[u8], offset: u64) -> Result<(), String> {
     let decode = || frames::decode(header, stored, None, offset).map_err(|error| error.to_string());
     match header.kind {
         FrameKind::EntryPage => Page::parse(&decode()?).map(drop),
@@ -125,26 +126,31 @@ fn other_payload(header: &FrameHeader, stored: &[u8], offset: u64) -> Result<(),
         FrameKind::Attributes => parse_attributes(&decode()?).map(drop),
         FrameKind::Commit => Commit::parse(stored).map(drop),
         FrameKind::Dictionary => Dictionary::new(stored).map(drop),
-        // A block is not here; keys and recovery data are checked by who uses them.
-        FrameKind::Block | FrameKind::Keys | FrameKind::Recovery => Ok(()),
+        FrameKind::Keys => match window.opener() {
+            Some(opener) => opener.check_keys(stored, offset, header.commit).map_err(|error| error.to_string()),
+            None => Err("keys in an archive that is not encrypted".into()),
+        },
+        // A block is not here; recovery data are checked by who uses them.
+        FrameKind::Block | FrameKind::Recovery => Ok(()),
     }
 }
 
 fn block_directory(job: &Job, bytes: &[u8], report: &mut Report) -> Option<Directory> {
-    let place = job.offset + job.header.directory_start();
-    let sum = checksum(bytes, job.offset);
-    let parsed = if job.header.directory_len > 0 && sum != job.header.directory_checksum {
-        Err(format!("checksum is {sum:016x}, expected {:016x}", job.header.directory_checksum))
+    let header = &job.start.header;
+    let place = job.offset + header.directory_start();
+    let (bytes, whole) = job.start.open(Part::Directory, bytes);
+    let checked = if header.directory_len == 0 {
+        whole
     } else {
-        Directory::parse(bytes, job.offset, job.header.raw_len)
+        whole.and_then(|()| frames::compare("checksum", header.directory_checksum, &bytes, job.offset))
     };
-    match parsed {
+    match checked.and_then(|()| Directory::parse(&bytes, job.offset, header.raw_len)) {
         Ok(directory) => {
             report.pieces = directory.pieces.len() as u64;
             report.piece_bytes = directory.pieces.iter().map(|piece| u64::from(piece.raw_len)).sum();
             let numbered = (0u64..).zip(&directory.pieces);
             report.piece_prints = numbered.map(|(number, piece)| prints::piece(piece.digest.key(), job.offset, number)).collect();
-            report.record_prints = prints::last_records(&directory.entries, (job.offset, job.check));
+            report.record_prints = prints::last_records(&directory.entries, (job.offset, job.start.check));
             Some(directory)
         }
         Err(detail) => {
@@ -164,8 +170,8 @@ fn block_payload(
     report: &mut Report,
 ) {
     const STRUCTURE: &str = "block payload";
-    let place = job.offset + job.header.payload_start();
-    let is_raw = job.header.codec == Codec::None;
+    let place = job.offset + job.start.header.payload_start();
+    let is_raw = job.start.header.codec == Codec::None;
     if let (Err(detail), false) = (&whole, is_raw) {
         report.hurt = Some(Hurt::Lost(report.find(STRUCTURE, place, detail.clone())));
         return;
@@ -183,7 +189,7 @@ fn block_payload(
     } else if depth == Depth::Quick {
         return;
     } else {
-        match frames::decode(&job.header, stored, dictionary, job.offset) {
+        match frames::decode(&job.start.header, stored, dictionary, job.offset) {
             Ok(raw) => Cow::Owned(raw),
             Err(error) => {
                 report.hurt = Some(Hurt::Lost(report.find(STRUCTURE, place, error.to_string())));
@@ -220,7 +226,7 @@ fn pieces(job: &Job, raw: &[u8], directory: &Directory, digests: bool, report: &
         let start = (raw.len() - rest.len() - bytes.len()) as u64;
         if digests && Digest::of(bytes) != piece.digest {
             wrong.push(start..start + bytes.len() as u64);
-        } else if job.header.codec == Codec::None {
+        } else if job.start.header.codec == Codec::None {
             let sum = content_checksum(bytes);
             report.raw_prints.push(prints::raw_content(job.offset, start, bytes.len() as u64, sum));
         }

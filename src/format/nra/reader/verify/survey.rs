@@ -8,15 +8,17 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::format::archive::Depth;
 use crate::format::codec::Dictionary;
+use crate::format::crypt::SALT_LEN;
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::BlockRef;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::frame::{FrameKind, HEADER_LEN};
 use crate::format::nra::head::{TAIL_LEN, Tail};
-use crate::format::nra::reader::frames;
+use crate::format::nra::reader::frames::{self, Start};
+use crate::format::nra::reader::opener;
 use crate::format::nra::reader::verify::block::{self, Hurt, Job, Report};
 use crate::format::nra::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
 use crate::format::nra::reader::verify::prints::{Prints, Records};
-use crate::format::nra::reader::walk::{Step, Walk};
+use crate::format::nra::reader::walk::{Step, Walk, peek};
 use crate::format::nra::reader::window::Window;
 use crate::format::progress::{Counter, Monitor};
 
@@ -81,9 +83,13 @@ impl<'a> Survey<'a> {
                 {
                     break;
                 }
-                Step::Frame { offset, header, check } => {
-                    chain.frame(offset, &header, ledger);
-                    batch.push(self.job(offset, header, check, ledger)?);
+                Step::Frame { offset, mut start } => {
+                    if start.header.kind == FrameKind::Keys {
+                        // It tells the salt of the frames around it.
+                        start.salt = opener::salt_of_keys(self.window, offset)?;
+                    }
+                    chain.frame(offset, &start, ledger);
+                    batch.push(self.job(offset, start, ledger)?);
                     if batch.len() == BATCH {
                         self.run(&batch, ledger, monitor)?;
                         batch.clear();
@@ -104,7 +110,7 @@ impl<'a> Survey<'a> {
         let mut batch = Vec::with_capacity(BATCH);
         for offset in blocks {
             match frames::header(self.window, FrameKind::Block, offset) {
-                Ok((header, check)) => batch.push(self.job(offset, header, check, ledger)?),
+                Ok(start) => batch.push(self.job(offset, start, ledger)?),
                 Err(error) => {
                     let finding = Finding::from_error(error, "block header", offset)?;
                     let id = ledger.add(Finding { structure: "block header", offset, ..finding });
@@ -140,7 +146,7 @@ impl<'a> Survey<'a> {
         let structure = if is_tail { "tail" } else { "frame header" };
         let why = match self.window.array::<HEADER_LEN>(structure, range.start) {
             Ok(bytes) if is_tail => Tail::parse(&bytes, range.start).err(),
-            Ok(bytes) => FrameHeader::parse(&bytes, range.start).err(),
+            Ok(_) => frames::start(self.window, structure, range.start).err(),
             Err(error) => Some(error),
         };
         let why = match why {
@@ -155,9 +161,10 @@ impl<'a> Survey<'a> {
 
     /// A frame whose header is authentic but can't be read.
     fn other(&mut self, offset: u64, len: u64, ledger: &mut Ledger) -> Result<()> {
-        let bytes = self.window.array::<HEADER_LEN>("frame header", offset)?;
-        let known = FrameHeader::peek(&bytes, offset).is_some_and(|(kind, _)| FrameKind::from_number(kind).is_some());
-        if let (true, Err(error)) = (known, FrameHeader::parse(&bytes, offset)) {
+        let left = usize::try_from(self.window.file_len() - offset).unwrap_or(usize::MAX);
+        let bytes = self.window.bytes("frame header", offset, self.window.start_len().min(left))?;
+        let known = peek(self.window, &bytes, offset).is_some_and(|(kind, _)| FrameKind::from_number(kind).is_some());
+        if let (true, Err(error)) = (known, Start::parse(self.window, &bytes, offset)) {
             let id = ledger.add(Finding::from_error(error, "frame header", offset)?);
             self.is_complete = false;
             self.gaps.push((offset..offset + len, id));
@@ -165,12 +172,12 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
-    fn job(&mut self, offset: u64, header: FrameHeader, check: u64, ledger: &mut Ledger) -> Result<Job> {
-        let dictionary = match header.dictionary {
+    fn job(&mut self, offset: u64, start: Start, ledger: &mut Ledger) -> Result<Job> {
+        let dictionary = match start.header.dictionary {
             0 => None,
             place => Some(self.dictionary(place, ledger)?),
         };
-        Ok(Job { offset, header, check, dictionary })
+        Ok(Job { offset, start, dictionary })
     }
 
     fn dictionary(&mut self, offset: u64, ledger: &mut Ledger) -> Result<Result<Arc<Dictionary>, DamageId>> {
@@ -215,8 +222,8 @@ impl<'a> Survey<'a> {
             .map(|job| {
                 monitor.check()?;
                 let report = block::check(window, job, depth);
-                if job.header.kind == FrameKind::Block {
-                    monitor.add(Counter::Bytes, job.header.raw_len.into());
+                if job.start.header.kind == FrameKind::Block {
+                    monitor.add(Counter::Bytes, job.start.header.raw_len.into());
                 }
                 report
             })
@@ -229,7 +236,7 @@ impl<'a> Survey<'a> {
 
     fn take_in(&mut self, job: &Job, report: Report, ledger: &mut Ledger) {
         let ids: Vec<DamageId> = report.findings.into_iter().map(|finding| ledger.add(finding)).collect();
-        if job.header.kind != FrameKind::Block {
+        if job.start.header.kind != FrameKind::Block {
             return;
         }
         let flaw = report.hurt.map(|hurt| match hurt {
@@ -243,7 +250,7 @@ impl<'a> Survey<'a> {
         self.is_complete &= !report.no_directory;
         self.piece_count += report.pieces;
         self.piece_bytes = self.piece_bytes.saturating_add(report.piece_bytes);
-        self.stored_bytes = self.stored_bytes.saturating_add(job.header.stored_len.into());
+        self.stored_bytes = self.stored_bytes.saturating_add(job.start.header.stored_len.into());
         self.raw.extend(report.raw_prints);
         self.records.extend(report.record_prints);
         self.pieces.extend(report.piece_prints);
@@ -259,10 +266,13 @@ struct Chain {
     commit: Option<(u64, u64)>,
     /// Number of the tail met last.
     last: u64,
+    /// Salt of the sealed frames since the last tail.
+    salt: Option<[u8; SALT_LEN]>,
 }
 
 impl Chain {
-    fn frame(&mut self, offset: u64, header: &FrameHeader, ledger: &mut Ledger) {
+    fn frame(&mut self, offset: u64, start: &Start, ledger: &mut Ledger) {
+        let header = &start.header;
         if let Some((number, _)) = self.commit.take() {
             ledger.add(Finding::new("tail", offset, format!("expected behind commit {number}, a frame is in its place")));
         }
@@ -271,6 +281,11 @@ impl Chain {
         if number != low || number != high {
             let detail = format!("it was written for commit {number}, a frame in front of it for commit {low}");
             ledger.add(Finding::new("frame header", offset, detail));
+        }
+        if let Some(salt) = start.salt
+            && *self.salt.get_or_insert(salt) != salt
+        {
+            ledger.add(Finding::new("frame header", offset, "it is not of the same commit as the frames in front of it"));
         }
         if header.kind == FrameKind::Commit {
             self.commit = Some((number, offset + header.frame_len()));
@@ -287,6 +302,7 @@ impl Chain {
         }
         self.last = tail.number;
         self.numbers = None;
+        self.salt = None;
     }
 
     fn expects_tail_at(&self, offset: u64) -> bool {

@@ -404,6 +404,7 @@ impl Forge {
             payload_checksum: checksum(&payload, offset),
             directory_checksum: if directory.is_empty() { 0 } else { checksum(&directory, offset) },
             commit: self.commit.number,
+            sealed: false,
         };
         let (bytes, check) = header.encode(offset);
         [&bytes[..], &payload, &directory].iter().for_each(|part| self.bytes.extend_from_slice(part));

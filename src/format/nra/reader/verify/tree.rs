@@ -132,7 +132,7 @@ impl<'a> EntryCheck<'a> {
             return Ok(());
         }
         let Found::Good = self.survey.blocks.find(&extent.block) else { return Ok(()) };
-        let (header, _) = frames::header(&self.reader.window, FrameKind::Block, extent.block.offset)?;
+        let header = frames::header(&self.reader.window, FrameKind::Block, extent.block.offset)?.header;
         if header.codec == Codec::None && matches!(self.reader.piece_digest(extent), Ok(Some(_))) {
             let detail = format!("the content of {} is a whole piece of an uncompressed block, not written as such", entry.path);
             self.ledger.add(Finding::new("entry record", record, detail));

@@ -7,6 +7,7 @@ mod crash;
 mod disk;
 mod model;
 mod parts;
+mod sealed;
 
 use super::*;
 use crate::format::codec::{Method, looks_incompressible};

@@ -1,0 +1,253 @@
+//! Opening sealed frames: which keys an archive has, and the key of each frame.
+//!
+//! An archive is encrypted if its tail says so or, where that is lost, its head or the first frame. What is in a key frame is authentic once a
+//! secret has opened it; a damaged one is passed over for the first of the file, which is reported.
+//!
+//! Spec: nra.md, sections 15 and 18.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::format::archive::OpenOptions;
+use crate::format::crypt::{FrameKey, KeyFrame, KeyInfo, Keyring, Part, Place, SALT_LEN, Secret, Session};
+use crate::format::error::{Error, Result};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
+use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
+use crate::format::nra::layout::sealed;
+use crate::format::nra::reader::frames;
+use crate::format::nra::reader::tree::is_damage;
+use crate::format::nra::reader::walk::{Step, Walk};
+use crate::format::nra::reader::window::Window;
+
+/// Salts kept at hand: one for each commit that frames are read of.
+const MAX_SESSIONS: usize = 256;
+
+/// Opens the sealed frames of an archive.
+pub(super) struct Opener {
+    keyring: Keyring,
+    /// The key frame that it was unlocked by: offset, length, commit, salt of that commit's frames.
+    pub(super) keys: KeysPlace,
+    sessions: Mutex<Vec<Session>>,
+}
+
+/// A key frame that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeysPlace {
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) commit: u64,
+    pub(super) salt: [u8; SALT_LEN],
+}
+
+impl Opener {
+    pub(super) fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// Returns the key of the frame at `offset` that begins with `salt`.
+    pub(super) fn key(&self, offset: u64, salt: [u8; SALT_LEN]) -> FrameKey {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sessions.iter().find(|session| *session.salt() == salt).cloned();
+        let session = known.unwrap_or_else(|| {
+            let session = self.keyring.session_of(salt);
+            if sessions.len() == MAX_SESSIONS {
+                sessions.remove(0);
+            }
+            sessions.push(session.clone());
+            session
+        });
+        drop(sessions);
+        session.frame_key(offset, REQUIRED_ENCRYPTION)
+    }
+
+    /// Returns the key of the frame at `offset` if one of the salts met so far gives this check.
+    pub(super) fn key_by_check(&self, offset: u64, check: u64) -> Option<FrameKey> {
+        /// Salts that are tried, those met last: reading the right one from the file costs no more than some.
+        const TRIED: usize = 4;
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let tried: Vec<Session> = sessions.iter().rev().take(TRIED).cloned().collect();
+        drop(sessions);
+        tried.iter().map(|session| session.frame_key(offset, REQUIRED_ENCRYPTION)).find(|key| key.check == check)
+    }
+
+    /// Checks the payload of a key frame of this archive.
+    pub(super) fn check_keys(&self, payload: &[u8], offset: u64, commit: u64) -> Result<()> {
+        let keys = KeyFrame::parse(payload).map_err(|detail| Error::corrupt(FrameKind::Keys.name(), offset, detail))?;
+        keys.unlock_with(self.keyring.archive_key(), Place { offset, commit }).map(drop)
+    }
+
+    /// Opens the beginning of the frame at `offset`.
+    pub(super) fn header(&self, bytes: &[u8; SEALED_HEADER_LEN], offset: u64) -> Result<([u8; HEADER_LEN], FrameKey)> {
+        let corrupt = |detail: &str| Error::corrupt("frame header", offset, detail);
+        if !bytes.starts_with(&SEALED_SYNC) {
+            return Err(corrupt("no sealed frame starts here"));
+        }
+        let key = self.key(offset, sealed::SALT.get(bytes));
+        let mut header = sealed::HEADER.get(bytes);
+        key.open(Part::Header, 0, &mut header, &sealed::TAG.get(bytes))
+            .map_err(|_| corrupt("it does not open: it was changed, or was not written here"))?;
+        Ok((header, key))
+    }
+}
+
+/// Where the keys of a file may be.
+struct Candidates {
+    /// Offsets of key frames, the best first.
+    offsets: Vec<u64>,
+    /// The first of them is the one that the newest state names.
+    is_named: bool,
+}
+
+/// Returns where to look for keys, or `None` if the archive is not encrypted.
+fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
+    let first = HEAD_LEN as u64;
+    let tail = |end: u64| -> Result<Option<Tail>> {
+        let Some(place) = end.checked_sub(TAIL_LEN as u64).filter(|_| end <= window.file_len()) else { return Ok(None) };
+        match Tail::parse(&window.array("tail", place)?, place) {
+            Ok(tail) => Ok(Some(tail)),
+            Err(error) if is_damage(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let by_tail = |tail: Tail| {
+        // Other features are refused by name, and before a key is asked for.
+        let is_encrypted = tail.required == REQUIRED_ENCRYPTION;
+        is_encrypted.then(|| Candidates { offsets: vec![tail.keys.0, first], is_named: true })
+    };
+    if let Some(tail) = tail(window.file_len())? {
+        return Ok(by_tail(tail));
+    }
+    let head = match window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
+        Ok((head, _)) => Some(head),
+        Err(error) if is_damage(&error) => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(head) = head {
+        if head.required != REQUIRED_ENCRYPTION {
+            return Ok(None);
+        }
+        let mut slots: Vec<_> = head.slots.into_iter().flatten().collect();
+        slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
+        for slot in slots {
+            if let Some(tail) = tail(slot.end)?.filter(|tail| tail.number == slot.number) {
+                return Ok(by_tail(tail));
+            }
+        }
+        return Ok(Some(Candidates { offsets: vec![first], is_named: false }));
+    }
+    // Neither end of the file tells: the frames do.
+    if frames::header(window, FrameKind::Keys, first).is_ok() {
+        return Ok(Some(Candidates { offsets: vec![first], is_named: false }));
+    }
+    if !recover {
+        return Ok(None);
+    }
+    let (mut walk, mut last) = (Walk::new(window), None);
+    while let Some(step) = walk.next()? {
+        match step {
+            Step::Frame { offset, start } if start.header.kind == FrameKind::Keys => last = Some(offset),
+            // An archive that is not encrypted begins with frames that read.
+            Step::Frame { .. } if last.is_none() => break,
+            _ => {}
+        }
+    }
+    Ok(last.map(|offset| Candidates { offsets: vec![offset], is_named: false }))
+}
+
+fn read_keys(window: &Window, offset: u64) -> Result<(KeyFrame, KeysPlace)> {
+    const GUESS: usize = 1 << 10;
+    let frame = frames::at(window, FrameKind::Keys, offset, GUESS)?;
+    let keys = KeyFrame::parse(&frame.payload).map_err(|detail| Error::corrupt(FrameKind::Keys.name(), offset, detail))?;
+    let (length, commit, salt) = (frame.reference.length, frame.header.commit, keys.salt);
+    Ok((keys, KeysPlace { offset, length, commit, salt }))
+}
+
+/// Returns the salt that the key frame at `offset` tells; `None` if it does not read.
+pub(super) fn salt_of_keys(window: &Window, offset: u64) -> Result<Option<[u8; SALT_LEN]>> {
+    match read_keys(window, offset) {
+        Ok((_, place)) => Ok(Some(place.salt)),
+        Err(error) if is_damage(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What unlocks an archive.
+#[derive(Clone, Copy)]
+pub(super) enum Unlock<'a> {
+    /// What a user has, if anything.
+    Secret(Option<&'a Secret>),
+    /// Keys that were unlocked before.
+    Keyring(Option<&'a Keyring>),
+}
+
+impl<'a> From<&'a OpenOptions> for Unlock<'a> {
+    fn from(options: &'a OpenOptions) -> Self {
+        Self::Secret(options.key.as_ref())
+    }
+}
+
+/// Makes the window open sealed frames if the archive is encrypted. Returns what has to be said about its keys.
+///
+/// # Errors
+///
+/// `KeyNeeded`, `WrongKey`; `Corrupt` when no key frame reads; `Usage` when there are keys and nothing to open.
+pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Result<Option<String>> {
+    let Some(candidates) = candidates(window, recover)? else {
+        return match with {
+            Unlock::Keyring(Some(_)) => Err(Error::Usage { detail: "the archive is not encrypted, so it takes no key".into() }),
+            _ => Ok(None),
+        };
+    };
+    let mut damage: Option<Error> = None;
+    for offset in candidates.offsets {
+        let unlocked = read_keys(window, offset).and_then(|(keys, place)| {
+            let at = Place { offset, commit: place.commit };
+            let keyring = match with {
+                Unlock::Secret(Some(secret)) => keys.unlock(secret, at)?,
+                Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,
+                Unlock::Secret(None) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
+            };
+            Ok(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) })
+        });
+        match unlocked {
+            Ok(opener) => {
+                window.set_opener(opener);
+                let guess = (!candidates.is_named).then(|| "its newest keys are lost, those of its beginning were used".into());
+                return Ok(damage.map(|error| format!("{error}; the keys of the beginning were used")).or(guess));
+            }
+            Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(damage.expect("there is a candidate, and each gives keys or an error"))
+}
+
+/// Returns what can be told of the keys of an archive without opening it; `None` if it is not encrypted.
+pub(super) fn list(window: &Window) -> Result<Option<Vec<KeyInfo>>> {
+    let Some(candidates) = candidates(window, true)? else { return Ok(None) };
+    let mut damage = None;
+    for offset in candidates.offsets {
+        match read_keys(window, offset) {
+            Ok((keys, _)) => return Ok(Some(keys.list())),
+            Err(error) => damage = damage.or(Some(error)),
+        }
+    }
+    Err(damage.expect("there is a candidate, and each gives keys or an error"))
+}
+
+/// Goes on with the keys of another key frame of the same archive.
+pub(super) fn adopt(window: &mut Window, offset: u64) -> Result<()> {
+    let Some(opener) = window.opener() else { return Ok(()) };
+    let (keys, place) = read_keys(window, offset)?;
+    let keyring = keys.unlock_with(opener.keyring.archive_key(), Place { offset, commit: place.commit })?;
+    window.set_opener(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) });
+    Ok(())
+}
+
+/// Parses a header that may stand plain in an encrypted archive.
+pub(super) fn plain_header(bytes: &[u8; HEADER_LEN], offset: u64) -> Result<(FrameHeader, u64)> {
+    let (header, check) = FrameHeader::parse(bytes, offset)?;
+    if header.kind.is_sealed() {
+        return Err(Error::corrupt("frame header", offset, format!("a frame of kind {} is not sealed", header.kind.name())));
+    }
+    Ok((header, check))
+}

@@ -89,6 +89,16 @@ pub enum Action {
     Reverse,
     /// Directories open in place, or are entered.
     Tree,
+    /// Sizes as bars, too.
+    Bars,
+    /// The commits of the archive.
+    History,
+    /// The commit before.
+    Earlier,
+    /// The commit behind.
+    Later,
+    /// Another archive of this directory.
+    Archives,
     /// The jobs.
     Jobs,
     /// Stop a job.

@@ -34,6 +34,10 @@ pub enum Effect {
     Start(JobId, Task),
     /// Ask a job to stop.
     Stop(JobId),
+    /// List the commits of the archive.
+    Commits,
+    /// Open another archive, or another commit of this one.
+    Open(Door),
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
     /// Show the content of an entry in a pager.
@@ -85,4 +89,13 @@ pub enum Task {
         /// Their numbers, `None` = the whole archive.
         ranges: Option<Vec<Range<u64>>>,
     },
+}
+
+/// What is to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// The archive file at this path.
+    File(PathBuf),
+    /// Commit of the archive that is open; `None` = the newest.
+    Commit(Option<u64>),
 }

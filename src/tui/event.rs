@@ -4,12 +4,14 @@ use std::ops::Range;
 
 use crossterm::event::MouseEvent;
 
+use crate::format::archive::CommitInfo;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
+use crate::tui::state::Facts;
 use crate::tui::state::arrange::ArrangeAnswer;
 use crate::tui::state::finder::FindAnswer;
 use crate::tui::state::jobs::{JobId, News};
-use crate::tui::state::listing::{Facts, RowsAnswer};
+use crate::tui::state::listing::{self, RowsAnswer};
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewAnswer;
 
@@ -27,7 +29,7 @@ pub enum Event {
     /// Rows have come.
     Rows(RowsAnswer),
     /// Facts about rows have come: of a list of this number, by the numbers of entries.
-    Facts(u64, Vec<(u64, Facts)>),
+    Facts(u64, Vec<(u64, listing::Facts)>),
     /// A preview has come.
     Preview(PreviewAnswer),
     /// An arrangement has come.
@@ -40,6 +42,10 @@ pub enum Event {
     MarkTotals(u64, u64),
     /// What is known of an entry: its name and the facts.
     Inspected(String, Result<Sheet, String>),
+    /// The commits of the archive, the newest first.
+    Commits(Result<Vec<CommitInfo>, String>),
+    /// Another archive, or another commit, is open.
+    Opened(Box<Facts>),
     /// A job tells something.
     Job(JobId, News),
     /// Something went wrong outside.

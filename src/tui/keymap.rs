@@ -140,6 +140,11 @@ pub const COMMANDS: &[Command] = &[
     command(Action::SortKind, "sort-by-kind", &[], LIST, Group::Find, "Directories first", ""),
     command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Turn the order round", ""),
     command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Tree: directories open in place; or back", "tree"),
+    command(Action::Bars, "bars", &["b"], LIST, Group::Find, "Show sizes as bars, too", ""),
+    command(Action::History, "history", &["H"], BROWSER, Group::Find, "Show the commits; enter goes to one", ""),
+    command(Action::Earlier, "earlier", &["["], BROWSER, Group::Find, "Go to the commit before", ""),
+    command(Action::Later, "later", &["]"], BROWSER, Group::Find, "Go to the commit behind", ""),
+    command(Action::Archives, "archives", &["O"], BROWSER, Group::Find, "Open another archive of this directory", ""),
     command(Action::Mark, "mark", &["space", "ins"], LIST, Group::Mark, "Mark the row, or unmark it, and go on", "mark"),
     command(Action::MarkRange, "mark-range", &["v"], LIST, Group::Mark, "Begin a range of marks, and end it", ""),
     command(Action::MarkAll, "mark-all", &["A", "ctrl-a"], LIST, Group::Mark, "Mark everything here", ""),
@@ -188,6 +193,24 @@ impl Default for Keymap {
 }
 
 impl Keymap {
+    /// Gives a command other keys, which it takes from whatever had them in the same places.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such command.
+    pub fn set(&mut self, name: &str, keys: Vec<Key>) -> Result<(), String> {
+        let index = COMMANDS.iter().position(|command| command.name == name).ok_or_else(|| format!("no command '{name}'"))?;
+        let places = COMMANDS[index].places;
+        for (command, others) in COMMANDS.iter().zip(&mut self.keys) {
+            if command.places & places != 0 {
+                others.retain(|key| !keys.contains(key));
+            }
+        }
+        self.keys[index] = keys;
+        *self = Self::new(std::mem::take(&mut self.keys));
+        Ok(())
+    }
+
     fn new(keys: Vec<Vec<Key>>) -> Self {
         let mut lookup = HashMap::new();
         for (command, keys) in COMMANDS.iter().zip(&keys) {

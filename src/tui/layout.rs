@@ -70,3 +70,147 @@ impl Areas {
         areas
     }
 }
+
+/// Columns in front of a name: room for a mark.
+pub const FRONT: u16 = 2;
+
+/// Widths of the columns of the list; 0 = not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns {
+    /// Name.
+    pub name: u16,
+    /// Size as a bar.
+    pub bar: u16,
+    /// Size.
+    pub size: u16,
+    /// Stored to raw.
+    pub ratio: u16,
+    /// Time of modification.
+    pub time: u16,
+    /// Permissions.
+    pub mode: u16,
+}
+
+/// A column of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// Name.
+    Name,
+    /// Size as a bar.
+    Bar,
+    /// Size.
+    Size,
+    /// Stored to raw.
+    Ratio,
+    /// Time of modification.
+    Time,
+    /// Permissions.
+    Mode,
+}
+
+impl Column {
+    /// Returns what stands above the column.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Bar => "",
+            Self::Size => "size",
+            Self::Ratio => "ratio",
+            Self::Time => "modified",
+            Self::Mode => "mode",
+        }
+    }
+}
+
+impl Columns {
+    /// Divides so many columns of the screen.
+    pub fn new(width: u16, bars: bool) -> Self {
+        let (size, ratio, time, mode) = match width {
+            92.. => (10, 6, 16, 10),
+            68.. => (10, 6, 16, 0),
+            54.. => (10, 6, 10, 0),
+            40.. => (10, 6, 0, 0),
+            28.. => (10, 0, 0, 0),
+            _ => (0, 0, 0, 0),
+        };
+        // Bars take the place of times where there is not room for both.
+        let bar = if bars && width >= 40 { 10 } else { 0 };
+        let time = if bar > 0 && width < 80 { 0 } else { time };
+        let ratio = if bar > 0 && width < 54 { 0 } else { ratio };
+        let used: u16 = [bar, size, ratio, time, mode].into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
+        Self { name: width.saturating_sub(FRONT + used + 1), bar, size, ratio, time, mode }
+    }
+
+    /// Iterates over the columns right of the name: where each begins, how wide it is.
+    pub fn right_of_name(&self) -> impl Iterator<Item = (Column, u16, u16)> {
+        let columns = [
+            (Column::Bar, self.bar),
+            (Column::Size, self.size),
+            (Column::Ratio, self.ratio),
+            (Column::Time, self.time),
+            (Column::Mode, self.mode),
+        ];
+        let mut x = FRONT + self.name;
+        columns.into_iter().filter(|(_, width)| *width > 0).map(move |(column, width)| {
+            let start = x + 2;
+            x = start + width;
+            (column, start, width)
+        })
+    }
+
+    /// Returns the column at a place.
+    pub fn at(&self, x: u16) -> Column {
+        let right = self.right_of_name().find(|(_, start, width)| (*start..start + width).contains(&x));
+        right.map_or(Column::Name, |(column, ..)| column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_fit_and_names_have_room() {
+        for width in 20..300 {
+            for bars in [false, true] {
+                let columns = Columns::new(width, bars);
+                let end = columns.right_of_name().last().map_or(FRONT + columns.name, |(_, start, width)| start + width);
+                assert!(end <= width, "{width}");
+                assert!(columns.name >= 12, "{width} {bars} {columns:?}");
+                for (column, start, _) in columns.right_of_name() {
+                    assert_eq!(columns.at(start), column);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn areas_fill_the_screen_without_overlap() {
+        for width in SMALLEST.0..150 {
+            for height in SMALLEST.1..50 {
+                for (preview, zoom) in [(false, false), (true, false), (true, true)] {
+                    let screen = Rect::new(0, 0, width, height);
+                    let areas = Areas::new(screen, Wanted { preview, zoom, share: 58 });
+                    let all = [
+                        areas.header,
+                        areas.heads,
+                        areas.list,
+                        areas.divider,
+                        areas.title,
+                        areas.preview,
+                        areas.status,
+                        areas.hints,
+                    ];
+                    for (index, area) in all.iter().enumerate().filter(|(_, area)| !area.is_empty()) {
+                        assert!(screen.union(*area) == screen, "{area} of {screen}");
+                        assert!(
+                            all[..index].iter().all(|other| other.is_empty() || !other.intersects(*area)),
+                            "{area} of {screen}"
+                        );
+                    }
+                    assert!(zoom || areas.list.height > 0);
+                }
+            }
+        }
+    }
+}

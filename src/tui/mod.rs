@@ -5,6 +5,8 @@
 //! never as a whole.
 
 pub mod action;
+pub mod config;
+pub mod crumbs;
 pub mod effect;
 pub mod event;
 pub mod glyphs;

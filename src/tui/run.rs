@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,46 +16,64 @@ use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::entry::Entry;
-use crate::tui::effect::Effect;
+use crate::format::nra::writer::{Writer, WriterOptions};
+use crate::format::progress::Recorder;
+use crate::format::source::MemorySource;
+use crate::tui::config::{Config, ThemeName};
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
-use crate::tui::keymap::Keymap;
 use crate::tui::pager;
-use crate::tui::state::{Facts, State};
+use crate::tui::state::{Facts, State, Tone};
 use crate::tui::terminal::{self, Screen};
-use crate::tui::theme::Theme;
+use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
 use crate::tui::view::view;
-use crate::tui::work::Work;
+use crate::tui::work::{Work, told};
 
 /// A new list may take this long to come before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
 /// The thread that reads keys looks this often whether it should let go of the terminal.
 const PAUSE_CHECK: Duration = Duration::from_millis(50);
+/// Commits that are listed.
+const MAX_COMMITS: usize = 1_000;
 /// Events taken at once before the screen is drawn.
 const BATCH: usize = 256;
 
+/// Opens what a door leads to; returns the archive and its name, or why it does not open.
+pub type Opener = Arc<dyn Fn(&Door) -> Result<(Arc<dyn Archive>, String), String> + Send + Sync>;
+
 /// How the browser runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Options {
-    /// Name of the archive for the header.
-    pub name: String,
-    /// Take part in what the mouse does.
-    pub mouse: bool,
+    /// Settings.
+    pub config: Config,
+    /// What was wrong with them.
+    pub warning: Option<String>,
+    /// How other archives and commits are opened.
+    pub opener: Opener,
+    /// Archives to choose from.
+    pub archives: Vec<PathBuf>,
 }
 
-/// Runs the browser on the terminal until the user, or a signal, ends it. Returns whether a signal did.
+/// Runs the browser on the terminal until the user, or a signal, ends it. Returns whether a signal did. Without an archive it asks for one.
 ///
 /// # Errors
 ///
 /// What the terminal says.
-pub fn run(archive: Arc<dyn Archive>, options: &Options) -> io::Result<bool> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let theme = Theme::new(terminal::ground(variable), terminal::depth(variable));
+pub fn run(archive: Option<(Arc<dyn Archive>, String)>, options: &Options) -> io::Result<bool> {
     let (width, height) = crossterm::terminal::size()?;
-    let facts = Facts { name: options.name.clone(), info: archive.info().clone() };
-    let state = State::new(facts, theme, Keymap::default(), width, height);
+    let vacant = archive.is_none();
+    let (archive, name) = archive.map_or_else(|| nothing().map(|archive| (archive, String::new())), Ok)?;
+    let facts = Facts { name, info: archive.info().clone() };
+    let mut state = State::new(facts, theme(options.config.theme), options.config.keymap.clone(), width, height);
+    state.preview = options.config.preview;
+    state.archives = options.archives.clone();
+    state.vacant = vacant;
+    if let Some(warning) = &options.warning {
+        state.say(Tone::Warning, warning.clone());
+    }
 
     let (sender, events) = unbounded();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -62,43 +81,104 @@ pub fn run(archive: Arc<dyn Archive>, options: &Options) -> io::Result<bool> {
     let handle = signals.handle();
     thread::spawn(move || signals.forever().take_while(|_| terminated.send(Event::Terminate).is_ok()).count());
 
-    let mut screen = Screen::take(options.mouse)?;
+    let mut screen = Screen::take(options.config.mouse)?;
     let input = Input::start(&sender);
     let work = Work::start(&archive, &sender);
-    let mut session =
-        Session { state, work, events, started: Instant::now(), outside: VecDeque::new(), pending: None, terminated: false };
+    drop(archive);
+    let mut session = Session::new(state, work, events);
     let mut effects = start(&mut session.state);
     let ended = loop {
-        match session.turn(effects, screen.terminal()) {
-            Ok(Next::Quit) => break Ok(()),
-            Ok(Next::Suspend) => match suspend(&mut screen, &input) {
-                Ok(size) => effects = session.take(Event::Resize(size.0, size.1)),
-                Err(error) => break Err(error),
-            },
-            Ok(Next::Copy(text)) => {
-                let copied = screen.copy(&text);
-                effects = copied.map_or_else(|error| session.take(trouble("copy", &error)), |()| Vec::new());
+        effects = match session.turn(effects, screen.terminal()).and_then(|next| {
+            if next == Next::Quit {
+                Ok(None)
+            } else {
+                outside(next, &mut session, &mut screen, &input, &sender, options).map(Some)
             }
-            Ok(Next::Page(entry)) => {
-                let hands_off = input.pause();
-                match screen.lend(|| pager::show(&*archive, &entry)) {
-                    Ok(Ok(())) => effects = Vec::new(),
-                    Ok(Err(error)) => effects = session.take(trouble("show it in the pager", &error)),
-                    Err(error) => break Err(error),
-                }
-                drop(hands_off);
-            }
-            Ok(Next::Redraw) => {
-                if let Err(error) = screen.terminal().clear() {
-                    break Err(error);
-                }
-                effects = Vec::new();
-            }
+        }) {
+            Ok(Some(effects)) => effects,
+            Ok(None) => break Ok(()),
             Err(error) => break Err(error),
-        }
+        };
     };
     handle.close();
     ended.map(|()| session.terminated)
+}
+
+/// Does what concerns the terminal, and what opens archives.
+fn outside(
+    next: Next,
+    session: &mut Session,
+    screen: &mut Screen,
+    input: &Input,
+    events: &Sender<Event>,
+    options: &Options,
+) -> io::Result<Vec<Effect>> {
+    match next {
+        Next::Suspend => {
+            let size = suspend(screen, input)?;
+            return Ok(session.take(Event::Resize(size.0, size.1)));
+        }
+        Next::Copy(text) => {
+            if let Err(error) = screen.copy(&text) {
+                return Ok(session.take(trouble("copy", &error)));
+            }
+        }
+        Next::Page(entry) => {
+            let _hands_off = input.pause();
+            let archive = Arc::clone(session.work.archive());
+            if let Err(error) = screen.lend(|| pager::show(&*archive, &entry))? {
+                return Ok(session.take(trouble("show it in the pager", &error)));
+            }
+        }
+        Next::Open(door) => {
+            let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
+            thread::spawn(move || {
+                let event = match opener(&door) {
+                    Ok((archive, name)) => {
+                        let facts = Facts { name, info: archive.info().clone() };
+                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(archive);
+                        Event::Opened(Box::new(facts))
+                    }
+                    Err(error) => Event::Trouble(error),
+                };
+                drop(events.send(event));
+            });
+        }
+        Next::Commits => {
+            let (opener, events) = (Arc::clone(&options.opener), events.clone());
+            thread::spawn(move || {
+                // From the newest on, whichever is open.
+                let commits = opener(&Door::Commit(None)).and_then(|(archive, _)| {
+                    let commits: Result<Vec<_>, _> = archive.commits().take(MAX_COMMITS).collect();
+                    commits.map_err(|error| told(&error))
+                });
+                drop(events.send(Event::Commits(commits)));
+            });
+        }
+        Next::Redraw => screen.terminal().clear()?,
+        Next::Quit => {}
+    }
+    Ok(Vec::new())
+}
+
+/// Returns an archive of nothing, for the time before one is chosen.
+fn nothing() -> io::Result<Arc<dyn Archive>> {
+    let empty = || -> crate::format::Result<Box<dyn Archive>> {
+        let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
+        open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+    };
+    empty().map(Arc::from).map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn theme(name: ThemeName) -> Theme {
+    let variable = |name: &str| std::env::var(name).ok();
+    let (ground, depth) = (terminal::ground(variable), terminal::depth(variable));
+    match name {
+        ThemeName::Auto => Theme::new(ground, depth),
+        ThemeName::Dark => Theme::new(Ground::Dark, depth),
+        ThemeName::Light => Theme::new(Ground::Light, depth),
+        ThemeName::Mono => Theme::new(ground, Depth::Mono),
+    }
 }
 
 /// What the caller of [`Session::turn`] has to do with the terminal.
@@ -112,6 +192,10 @@ pub enum Next {
     Copy(Vec<u8>),
     /// Show content in a pager.
     Page(Entry),
+    /// Open another archive or commit.
+    Open(Door),
+    /// List the commits.
+    Commits,
     /// Draw every cell.
     Redraw,
 }
@@ -125,12 +209,20 @@ pub struct Session {
     started: Instant,
     /// Effects that concern the terminal and are still to be done.
     outside: VecDeque<Effect>,
+    /// The archive that has been opened last and is not shown yet.
+    opened: Arc<Mutex<Option<Arc<dyn Archive>>>>,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     terminated: bool,
 }
 
 impl Session {
+    /// Begins.
+    pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
+        let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
+        Self { state, work, events, started, outside, opened, pending: None, terminated: false }
+    }
+
     /// Does effects and takes events until something concerns the terminal itself.
     ///
     /// # Errors
@@ -151,6 +243,8 @@ impl Session {
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
                 Some(Effect::Page(entry)) => return Ok(Next::Page(entry)),
+                Some(Effect::Open(door)) => return Ok(Next::Open(door)),
+                Some(Effect::Commits) => return Ok(Next::Commits),
                 Some(_) => return Ok(Next::Redraw),
             }
             // The rows of a new list come before drawing, if they come soon.
@@ -190,6 +284,11 @@ impl Session {
 
     fn take(&mut self, event: Event) -> Vec<Effect> {
         self.terminated |= event == Event::Terminate;
+        if matches!(event, Event::Opened(_))
+            && let Some(archive) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            self.work.turn_to(&archive);
+        }
         update(&mut self.state, event, self.started.elapsed())
     }
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
 use crate::cli::reading;
@@ -10,11 +11,17 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
 use crate::format::Error;
+use crate::format::archive::{Archive, OpenOptions, open_path};
+use crate::tui::config::Config;
+use crate::tui::effect::Door;
 use crate::tui::glyphs;
 use crate::tui::run::{self, Options};
+use crate::tui::work::told;
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
 const CACHE: u64 = 48 << 20;
+/// Files of a directory that are looked at in search of archives.
+const MAX_FILES: usize = 1_000;
 
 /// Arguments of `nra browse`.
 #[derive(Debug, clap::Args)]
@@ -22,11 +29,16 @@ const CACHE: u64 = 48 << 20;
 Examples:
   nra browse photos.nra
   nra photos.nra
+  nra browse photos.nra@3
 
 ? shows the keys.")]
 pub struct Args {
-    #[command(flatten)]
-    archive: ArchiveArg,
+    /// Archive to look at, asked for if left out; A@N is A at commit N
+    #[arg(value_name = "ARCHIVE")]
+    archive: Option<PathBuf>,
+    /// Show the archive as it was at commit N (nra log lists them)
+    #[arg(long, value_name = "N", requires = "archive")]
+    at: Option<u64>,
     /// Leave the mouse to the terminal
     #[arg(long)]
     no_mouse: bool,
@@ -45,13 +57,29 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
-    let opened = reading::open(&args.archive, &resources)?;
-    let file = args.archive.archive.file_name().unwrap_or(args.archive.archive.as_os_str());
-    let options = Options { name: glyphs::shown(file.as_bytes()), mouse: !args.no_mouse };
-    let archive = Arc::from(opened.archive);
+    let opened = match &args.archive {
+        Some(path) => Some(reading::open(&ArchiveArg { archive: path.clone(), at: args.at }, &resources)?),
+        None => None,
+    };
+    let archives = archives(Path::new("."));
+    if opened.is_none() && archives.is_empty() {
+        return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
+    }
+    let (mut config, warning) = match Config::read() {
+        Ok(config) => (config, None),
+        Err(error) => (Config::default(), Some(error)),
+    };
+    config.mouse &= !args.no_mouse;
+    let current = opened.as_ref().map(|opened| opened.path.clone()).unwrap_or_default();
+    let cache_bytes = resources.memory.unwrap_or(CACHE);
+    let opener = opener(current, OpenOptions { cache_bytes, ..OpenOptions::default() });
+    let archive = opened.map(|opened| {
+        let archive: Arc<dyn Archive> = Arc::from(opened.archive);
+        (archive, name(&opened.path))
+    });
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
-    match run::run(archive, &options) {
+    match run::run(archive, &Options { config, warning, opener, archives }) {
         Ok(true) => Err(Error::Cancelled.into()),
         Ok(false) => Ok(Outcome::Done),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
@@ -61,4 +89,41 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
 /// Says whether there are a screen and keys.
 pub fn is_interactive() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// Returns how other archives, and commits of the one that is open, are opened.
+fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
+    let current = Mutex::new(current);
+    Arc::new(move |door| {
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, commit) = match door {
+            Door::File(path) => (path.clone(), None),
+            Door::Commit(commit) => (current.clone(), *commit),
+        };
+        let options = OpenOptions { commit, ..options.clone() };
+        let archive: Arc<dyn Archive> = Arc::from(open_path(&path, &options).map_err(|error| told(&error))?);
+        let name = name(&path);
+        *current = path;
+        Ok((archive, name))
+    })
+}
+
+/// Returns what an archive is called on the screen.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    if name == "-" { "standard input".to_owned() } else { glyphs::shown(name.as_bytes()) }
+}
+
+/// Returns the files of a directory that are archives, by name.
+fn archives(directory: &Path) -> Vec<PathBuf> {
+    let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
+    let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
+    // By name: to look into each file would read them all.
+    let is_archive = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        ["nra", "zip", "shard"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    let mut archives: Vec<PathBuf> = files.map(|file| PathBuf::from(file.file_name())).filter(is_archive).collect();
+    archives.sort();
+    archives
 }

@@ -3,6 +3,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 use tui_input::{Input, InputRequest};
 
+use crate::format::archive::CommitInfo;
 use crate::tui::action::Action;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
@@ -34,6 +35,13 @@ pub enum Dialog {
         sheet: Sheet,
         /// First line shown.
         top: usize,
+    },
+    /// The commits of the archive.
+    Commits {
+        /// The newest first.
+        list: Vec<CommitInfo>,
+        /// Index of the one under the cursor.
+        cursor: usize,
     },
     /// The jobs.
     Jobs {

@@ -1,5 +1,7 @@
 //! Search by typing: over the names in the archive, or over the commands.
 
+use std::path::PathBuf;
+
 use tui_input::Input;
 
 use crate::format::path::EntryPath;
@@ -12,6 +14,8 @@ pub enum Over {
     Paths,
     /// Commands by name.
     Commands,
+    /// Archives that can be opened.
+    Archives,
 }
 
 /// Something that was found.
@@ -32,6 +36,8 @@ pub enum Goal {
     Entry(EntryPath),
     /// To an action.
     Action(Action),
+    /// To an archive.
+    Archive(PathBuf),
 }
 
 /// Asks for paths that match.

@@ -9,6 +9,7 @@ pub mod marks;
 pub mod pane;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,6 +97,16 @@ pub struct State {
     pub arrangement: Arrangement,
     /// An arrangement is on its way.
     pub arranging: bool,
+    /// Sizes are shown as bars, too.
+    pub bars: bool,
+    /// The divider is being dragged.
+    pub dragging: bool,
+    /// When and on which row the mouse was last clicked.
+    pub clicked: Option<(Duration, u64)>,
+    /// Archives to choose from.
+    pub archives: Vec<PathBuf>,
+    /// No archive is open yet.
+    pub vacant: bool,
     /// Directories open in place instead of being entered.
     pub tree: bool,
     /// Marked entries.
@@ -139,6 +150,11 @@ impl State {
             focus: Focus::List,
             arrangement: Arrangement::default(),
             arranging: false,
+            bars: false,
+            dragging: false,
+            clicked: None,
+            archives: Vec::new(),
+            vacant: false,
             tree: false,
             marks: Marks::default(),
             anchor: None,

@@ -78,6 +78,12 @@ impl Pane {
         self.due = self.entry.as_ref().map(|_| now + REST);
     }
 
+    /// Returns an empty pane that takes no answers meant for this one.
+    pub fn renewed(&self) -> Self {
+        let scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
+        Self { form: self.form, generation: self.generation + 1, columns: self.columns, scroll, ..Self::default() }
+    }
+
     /// Drops what is shown.
     pub fn forget(&mut self) {
         self.generation += 1;

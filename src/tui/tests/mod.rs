@@ -1,9 +1,11 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, on archives in memory.
 
+mod cost;
 mod deeds;
 mod docs;
 mod find;
 mod look;
+mod mouse;
 mod screens;
 
 use std::sync::Arc;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use insta::assert_snapshot;
 
 use super::{Story, everything};
+use crate::format::archive::CommitInfo;
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::jobs::{News, Progress};
@@ -67,6 +69,46 @@ fn find() {
 #[test]
 fn palette() {
     snapshots("palette", ": s o r t");
+}
+
+#[test]
+fn bars() {
+    snapshots("bars", "b s s");
+}
+
+#[test]
+fn commits() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        story.then("H");
+        assert_eq!(story.outside, [Effect::Commits]);
+        let commit = |number: u64, message: &str| {
+            let mut commit = CommitInfo::default();
+            commit.number = number;
+            commit.time = Some(sample::TIME);
+            commit.message = message.to_owned();
+            (commit.entries, commit.added_bytes) = (number * 1_000, number << 16);
+            commit
+        };
+        let list = vec![commit(2, "photos of May, and everything else that had been left out before"), commit(1, "")];
+        story.event(Event::Commits(Ok(list)));
+        assert_snapshot!(format!("commits-{width}x{height}"), story.screen());
+        story.then("j enter");
+        assert_eq!(story.outside[1], Effect::Open(Door::Commit(Some(1))));
+    }
+}
+
+#[test]
+fn an_archive_is_chosen() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
+    story.then("O");
+    assert_snapshot!("archives", story.screen());
+    story.types("ph");
+    story.then("enter");
+    assert_eq!(story.outside, [Effect::Open(Door::File("photos.nra".into()))]);
+    story.event(Event::Opened(Box::new(story.state.archive.clone())));
+    story.sees("README.md");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crossterm::event::KeyCode;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Effect, MarksRequest};
+use crate::tui::effect::{Door, Effect, MarksRequest};
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
@@ -16,6 +16,12 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
     match state.dialogs.last_mut() {
         Some(Dialog::Prompt(_)) => press_prompt(state, key, effects),
         Some(Dialog::Finder(_)) => press_finder(state, key, effects),
+        Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
+            let number = list.get(*cursor).map(|commit| commit.number);
+            state.dialogs.pop();
+            effects.extend(number.map(|number| Effect::Open(Door::Commit(Some(number)))));
+            true
+        }
         Some(Dialog::Menu(menu)) => {
             let chosen = match (key.code, key.typed()) {
                 (KeyCode::Enter, _) => menu.items.get(menu.cursor),
@@ -87,8 +93,13 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return false };
     let control = key.typed().is_none();
     match key.code {
-        KeyCode::Esc => drop(state.dialogs.pop()),
-        KeyCode::Char('c') if control => drop(state.dialogs.pop()),
+        KeyCode::Esc | KeyCode::Char('c') if key.code == KeyCode::Esc || control => {
+            state.dialogs.pop();
+            // Without an archive there is nothing to come back to.
+            if state.vacant {
+                effects.push(Effect::Quit);
+            }
+        }
         KeyCode::Enter => find::accept(state, effects),
         KeyCode::Down => finder.step(1),
         KeyCode::Up => finder.step(-1),
@@ -142,6 +153,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
         Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1), action),
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
+        Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
         Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
         Some(Dialog::Prompt(_) | Dialog::Finder(_)) => {}
     }

@@ -1,6 +1,9 @@
 //! Search by typing: paths, commands.
 
-use crate::tui::effect::Effect;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::tui::effect::{Door, Effect};
+use crate::tui::glyphs;
 use crate::tui::keymap::{COMMANDS, Place};
 use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over};
 use crate::tui::state::{Dialog, Focus, State};
@@ -18,6 +21,13 @@ pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn commands(state: &mut State) {
     state.generation += 1;
     state.dialogs.push(Dialog::Finder(Finder::new(Over::Commands, state.generation)));
+    typed(state, &mut Vec::new());
+}
+
+/// Opens the search over the archives of this directory.
+pub fn archives(state: &mut State) {
+    state.generation += 1;
+    state.dialogs.push(Dialog::Finder(Finder::new(Over::Archives, state.generation)));
     typed(state, &mut Vec::new());
 }
 
@@ -39,16 +49,20 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         Over::Commands => {
             let here: Vec<_> = COMMANDS.iter().filter(|command| command.works_in(place)).collect();
             let texts: Vec<String> = here.iter().map(|command| format!("{}: {}", command.name, command.help)).collect();
-            let hit = |(index, matched): (usize, Vec<u32>)| Hit {
-                goal: Goal::Action(here[index].action),
-                text: texts[index].clone(),
-                matched,
-            };
-            let hits: Vec<Hit> = rank(&pattern, &texts).into_iter().map(hit).collect();
-            let (matches, searched) = (hits.len() as u64, here.len() as u64);
-            finder.take(FindAnswer { generation: finder.generation, hits, matches, searched, complete: true, error: None });
+            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Action(here[index].action)));
+        }
+        Over::Archives => {
+            let texts: Vec<String> = state.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
+            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.archives[index].clone())));
         }
     }
+}
+
+/// Searches a few texts at once.
+fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindAnswer {
+    let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
+    let hits: Vec<Hit> = rank(pattern, texts).into_iter().map(hit).collect();
+    FindAnswer { generation, matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
 /// Takes hits.
@@ -69,5 +83,6 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             browse::go(state, path.parent(), Some(path), effects);
         }
         Goal::Action(action) => act(state, action, effects),
+        Goal::Archive(path) => effects.push(Effect::Open(Door::File(path))),
     }
 }

@@ -4,8 +4,10 @@ mod arrange;
 mod browse;
 mod dialogs;
 mod find;
+mod history;
 mod jobs;
 mod marks;
+mod mouse;
 mod preview;
 
 use std::time::Duration;
@@ -24,7 +26,11 @@ pub use jobs::POLICIES;
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
     let mut effects = Vec::new();
-    browse::go(state, None, None, &mut effects);
+    if state.vacant {
+        find::archives(state);
+    } else {
+        browse::go(state, None, None, &mut effects);
+    }
     effects
 }
 
@@ -38,7 +44,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     match event {
         Event::Key(key) => press(state, key, &mut effects),
         Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
-        Event::Mouse(_) | Event::Tick => {}
+        Event::Mouse(event) => mouse::take(state, event, &mut effects),
+        Event::Tick => {}
         Event::Resize(width, height) => {
             state.screen = Rect::new(0, 0, width, height);
             browse::fit(state, &mut effects);
@@ -55,6 +62,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
         Event::Inspected(_, Err(error)) | Event::Trouble(error) => state.say(Tone::Error, error),
+        Event::Commits(commits) => history::take(state, commits),
+        Event::Opened(facts) => history::opened(state, *facts, &mut effects),
         Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Terminate => effects.push(Effect::Quit),
     }
@@ -95,6 +104,11 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Page => page(state, effects),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
+        Action::Archives => find::archives(state),
+        Action::History => effects.push(Effect::Commits),
+        Action::Earlier => history::step(state, false, effects),
+        Action::Later => history::step(state, true, effects),
+        Action::Bars => state.bars = !state.bars,
         _ if marks::act(state, action, effects) => {}
         _ if arrange::act(state, action, effects) => {}
         _ => browse::act(state, action, effects),

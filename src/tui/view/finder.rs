@@ -14,7 +14,8 @@ use crate::tui::view::{dialog, prompt, put, put_right};
 pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let (title, width) = match finder.over {
         Over::Paths => ("Find below here", 96),
-        Over::Commands => ("Commands", 60),
+        Over::Commands => ("Commands", 76),
+        Over::Archives => ("Open an archive", 76),
     };
     let height = screen.height.saturating_sub(4).clamp(3, 24);
     let area = dialog::frame(

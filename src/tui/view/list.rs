@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use crate::format::entry::{Entry, Kind};
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
+use crate::tui::layout::{Column, Columns, FRONT};
 use crate::tui::state::arrange::Sort;
 use crate::tui::state::listing::Line;
 use crate::tui::state::marks::Marked;
@@ -14,63 +15,26 @@ use crate::tui::state::{Focus, State};
 use crate::tui::theme::Theme;
 use crate::tui::view::{put, put_right};
 
-/// Columns in front of a name: room for a mark.
-const FRONT: u16 = 2;
-
-/// Widths of the columns; 0 = not shown.
-struct Columns {
-    name: u16,
-    size: u16,
-    ratio: u16,
-    time: u16,
-    mode: u16,
-}
-
-impl Columns {
-    fn new(width: u16) -> Self {
-        let (size, ratio, time, mode) = match width {
-            92.. => (10, 6, 16, 10),
-            68.. => (10, 6, 16, 0),
-            54.. => (10, 6, 10, 0),
-            40.. => (10, 6, 0, 0),
-            28.. => (10, 0, 0, 0),
-            _ => (0, 0, 0, 0),
-        };
-        let used: u16 = [size, ratio, time, mode].into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
-        Self { name: width.saturating_sub(FRONT + used + 1), size, ratio, time, mode }
-    }
-
-    /// Returns the cells right of the name: their text and width, as `cell` makes them of a column's name.
-    fn cells(&self, cell: impl Fn(&str) -> String) -> impl Iterator<Item = (u16, String)> {
-        let columns = [("size", self.size), ("ratio", self.ratio), ("modified", self.time), ("mode", self.mode)];
-        columns.into_iter().filter(|(_, width)| *width > 0).map(move |(name, width)| (width, cell(name)))
-    }
-}
-
 /// Draws heads and rows.
 pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
-    let columns = Columns::new(area.width);
+    let columns = Columns::new(area.width, state.bars);
     let theme = &state.theme;
-    let head = |name: &str| {
+    let head = |column: Column| {
         let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
-        if column(state.arrangement.sort) == name && !state.arrangement.is_natural() {
-            format!("{name} {arrow}")
-        } else {
-            name.to_owned()
-        }
+        let sorted = sorted(state.arrangement.sort) == column && !state.arrangement.is_natural();
+        if sorted { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
-    put(buffer, heads, FRONT, 0, &head("name"), theme.dim);
-    let mut x = FRONT + columns.name;
-    for (width, head) in columns.cells(head) {
-        x += 2 + width;
-        put_right(buffer, Rect { width: x.min(heads.width), ..heads }, 0, &head, theme.dim);
+    put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
+    for (column, x, width) in columns.right_of_name() {
+        put_right(buffer, Rect { width: (x + width).min(heads.width), ..heads }, 0, &head(column), theme.dim);
     }
+    let largest = state.listing.lines.iter().filter_map(Line::size).max().unwrap_or(0);
     let visible = state.listing.visible();
     for (y, index) in (0..area.height).zip(visible.clone()) {
         let line = &state.listing.lines[index];
         let row = Rect { y: area.y + y, height: 1, ..area };
         mark(state, index, row, buffer);
-        draw(state, line, &columns, row, buffer);
+        draw(state, line, &columns, largest, row, buffer);
         if index == state.listing.cursor {
             buffer.set_style(row, if state.focus == Focus::List { theme.cursor } else { theme.cursor_away });
         }
@@ -81,12 +45,12 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
 }
 
 /// Returns the column that an order goes by.
-fn column(sort: Sort) -> &'static str {
+fn sorted(sort: Sort) -> Column {
     match sort {
-        Sort::Name | Sort::Kind => "name",
-        Sort::Size => "size",
-        Sort::Stored | Sort::Ratio => "ratio",
-        Sort::Time => "modified",
+        Sort::Name | Sort::Kind => Column::Name,
+        Sort::Size => Column::Size,
+        Sort::Stored | Sort::Ratio => Column::Ratio,
+        Sort::Time => Column::Time,
     }
 }
 
@@ -121,7 +85,7 @@ fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
     put(buffer, area, FRONT, 1, &glyphs::fit(remark, room), style);
 }
 
-fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut Buffer) {
+fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect, buffer: &mut Buffer) {
     let theme = &state.theme;
     let entry = &line.row.entry;
     let indent = (line.row.depth * 2).min(columns.name / 2);
@@ -131,11 +95,23 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
     }
     let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
     name(entry, theme, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
-    let mut x = FRONT + columns.name;
-    for (width, cell) in columns.cells(|column| value(line, column, columns.time)) {
-        x += 2 + width;
-        put_right(buffer, Rect { width: x.min(area.width), ..area }, 0, &cell, theme.dim);
+    for (column, x, width) in columns.right_of_name() {
+        if column == Column::Bar {
+            let cells = bar(line.size().unwrap_or(0), largest, usize::from(width));
+            put(buffer, area, x, 0, &cells, theme.bar);
+        } else {
+            let cell = value(line, column, width);
+            put_right(buffer, Rect { width: (x + width).min(area.width), ..area }, 0, &cell, theme.dim);
+        }
     }
+}
+
+/// Returns a bar as long as a size is beside the largest one, in eighths of a column.
+fn bar(size: u64, largest: u64, width: usize) -> String {
+    let eighths = u128::from(size) * width as u128 * 8 / u128::from(largest.max(1));
+    let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(size > 0));
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{}{part}", "█".repeat(eighths / 8))
 }
 
 /// Draws the name of an entry: a directory with a slash, a link with its target.
@@ -169,18 +145,19 @@ fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
     }
 }
 
-fn value(line: &Line, column: &str, time_width: u16) -> String {
+fn value(line: &Line, column: Column, width: u16) -> String {
     let entry = &line.row.entry;
     match column {
-        "size" => line.size().map_or_else(String::new, |size| SizeStyle::Binary.show(size)),
-        "ratio" => match line.facts.and_then(|facts| facts.stored_bytes) {
+        Column::Size => line.size().map_or_else(String::new, |size| SizeStyle::Binary.show(size)),
+        Column::Ratio => match line.facts.and_then(|facts| facts.stored_bytes) {
             Some(stored) if entry.size > 0 => format!("{:.2}", stored as f64 / entry.size as f64),
             _ => String::new(),
         },
-        "modified" => {
+        Column::Time => {
             let time = entry.modified.map(text::table_time).unwrap_or_default();
-            glyphs::start(&time, usize::from(time_width)).to_owned()
+            glyphs::start(&time, usize::from(width)).to_owned()
         }
-        _ => text::mode(entry.kind, entry.metadata.mode),
+        Column::Mode => text::mode(entry.kind, entry.metadata.mode),
+        Column::Name | Column::Bar => String::new(),
     }
 }

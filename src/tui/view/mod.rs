@@ -1,5 +1,6 @@
 //! Draws the state. Nothing is read, changed or remembered here.
 
+mod commits;
 mod dialog;
 mod finder;
 mod footer;
@@ -43,6 +44,7 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
             Dialog::Menu(menu) => prompt::menu(menu, &state.theme, area, buffer),
             Dialog::Finder(finder) => finder::view(finder, &state.theme, area, buffer),
             Dialog::Sheet { title, sheet, top } => dialog::sheet(title, sheet, *top, &state.theme, area, buffer),
+            Dialog::Commits { list, cursor } => commits::view(state, list, *cursor, area, buffer),
             Dialog::Jobs { cursor } => jobs::view(state, *cursor, area, buffer),
         };
     }

@@ -71,6 +71,17 @@ impl Work {
         }
     }
 
+    /// Returns the archive that is open.
+    pub fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    /// Turns to another archive. Jobs go on with the one they were started for.
+    pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
+        let jobs = std::mem::take(&mut self.jobs);
+        *self = Self { jobs, ..Self::start(archive, &self.events) };
+    }
+
     /// Hands an effect to its thread. Effects that concern the terminal come back.
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         // The threads live as long as the channels.
@@ -84,7 +95,13 @@ impl Work {
             Effect::Inspect(entry) => drop(self.inspect.send(entry)),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
             Effect::Stop(id) => self.jobs.stop(id),
-            Effect::Copy(_) | Effect::Page(_) | Effect::Suspend | Effect::Redraw | Effect::Quit => return Some(effect),
+            Effect::Commits
+            | Effect::Open(_)
+            | Effect::Copy(_)
+            | Effect::Page(_)
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Quit => return Some(effect),
         }
         None
     }
@@ -219,6 +236,6 @@ pub fn answers(archive: &dyn Archive, effect: Effect) -> Option<Vec<Event>> {
             teller.end(ending, text);
             Some(events.try_iter().collect())
         }
-        Effect::Stop(_) | Effect::Copy(_) | Effect::Page(_) | Effect::Suspend | Effect::Redraw | Effect::Quit => None,
+        _ => None,
     }
 }

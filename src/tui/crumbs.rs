@@ -1,0 +1,67 @@
+//! The path in the header, cut to its room, and where its parts lead.
+
+use crate::text::{self, SizeStyle};
+use crate::tui::glyphs;
+use crate::tui::state::State;
+
+/// What stands between crumbs.
+pub const BETWEEN: &str = " ▸ ";
+
+/// A part of the path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crumb {
+    /// What is shown.
+    pub text: String,
+    /// How many components of the path it leads to; `None` for those that had no room.
+    pub depth: Option<usize>,
+}
+
+/// Returns the crumbs that fit into the header: the name of the archive and as many directories as possible, counted from the innermost.
+pub fn crumbs(state: &State, room: usize) -> Vec<Crumb> {
+    let mut all = vec![Crumb { text: state.archive.name.clone(), depth: Some(0) }];
+    if let Some(directory) = &state.listing.scope.directory {
+        all.extend(
+            directory.components().enumerate().map(|(index, name)| Crumb { text: glyphs::shown(name), depth: Some(index + 1) }),
+        );
+    }
+    let width = |crumbs: &[Crumb]| {
+        let gaps = crumbs.len().saturating_sub(1) * glyphs::width(BETWEEN);
+        crumbs.iter().map(|crumb| glyphs::width(&crumb.text)).sum::<usize>() + gaps
+    };
+    while width(&all) > room && all.len() > 2 {
+        // The first crumb that goes leaves a sign; the next ones go behind it.
+        if all[1].depth.is_none() {
+            if all.len() == 3 {
+                break;
+            }
+            all.remove(2);
+        } else {
+            all[1] = Crumb { text: "…".to_owned(), depth: None };
+        }
+    }
+    if width(&all) > room {
+        let last = all.pop().expect("the name of the archive is always there");
+        return vec![Crumb { text: glyphs::fit(&last.text, room).into_owned(), ..last }];
+    }
+    all
+}
+
+/// Returns how much the archive holds, in as many words as a screen of this width has room for.
+pub fn totals(state: &State, width: u16) -> String {
+    let info = &state.archive.info;
+    let entries = text::counted(info.entries, "entry", "entries");
+    let content = SizeStyle::Binary.show(info.content_bytes);
+    let whole = SizeStyle::Binary.show(info.archive_bytes);
+    match width {
+        80.. => format!("{entries} · {content} → {whole}"),
+        56.. => format!("{entries} · {content}"),
+        36.. => text::count(info.entries),
+        _ => String::new(),
+    }
+}
+
+/// Returns the columns that the header leaves for crumbs.
+pub fn room(state: &State, width: u16) -> usize {
+    let totals = totals(state, width);
+    usize::from(width.saturating_sub(2)).saturating_sub(if totals.is_empty() { 0 } else { glyphs::width(&totals) + 2 })
+}

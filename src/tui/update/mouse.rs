@@ -1,0 +1,115 @@
+//! The mouse: click, double click, wheel, the divider.
+
+use std::time::Duration;
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use crate::format::path::EntryPath;
+use crate::tui::action::Action;
+use crate::tui::crumbs::{self, BETWEEN};
+use crate::tui::effect::Effect;
+use crate::tui::glyphs;
+use crate::tui::layout::{Column, Columns};
+use crate::tui::state::{Focus, State};
+use crate::tui::update::{act, browse};
+
+/// Two clicks on one row within this time are a double click.
+const DOUBLE: Duration = Duration::from_millis(400);
+/// Rows of a turn of the wheel.
+const WHEEL: isize = 3;
+
+/// Takes what the mouse did.
+pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
+    let at = Position { x: event.column, y: event.row };
+    match event.kind {
+        MouseEventKind::ScrollDown => wheel(state, at, WHEEL, effects),
+        MouseEventKind::ScrollUp => wheel(state, at, -WHEEL, effects),
+        MouseEventKind::Down(MouseButton::Left) if state.dialogs.is_empty() => click(state, at, effects),
+        MouseEventKind::Drag(MouseButton::Left) if state.dragging => {
+            let width = state.screen.width.max(1);
+            state.share = u16::try_from(u32::from(at.x) * 100 / u32::from(width)).unwrap_or(50).clamp(20, 80);
+            browse::fit(state, effects);
+        }
+        MouseEventKind::Up(MouseButton::Left) => state.dragging = false,
+        _ => {}
+    }
+}
+
+fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>) {
+    let areas = state.areas();
+    if !state.dialogs.is_empty() {
+        let action = if rows > 0 { Action::Down } else { Action::Up };
+        (0..WHEEL).for_each(|_| act(state, action, effects));
+    } else if areas.preview.contains(at) || areas.title.contains(at) {
+        let request = state.pane.step(rows, usize::from(areas.preview.height));
+        effects.extend(request.map(Effect::Preview));
+    } else if areas.list.contains(at) {
+        let request = state.listing.scroll(rows);
+        browse::moved(state, request, effects);
+    }
+}
+
+fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
+    let areas = state.areas();
+    if areas.divider.contains(at) {
+        state.dragging = true;
+    } else if areas.list.contains(at) {
+        state.focus = Focus::List;
+        let index = state.listing.top + usize::from(at.y - areas.list.y);
+        if index >= state.listing.lines.len() {
+            return;
+        }
+        let request = state.listing.select(index);
+        browse::moved(state, request, effects);
+        let place = state.listing.lines[index].row.place;
+        let double = state.clicked.is_some_and(|(time, clicked)| clicked == place && state.now - time < DOUBLE);
+        state.clicked = (!double).then_some((state.now, place));
+        if double {
+            act(state, Action::Enter, effects);
+        }
+    } else if areas.preview.contains(at) || areas.title.contains(at) {
+        state.focus = Focus::Preview;
+        effects.extend(state.pane.hurry().map(Effect::Preview));
+    } else if areas.heads.contains(at) {
+        sort(state, Columns::new(areas.heads.width, state.bars).at(at.x - areas.heads.x), effects);
+    } else if areas.header.contains(at) {
+        crumb(state, areas.header, at.x, effects);
+    }
+}
+
+/// Sorts by the column of a head; the other way round when it is sorted by it.
+fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
+    let action = match column {
+        Column::Name => Action::SortName,
+        Column::Size | Column::Bar => Action::SortSize,
+        Column::Ratio => Action::SortRatio,
+        Column::Time => Action::SortTime,
+        Column::Mode => return,
+    };
+    let before = state.arrangement.clone();
+    act(state, action, effects);
+    if state.arrangement == before {
+        act(state, Action::Reverse, effects);
+    }
+}
+
+/// Goes where a crumb leads.
+fn crumb(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
+    let mut from = usize::from(header.x) + 1;
+    for crumb in crumbs::crumbs(state, crumbs::room(state, header.width)) {
+        let to = from + glyphs::width(&crumb.text);
+        if (from..to).contains(&usize::from(x)) {
+            let Some(directory) = state.listing.scope.directory.clone() else { return };
+            let Some(depth) = crumb.depth else { return };
+            let above = std::iter::successors(Some(directory), EntryPath::parent);
+            let above: Vec<EntryPath> = above.collect();
+            let target = above.iter().rev().nth(depth.wrapping_sub(1)).cloned();
+            if target.as_ref() != above.first() {
+                browse::go(state, target, None, effects);
+            }
+            return;
+        }
+        from = to + glyphs::width(BETWEEN);
+    }
+}

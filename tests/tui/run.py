@@ -1,0 +1,223 @@
+"""Stories through a real terminal: nra runs inside tmux, keys go in, the screen is looked at.
+
+    python3 tests/tui/run.py --bin target/fast/nra
+
+Needs tmux. Each story ends with a look at the terminal: it must be as it was before.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 20.0
+
+
+class Terminal:
+    """A shell in tmux."""
+
+    def __init__(self, directory, width=100, height=30):
+        self.socket = str(directory / "tmux")
+        self.directory = directory
+        shell = "env -i PATH=%s TERM=xterm-256color LANG=C.UTF-8 HOME=%s PS1='ready> ' sh" % (
+            shlex.quote(os.environ["PATH"]), shlex.quote(str(directory)))
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(directory), shell)
+        self.sees("ready>")
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-S", self.socket, *arguments], check=True, capture_output=True, text=True).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def keys(self, *keys):
+        for key in keys:
+            self.tmux("send-keys", key)
+
+    def types(self, text):
+        self.tmux("send-keys", "-l", text)
+
+    def wait(self, is_there, what):
+        end = time.monotonic() + PATIENCE
+        while True:
+            screen = self.screen()
+            if is_there(screen):
+                return screen
+            if time.monotonic() > end:
+                raise AssertionError("%s; the screen is:\n%s" % (what, screen))
+            time.sleep(0.05)
+
+    def sees(self, text):
+        return self.wait(lambda screen: text in screen, "waited for %r" % text)
+
+    def misses(self, text):
+        return self.wait(lambda screen: text not in screen, "waited until %r is gone" % text)
+
+    def run(self, command):
+        self.types(command)
+        self.keys("Enter")
+
+    def is_restored(self):
+        """The cursor is shown, the alternate screen is left, lines are echoed, the mouse is free."""
+        self.run("echo is $((40 + 2)) again; stty -a | grep -o ' echo ' | head -1")
+        self.sees("is 42 again")
+        flags = self.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on} #{mouse_any_flag}").strip()
+        assert flags == "1 0 0", flags
+        self.wait(lambda screen: "\n echo" in screen, "waited for a terminal that echoes")
+
+    def close(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
+
+
+def pid_of(terminal, name="nra"):
+    """The process that runs in the terminal."""
+    shell = terminal.tmux("display-message", "-p", "#{pane_pid}").strip()
+    children = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", shell], capture_output=True, text=True).stdout
+    return next(int(line.split()[0]) for line in children.splitlines() if line.split()[1] == name)
+
+
+def look_and_extract(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("/")
+    terminal.sees("Find below here")
+    terminal.types("guide")
+    terminal.sees("docs/guide.md")
+    terminal.keys("Enter")
+    terminal.sees("▸ docs")
+    terminal.sees("the first line")
+    terminal.keys("e")
+    terminal.sees("Extract guide.md")
+    terminal.keys("C-u")
+    terminal.types("out")
+    terminal.keys("Enter")
+    terminal.sees("extracted 1 file")
+    assert (terminal.directory / "out/guide.md").read_text().startswith("the first line")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def other_sizes(terminal, nra):
+    terminal.run(nra + " browse tree.nra")
+    terminal.sees("6 entries")
+    terminal.tmux("resize-window", "-x", "40", "-y", "10")
+    terminal.sees("README")
+    terminal.tmux("resize-window", "-x", "120", "-y", "40")
+    terminal.sees("6 entries ·")
+    terminal.keys("Q")
+    terminal.is_restored()
+
+
+def suspended(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("C-z")
+    terminal.misses("6 entries")
+    terminal.is_restored()
+    terminal.run("fg")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def killed(terminal, nra):
+    terminal.run(nra + " tree.nra; echo code $?")
+    terminal.sees("6 entries")
+    os.kill(pid_of(terminal), signal.SIGTERM)
+    terminal.sees("code 143")
+    terminal.is_restored()
+
+
+def content_in_a_pager(terminal, nra):
+    terminal.run("PAGER='cat; sleep 1' " + nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("o")
+    terminal.sees("# Read me")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def settings(terminal, nra):
+    (terminal.directory / "bad.toml").write_text("theme = \"dark\"\n[keys]\nhelp = [\"hyper-h\"]\n")
+    terminal.run("NRA_CONFIG=bad.toml " + nra + " tree.nra")
+    terminal.sees("line 3")
+    terminal.keys("q")
+    (terminal.directory / "good.toml").write_text("[keys]\nhelp = [\"ctrl-t\"]\n")
+    terminal.run("NRA_CONFIG=good.toml " + nra + " tree.nra")
+    terminal.sees("ctrl-t help")
+    terminal.keys("C-t")
+    terminal.sees("Keys: list")
+    terminal.keys("q", "q")
+    terminal.is_restored()
+
+
+def chosen_archive(terminal, nra):
+    terminal.run(nra + " browse")
+    terminal.sees("Open an archive")
+    terminal.types("tree")
+    terminal.keys("Enter")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def history(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("H")
+    terminal.sees("Commits")
+    terminal.keys("Enter")
+    terminal.sees("commit 1")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def not_a_terminal(terminal, nra):
+    terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
+    terminal.sees("code 2")
+    terminal.sees("needs a terminal")
+
+
+STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history, not_a_terminal]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("stories", nargs="*")
+    arguments = parser.parse_args()
+    nra = shlex.quote(str(pathlib.Path(arguments.bin).resolve()))
+    failed = 0
+    for story in STORIES:
+        if arguments.stories and story.__name__ not in arguments.stories:
+            continue
+        with tempfile.TemporaryDirectory() as place:
+            directory = pathlib.Path(place)
+            tree = directory / "tree"
+            (tree / "docs").mkdir(parents=True)
+            (tree / "README.md").write_text("# Read me\n")
+            (tree / "docs/guide.md").write_text("the first line\n" + "word " * 100 + "\n")
+            (tree / "docs/other.txt").write_text("other\n")
+            (tree / "evil\x1b]0;title\x07.txt").write_text("\x1b[2Jgone\n")
+            (tree / "zeros.bin").write_bytes(bytes(5000))
+            subprocess.run([arguments.bin, "pack", str(tree), "-o", str(directory / "tree.nra"), "-q"], check=True)
+            terminal = Terminal(directory)
+            try:
+                story(terminal, nra)
+                print("ok", story.__name__)
+            except Exception as error:  # The other stories are told, too.
+                failed += 1
+                print("FAILED", story.__name__, "-", error)
+            finally:
+                terminal.close()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -54,7 +54,7 @@ pub struct PackingArgs {
 
 /// How content is compressed.
 #[derive(Debug, clap::Args)]
-struct CompressionArgs {
+pub struct CompressionArgs {
     /// Favour: balanced, dense (size), random (reads)
     ///
     /// dense makes archives smaller; random makes the reading of single entries cheaper.
@@ -62,7 +62,7 @@ struct CompressionArgs {
     preset: Option<Preset>,
     /// Level, 1 to 22 for zstd
     #[arg(short, long, value_name = "N", conflicts_with_all = ["fast", "best"])]
-    level: Option<i32>,
+    pub level: Option<i32>,
     /// Favour speed: level 1
     #[arg(long, conflicts_with = "best")]
     fast: bool,
@@ -143,7 +143,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     Ok(PackOptions {
-        writer: writer_options(args)?,
+        writer: writer_options(&args.compression, &args.resources, &args.message)?,
         window_names,
         filter,
         prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
@@ -158,8 +158,12 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     })
 }
 
-fn writer_options(args: &PackingArgs) -> CommandResult<WriterOptions> {
-    let compression = &args.compression;
+/// Returns the options of the writer that the command line asks for.
+///
+/// # Errors
+///
+/// When they make no sense.
+pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, message: &str) -> CommandResult<WriterOptions> {
     let mut options = match compression.preset {
         Some(Preset::Balanced) => WriterOptions::balanced(),
         Some(Preset::Random) => WriterOptions::random(),
@@ -193,12 +197,12 @@ fn writer_options(args: &PackingArgs) -> CommandResult<WriterOptions> {
         };
     }
     options.align = compression.align.unwrap_or(options.align);
-    options.message.clone_from(&args.message);
-    options.threads = match args.resources.threads {
+    options.message = message.to_owned();
+    options.threads = match resources.threads {
         0 => available_parallelism().map_or(1, NonZero::get),
         threads => threads,
     };
-    if let Some(memory) = args.resources.memory {
+    if let Some(memory) = resources.memory {
         options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
     }
     Ok(options)
@@ -215,7 +219,11 @@ fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
 }
 
 /// Returns the time that `SOURCE_DATE_EPOCH` gives.
-fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
+///
+/// # Errors
+///
+/// When it is no number.
+pub fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Err(std::env::VarError::NotPresent) => Ok(None),
         Ok(text) if text.is_empty() => Ok(None),

@@ -5,6 +5,10 @@
 pub mod change;
 pub mod diff;
 pub mod extract;
+mod feed;
+mod output;
 pub mod pack;
 pub mod select;
+pub mod tarball;
+pub mod transfer;
 mod walk;

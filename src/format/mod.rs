@@ -17,7 +17,9 @@ pub mod path;
 pub mod progress;
 pub mod shard;
 pub mod source;
+pub mod stream;
 pub mod table;
+pub mod tar;
 pub(crate) mod wire;
 pub mod zip;
 

@@ -6,6 +6,7 @@ pub mod attr;
 pub mod browse;
 pub mod cat;
 pub mod completions;
+pub mod convert;
 pub mod diff;
 pub mod du;
 pub mod extract;
@@ -46,6 +47,8 @@ pub enum Command {
     Mkdir(mkdir::Args),
     /// Show, set and remove attributes of an archive and its entries
     Attr(attr::Args),
+    /// Convert an archive of any kind into another
+    Convert(convert::Args),
     /// Extract entries of an archive into a directory
     #[command(aliases = ["x", "unpack", "unpack-beta"])]
     Extract(extract::Args),
@@ -101,6 +104,7 @@ impl Command {
             Self::Mv(args) => mv::run(args, ui),
             Self::Mkdir(args) => mkdir::run(args, ui),
             Self::Attr(args) => attr::run(args, ui),
+            Self::Convert(args) => convert::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),
             Self::List(args) => list::run(args, ui),
             #[cfg(feature = "tui")]

@@ -167,7 +167,8 @@ pub fn list(
     ui.finish(Outcome::Done, "summary", &DryRun { archive: output.to_string_lossy().into_owned(), entries })
 }
 
-fn explain(error: Error, output: &Path) -> Failure {
+/// Turns a failure to write `output` into words.
+pub fn explain(error: Error, output: &Path) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
     let failure = Failure::from(error);
     if exists {

@@ -6,14 +6,12 @@
 //! memory by the window.
 
 mod add;
-mod batch;
 mod describe;
-mod feed;
 mod input;
 mod order;
-mod output;
 mod plan;
 mod read;
+mod store;
 
 use std::fs::Metadata;
 use std::io::Write;
@@ -21,16 +19,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use self::add::Known;
 pub use self::add::add;
-use self::add::{Known, Standing, touch};
 pub use self::describe::OwnerPolicy;
 use self::describe::{Describer, LastMetadata};
-use self::feed::Feed;
 pub use self::input::{Input, default_output};
-pub use self::output::Destination;
-use self::output::Output;
 use self::plan::Plan;
 use self::read::{Context, expected_bytes};
+use self::store::Store;
+pub use crate::convert::output::Destination;
+use crate::convert::output::Output;
 pub use crate::convert::walk::Filter;
 use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
 use crate::format::archive::Archive;
@@ -234,7 +232,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Stores everything that `walk` finds and finishes the archive.
     fn run<W: Write + Send>(&self, walk: &mut Walk, writer: Writer<W>) -> Result<(W, PackStats)> {
-        let mut feed = Feed::new(writer);
+        let mut store = Store::new(writer);
         let mut first = true;
         let mut before = 0;
         while !walk.is_done() {
@@ -242,20 +240,20 @@ impl Job<'_> {
             // Names of one inode can lie in different windows only if there are several.
             let defer = !(first && walk.is_done());
             first = false;
-            before += self.store(&mut feed, walk, &mut window, before, defer)?;
+            before += self.store(&mut store, walk, &mut window, before, defer)?;
         }
-        let mut window = feed.take_deferred();
+        let mut window = store.take_deferred();
         if !window.names.is_empty() {
-            self.store(&mut feed, walk, &mut window, before, false)?;
+            self.store(&mut store, walk, &mut window, before, false)?;
         }
-        feed.finish(self.monitor)
+        store.finish(self.monitor)
     }
 
     /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in
     /// earlier windows.
     fn store<W: Write + Send>(
         &self,
-        feed: &mut Feed<W>,
+        store: &mut Store<W>,
         walk: &Walk,
         window: &mut Window,
         before: u64,
@@ -274,7 +272,7 @@ impl Job<'_> {
                 && let Ok(path) = EntryPath::new(path.as_slice())
             {
                 let entry = self.describer.entry(path, Kind::Directory, &facts, attributes, &mut last);
-                feed.add_known(entry, self.known.as_ref(), monitor)?;
+                store.add_known(entry, self.known.as_ref(), monitor)?;
             }
         }
         let context = Context {
@@ -294,7 +292,7 @@ impl Job<'_> {
         if !defer && let Some(bytes) = expected_bytes(context) {
             monitor.expect(Counter::Bytes, bytes);
         }
-        feed.store(context, self.threads, self.read_bytes)?;
+        store.store(context, self.threads, self.read_bytes)?;
         Ok(u64::try_from(plan.len()).unwrap_or(u64::MAX))
     }
 }

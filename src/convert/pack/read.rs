@@ -7,24 +7,18 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readl
 use rustix::io::{Errno, pread, read, retry_on_intr};
 
 use super::add::{Known, Standing};
-use super::batch::{Item, Outlet, Run, Stopped, measure};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
+use super::store::Special;
+use crate::convert::feed::{HASHED_HOLES_MAX, Item, MIN_BUFFER, Outlet, PlaceReader, Readers, Run, Stopped, hash_zeros, measure};
 use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join, reason};
-use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
+use crate::format::chunker::{WHOLE_MAX, next_piece};
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
 
-/// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
-pub(super) const MIN_BUFFER: usize = 2 * MAX_PIECE;
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;
-/// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
-/// storing the rest.
-const HASHED_HOLES_MAX: u64 = 1 << 30;
-/// Zero bytes, to hash holes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// What all readers of a window share.
 #[derive(Clone, Copy)]
@@ -82,6 +76,18 @@ pub(super) struct Reader<'a> {
     path: Vec<u8>,
 }
 
+impl Readers<Special> for Context<'_> {
+    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+        Box::new(Reader::new(*self))
+    }
+}
+
+impl PlaceReader<Special> for Reader<'_> {
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        self.read(place, true, outlet)
+    }
+}
+
 /// Why a name gives no entry.
 enum Failed {
     /// Tell this and go on.
@@ -122,8 +128,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the name at `place` of the order into `outlet`. `as_link`: it may be answered with [`Item::Link`].
-    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet) -> Result<(), Stopped> {
+    /// Reads the name at `place` of the order into `outlet`. `as_link`: it may be answered with [`Special::Link`].
+    pub(super) fn read(&mut self, place: u32, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let Context { window, plan, .. } = self.context;
         let name = &window.names[plan.name_at(place)];
         match self.read_name(place, name, as_link, outlet) {
@@ -168,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata))
     }
 
-    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet) -> Result<(), Failed> {
+    fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let directory = self.enter(name.directory)?;
         let window = self.context.window;
         let bytes = window.name(name);
@@ -185,7 +191,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A further name of a file that is read elsewhere: its status tells whether that is so.
-    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet) -> Result<(), Failed> {
+    fn read_link(&mut self, place: u32, name: &Name, directory: &OwnedFd, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if let Some(known) = self.context.known {
@@ -194,7 +200,8 @@ impl<'a> Reader<'a> {
                 return self.read_file(place, name, bytes, directory, outlet);
             }
         }
-        let item = if self.is_put_off(place, &facts) { Item::Defer } else { Item::Link(facts.identity) };
+        let item =
+            if self.is_put_off(place, &facts) { Item::Other(Special::Defer) } else { Item::Other(Special::Link(facts.identity)) };
         outlet.push(place, Some(facts.identity), item);
         Ok(())
     }
@@ -213,7 +220,7 @@ impl<'a> Reader<'a> {
         name: &Name,
         bytes: &[u8],
         directory: &OwnedFd,
-        outlet: &mut Outlet,
+        outlet: &mut Outlet<Special>,
     ) -> Result<(), Failed> {
         let facts = Facts::new(&statat(directory, bytes, AtFlags::SYMLINK_NOFOLLOW)?);
         if facts.file_type != FileType::Symlink {
@@ -234,11 +241,11 @@ impl<'a> Reader<'a> {
         name: &Name,
         bytes: &[u8],
         directory: &OwnedFd,
-        outlet: &mut Outlet,
+        outlet: &mut Outlet<Special>,
     ) -> Result<(), Failed> {
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if self.context.own.contains(&facts.identity) {
-            outlet.push(place, None, Item::Own);
+            outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }
         let kind = match facts.file_type {
@@ -255,12 +262,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what to do with an entry that the archive has already, or the entry itself.
-    fn compared(&self, entry: Entry, size: u64, identity: Option<(u64, u64)>) -> Result<Item, Entry> {
+    fn compared(&self, entry: Entry, size: u64, identity: Option<(u64, u64)>) -> Result<Item<Special>, Entry> {
         let Some(known) = self.context.known else { return Err(entry) };
         match known.standing(&entry, size) {
             Standing::New => Err(entry),
-            Standing::Touched => Ok(Item::Touched(entry)),
-            Standing::Same => Ok(Item::Same(identity.map(|_| entry.path))),
+            Standing::Touched => Ok(Item::Other(Special::Touched(Box::new(entry)))),
+            Standing::Same => Ok(Item::Other(Special::Same(identity.map(|_| entry.path)))),
         }
     }
 
@@ -300,7 +307,7 @@ impl<'a> Reader<'a> {
         name: &Name,
         bytes: &[u8],
         directory: &OwnedFd,
-        outlet: &mut Outlet,
+        outlet: &mut Outlet<Special>,
     ) -> Result<(), Failed> {
         let file = self.open(bytes, directory)?;
         let facts = Facts::new(&fstat(&file)?);
@@ -308,12 +315,12 @@ impl<'a> Reader<'a> {
             return Err(Failed::Told(CHANGED_TYPE.to_owned()));
         }
         if self.context.own.contains(&facts.identity) {
-            outlet.push(place, None, Item::Own);
+            outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }
         let identity = (facts.links > 1).then_some(facts.identity);
         if self.is_put_off(place, &facts) {
-            outlet.push(place, identity, Item::Defer);
+            outlet.push(place, identity, Item::Other(Special::Defer));
             return Ok(());
         }
         let mut attributes = Vec::new();
@@ -369,7 +376,7 @@ impl<'a> Reader<'a> {
         file: &OwnedFd,
         entry: Entry,
         size: u64,
-        outlet: &mut Outlet,
+        outlet: &mut Outlet<Special>,
     ) -> Result<(), Failed> {
         let size = usize::try_from(size).expect("small files fit in memory");
         // One byte more tells whether the file has grown, and spares the read that finds its end.
@@ -435,7 +442,7 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     /// Reads up to the size found at first; returns how many bytes there were.
-    fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet) -> Result<u64, Failed> {
+    fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = 0;
         while at < self.size {
             let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.size) };
@@ -465,24 +472,19 @@ impl Stream<'_> {
         (start, if end > start { end } else { self.size })
     }
 
-    fn hole(&mut self, len: u64, outlet: &mut Outlet) {
+    fn hole(&mut self, len: u64, outlet: &mut Outlet<Special>) {
         outlet.push(self.place, self.identity, Item::Hole(len));
         self.holes = self.holes.saturating_add(len);
         if self.holes > HASHED_HOLES_MAX {
             self.hasher = None;
         }
         if let Some(hasher) = &mut self.hasher {
-            let mut left = len;
-            while left > 0 {
-                let part = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-                hasher.update(&ZEROS[..part]);
-                left -= part as u64;
-            }
+            hash_zeros(hasher, len);
         }
     }
 
     /// Reads and cuts bytes `start` to `end`; returns where it got to, less than `end` when the file ends before.
-    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet) -> Result<u64, Failed> {
+    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = start;
         let mut ended = false;
         outlet.make_room(MIN_BUFFER)?;

@@ -8,6 +8,8 @@ use crate::format::nra::reader::NraReader;
 use crate::format::nra4;
 use crate::format::shard::ShardMembers;
 use crate::format::source::ReadAt;
+use crate::format::stream::Compression;
+use crate::format::tar;
 use crate::format::zip::ZipMembers;
 
 /// Opens a source if it is a container of this kind; `None` if it is not, an error if it is one and can't be opened.
@@ -60,6 +62,33 @@ pub static ENGINES: &[Engine] = &[
         stream: false,
         probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
     },
+    compressed("gzip", ".gz", "1f8b08", |source, options| Ok(boxed(tar::probe_compressed(Compression::Gzip, source, options)?))),
+    compressed("zstd", ".zst", "28b52ffd", |source, options| {
+        Ok(boxed(tar::probe_compressed(Compression::Zstd, source, options)?))
+    }),
+    compressed("xz", ".xz", "fd377a585a00", |source, options| {
+        Ok(boxed(tar::probe_compressed(Compression::Xz, source, options)?))
+    }),
+    compressed("bzip2", ".bz2", "425a68", |source, options| {
+        Ok(boxed(tar::probe_compressed(Compression::Bzip2, source, options)?))
+    }),
+    compressed("lz4", ".lz4", "04224d18", |source, options| Ok(boxed(tar::probe_compressed(Compression::Lz4, source, options)?))),
+    Engine {
+        name: "tar",
+        extension: ".tar",
+        magic: "checksum of its first header",
+        write: true,
+        append: false,
+        stream: true,
+        probe: |source, options| Ok(boxed(tar::probe(source, options)?)),
+    },
+    Engine {
+        write: false,
+        stream: false,
+        ..compressed("lzma", ".lzma", "5d0000", |source, options| {
+            Ok(boxed(tar::probe_compressed(Compression::Lzma, source, options)?))
+        })
+    },
     // Last: it is told from the end of the file, and anything may stand in front.
     Engine {
         name: "zip",
@@ -71,6 +100,11 @@ pub static ENGINES: &[Engine] = &[
         probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
     },
 ];
+
+/// A compressed stream: with a tar archive in it, which is what is written, or with the content of one file.
+const fn compressed(name: &'static str, extension: &'static str, magic: &'static str, probe: Probe) -> Engine {
+    Engine { name, extension, magic, write: true, append: false, stream: true, probe }
+}
 
 fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {
     archive.map(|archive| Box::new(archive) as Box<dyn Archive>)

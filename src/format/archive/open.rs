@@ -21,6 +21,8 @@ pub struct OpenOptions {
     pub index_bytes: u64,
     /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
     pub stream_limit: u64,
+    /// Bound for what a compressed stream may grow to, in times its length; the first GiB is free. Default: 2,000, which deflate can\'t reach.
+    pub stream_ratio: u64,
     /// Number of the commit to read. Default: the newest.
     pub commit: Option<u64>,
     /// What opens an encrypted archive. Default: nothing.
@@ -29,7 +31,15 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { cache_bytes: 128 << 20, recover: true, index_bytes: 2 << 30, stream_limit: 1 << 30, commit: None, key: None }
+        Self {
+            cache_bytes: 128 << 20,
+            recover: true,
+            index_bytes: 2 << 30,
+            stream_limit: 1 << 30,
+            stream_ratio: 2_000,
+            commit: None,
+            key: None,
+        }
     }
 }
 

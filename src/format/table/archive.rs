@@ -75,6 +75,16 @@ pub trait Members: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Says whether the container is damaged, so that entries may be missing from the table.
+    fn is_damaged(&self) -> bool {
+        false
+    }
+
+    /// Says whether the container has entries that the engine left out of the table; the remarks of the archive tell which.
+    fn omits_entries(&self) -> bool {
+        false
+    }
+
     /// Says whether members are read by one thread, in the order of places, when all are read: anything else costs much more.
     fn is_sequential(&self) -> bool {
         false
@@ -150,8 +160,12 @@ impl<M: Members> Archive for TableArchive<M> {
         &self.info
     }
 
+    fn is_recovered(&self) -> bool {
+        self.members.is_damaged()
+    }
+
     fn omits_entries(&self) -> bool {
-        self.table.omits_entries()
+        self.table.omits_entries() || self.members.omits_entries()
     }
 
     fn entry(&self, number: u64) -> Result<Entry> {

@@ -61,4 +61,5 @@ mod tests;
 pub use archive::{Member, Members, TableArchive};
 pub use build::{Item, TableBuilder, Winner};
 pub use decoded::Decoded;
+pub(crate) use names::{Cleaned, clean};
 pub use rows::Table;

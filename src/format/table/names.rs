@@ -9,7 +9,7 @@ const SHOWN_BYTES: usize = 200;
 
 /// What became of a name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Cleaned {
+pub(crate) enum Cleaned {
     /// The path is good.
     Path,
     /// The path is good without the slash that the name began with.
@@ -23,7 +23,7 @@ pub(super) enum Cleaned {
 /// # Errors
 ///
 /// [`PathError`] for names that mean no place in the archive; `out` is as before then.
-pub(super) fn clean(name: &[u8], out: &mut Vec<u8>) -> Result<Cleaned, PathError> {
+pub(crate) fn clean(name: &[u8], out: &mut Vec<u8>) -> Result<Cleaned, PathError> {
     let start = out.len();
     if name.is_empty() {
         return Err(PathError::Empty);

@@ -45,7 +45,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         let (out, _) = placing.output.finish()?;
         return Ok((out, unchanged(base)));
     }
-    let (ids, again) = order(&mut index, base.as_ref(), monitor)?;
+    let (ids, again) = order(&mut index, base.as_ref(), options.repeats, monitor)?;
     for id in again {
         placing.carry(id, &mut index)?;
     }
@@ -174,7 +174,7 @@ fn merge_runs(reader: &NraReader, runs: &mut Vec<FrameRef>, places: &mut Vec<Chu
 
 /// Returns the entries of the archive in path order, and those that must be recorded again: of several with one path the last
 /// one holds, directories that nobody added are added, and link groups of one are none.
-fn order(index: &mut Index, base: Option<&Base>, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<EntryId>)> {
+fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<EntryId>)> {
     let all = index.entries.iter().enumerate().filter(|(_, added)| !added.gone);
     let mut ids = all.map(|(number, _)| EntryId::new(number)).collect::<Result<Vec<_>>>()?;
     // Stable, so that equal paths stay in the order in which they came.
@@ -187,7 +187,7 @@ fn order(index: &mut Index, base: Option<&Base>, monitor: &dyn Monitor) -> Resul
                 let (a, b) = (&index.entry(*last).entry, &index.entry(id).entry);
                 if (a.kind, a.size, a.modified, &a.target) != (b.kind, b.size, b.modified, &b.target) {
                     let message = "replaced: a later entry has the same path".to_owned();
-                    monitor.warn(Warning { path: a.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                    monitor.warn(Warning { path: a.path.as_bytes().to_vec(), message, degraded: !repeats, damage: false });
                 }
                 index.leave_group(*last);
                 *last = id;

@@ -62,6 +62,8 @@ pub struct WriterOptions {
     /// ([`NraReader::keyring`](crate::format::nra::reader::NraReader::keyring)). A reproducible archive that is encrypted has the same
     /// content, but never the same bytes.
     pub encryption: Option<Keyring>,
+    /// Several entries of one path are nothing unusual: that the last one holds is a remark, not a loss.
+    pub repeats: bool,
 }
 
 impl WriterOptions {
@@ -84,6 +86,7 @@ impl WriterOptions {
             message: String::new(),
             attributes: Vec::new(),
             encryption: None,
+            repeats: false,
         }
     }
 

@@ -37,7 +37,7 @@ impl std::fmt::Debug for Destination {
 }
 
 /// An archive in the making. Dropping it leaves nothing behind.
-pub(super) struct Output {
+pub(in crate::convert) struct Output {
     sink: Sink,
     place: Place,
     /// Name for messages.
@@ -68,7 +68,7 @@ struct Target {
 
 impl Output {
     /// Prepares the destination; nothing is there yet under its name.
-    pub(super) fn create(destination: Destination) -> Result<Self> {
+    pub(in crate::convert) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => {
                 return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: b"the archive".to_vec() });
@@ -113,7 +113,7 @@ impl Output {
     }
 
     /// Returns device and inode of every file that is the output, or will be replaced by it.
-    pub(super) fn identities(&self) -> Vec<(u64, u64)> {
+    pub(in crate::convert) fn identities(&self) -> Vec<(u64, u64)> {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let own = match &self.sink {
             Sink::File(file) => file.metadata().ok(),
@@ -127,12 +127,12 @@ impl Output {
     }
 
     /// Name for messages.
-    pub(super) fn name(&self) -> &[u8] {
+    pub(in crate::convert) fn name(&self) -> &[u8] {
         &self.name
     }
 
     /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
-    pub(super) fn publish(self, sync: bool) -> Result<()> {
+    pub(in crate::convert) fn publish(self, sync: bool) -> Result<()> {
         let Self { sink, place, name } = self;
         let file = match sink {
             Sink::File(file) => file,

@@ -5,22 +5,23 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::Entry;
-use crate::format::path::EntryPath;
 
 /// Part of a batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) start: usize,
-    pub(super) len: usize,
+pub(in crate::convert) struct Run {
+    pub(in crate::convert) start: usize,
+    pub(in crate::convert) len: usize,
 }
 
-/// What was read for one name, or a part of it.
+/// What was read for one name, or a part of it. `X` is what only the source of the items knows of.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(in crate::convert) enum Item<X> {
     /// An entry that needs no content.
     Plain(Entry),
     /// A file that is one piece.
     Whole(Entry, Piece),
+    /// A file that is one piece, still to be measured.
+    Unmeasured(Entry, Run),
     /// Start of a file in pieces.
     Begin(Entry),
     /// Its next piece.
@@ -33,46 +34,38 @@ pub(super) enum Item {
     End(Option<Digest>),
     /// It can't be read further and is given up.
     Abandon,
-    /// One more name of an inode that stands earlier in the order; device and inode.
-    Link((u64, u64)),
-    /// Some names of this inode may stand in a later window: to be stored with them.
-    Defer,
-    /// Nothing: the archive that is updated has it as it is. With its path, if the file may have other names.
-    Same(Option<EntryPath>),
-    /// The archive that is updated has its content; metadata and time of this entry are new.
-    Touched(Entry),
-    /// Nothing: it is the archive itself.
-    Own,
     /// Nothing; a warning said why.
     Nothing,
+    /// What the source alone understands.
+    Other(X),
 }
 
 /// A run of content with what is known of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) run: Run,
-    pub(super) digest: Digest,
-    pub(super) incompressible: bool,
+pub(in crate::convert) struct Piece {
+    pub(in crate::convert) run: Run,
+    pub(in crate::convert) digest: Digest,
+    pub(in crate::convert) incompressible: bool,
 }
 
 /// An item, the place in the order of the name it belongs to, and the identity of a file that has several names.
 #[derive(Debug)]
-pub(super) struct Placed {
-    pub(super) place: u32,
-    pub(super) identity: Option<(u64, u64)>,
-    pub(super) item: Item,
+pub(in crate::convert) struct Placed<X> {
+    pub(in crate::convert) place: u32,
+    pub(in crate::convert) identity: Option<(u64, u64)>,
+    pub(in crate::convert) item: Item<X>,
 }
 
 /// Items with the bytes they refer to.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(in crate::convert) struct Batch<X> {
     /// Always of the same length; the first `filled` bytes count.
-    pub(super) bytes: Vec<u8>,
-    pub(super) filled: usize,
-    pub(super) items: Vec<Placed>,
+    pub(in crate::convert) bytes: Vec<u8>,
+    pub(in crate::convert) filled: usize,
+    pub(in crate::convert) items: Vec<Placed<X>>,
 }
 
-impl Batch {
+impl<X> Batch<X> {
     fn new(bytes: Vec<u8>) -> Self {
         Self { bytes, filled: 0, items: Vec::new() }
     }
@@ -80,42 +73,45 @@ impl Batch {
     /// Measures the pieces that are only cut.
     fn measure(&mut self) {
         for placed in &mut self.items {
-            if let Item::Cut(run) = placed.item {
-                placed.item = Item::Piece(measure(&self.bytes[run.start..run.start + run.len], run));
-            }
+            let of = |run: Run| measure(&self.bytes[run.start..run.start + run.len], run);
+            placed.item = match std::mem::replace(&mut placed.item, Item::Nothing) {
+                Item::Cut(run) => Item::Piece(of(run)),
+                Item::Unmeasured(entry, run) => Item::Whole(entry, of(run)),
+                item => item,
+            };
         }
     }
 
     /// Returns the bytes of a run.
-    pub(super) fn run(&self, run: Run) -> &[u8] {
+    pub(in crate::convert) fn run(&self, run: Run) -> &[u8] {
         &self.bytes[run.start..run.start + run.len]
     }
 }
 
 /// Digests and classifies a piece.
-pub(super) fn measure(bytes: &[u8], run: Run) -> Piece {
+pub(in crate::convert) fn measure(bytes: &[u8], run: Run) -> Piece {
     Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
 
 /// A batch on its way to the writing thread.
 #[derive(Debug)]
-pub(super) enum Delivery {
+pub(in crate::convert) enum Delivery<X> {
     /// Here it is.
-    Ready(Batch),
+    Ready(Batch<X>),
     /// Another thread measures its pieces and sends it here.
-    Soon(Receiver<Batch>),
+    Soon(Receiver<Batch<X>>),
 }
 
 /// A batch with pieces to measure, and where it goes then.
 #[derive(Debug)]
-pub(super) struct Unmeasured {
-    batch: Batch,
-    out: Sender<Batch>,
+pub(in crate::convert) struct Unmeasured<X> {
+    batch: Batch<X>,
+    out: Sender<Batch<X>>,
 }
 
-impl Unmeasured {
+impl<X> Unmeasured<X> {
     /// Measures the pieces and sends the batch on.
-    pub(super) fn finish(mut self) {
+    pub(in crate::convert) fn finish(mut self) {
         self.batch.measure();
         // Nobody waits for it when the work was stopped.
         let _ = self.out.send(self.batch);
@@ -124,41 +120,45 @@ impl Unmeasured {
 
 /// The reader of a batch is gone: the work was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stopped;
+pub(in crate::convert) struct Stopped;
 
 /// Where a reading thread puts what it reads.
 #[derive(Debug)]
-pub(super) struct Outlet {
-    pub(super) batch: Batch,
-    out: Option<Sender<Delivery>>,
+pub(in crate::convert) struct Outlet<X> {
+    pub(in crate::convert) batch: Batch<X>,
+    out: Option<Sender<Delivery<X>>>,
     /// Who measures pieces that are only cut; without anybody it is done here.
-    measurers: Option<Sender<Unmeasured>>,
+    measurers: Option<Sender<Unmeasured<X>>>,
     /// Buffers that were used before.
     spare: Receiver<Vec<u8>>,
     buffer_bytes: usize,
 }
 
-impl Outlet {
+impl<X> Outlet<X> {
     /// Creates an outlet that has nowhere to send to yet. Buffers have `buffer_bytes`.
-    pub(super) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, measurers: Option<Sender<Unmeasured>>) -> Self {
+    pub(in crate::convert) fn new(
+        spare: Receiver<Vec<u8>>,
+        buffer_bytes: usize,
+        measurers: Option<Sender<Unmeasured<X>>>,
+    ) -> Self {
         let bytes = vec![0; buffer_bytes];
         Self { batch: Batch::new(bytes), out: None, measurers, spare, buffer_bytes }
     }
 
     /// Sends to `out` from now on.
-    pub(super) fn turn_to(&mut self, out: Sender<Delivery>) {
+    pub(in crate::convert) fn turn_to(&mut self, out: Sender<Delivery<X>>) {
         self.out = Some(out);
     }
 
     /// Sends what is left and closes the way.
-    pub(super) fn close(&mut self) -> Result<(), Stopped> {
+    pub(in crate::convert) fn close(&mut self) -> Result<(), Stopped> {
         let sent = if self.batch.items.is_empty() { Ok(()) } else { self.flush(0) };
         self.out = None;
         sent
     }
 
     /// Sends the batch; the new one begins with the last `keep` bytes of it.
-    pub(super) fn flush(&mut self, keep: usize) -> Result<(), Stopped> {
+    pub(in crate::convert) fn flush(&mut self, keep: usize) -> Result<(), Stopped> {
         let bytes = self.spare.try_recv().unwrap_or_else(|_| vec![0; self.buffer_bytes]);
         let mut next = Batch::new(bytes);
         let kept = self.batch.filled - keep..self.batch.filled;
@@ -166,7 +166,7 @@ impl Outlet {
         next.filled = keep;
         let mut full = std::mem::replace(&mut self.batch, next);
         let out = self.out.as_ref().ok_or(Stopped)?;
-        let cut = full.items.iter().any(|placed| matches!(placed.item, Item::Cut(_)));
+        let cut = full.items.iter().any(|placed| matches!(placed.item, Item::Cut(_) | Item::Unmeasured(..)));
         let Some(measurers) = self.measurers.as_ref().filter(|_| cut) else {
             full.measure();
             return out.send(Delivery::Ready(full)).map_err(|_| Stopped);
@@ -178,12 +178,12 @@ impl Outlet {
     }
 
     /// Makes room for `len` more bytes in the batch. At most [`Outlet::buffer_bytes`] fit.
-    pub(super) fn make_room(&mut self, len: usize) -> Result<(), Stopped> {
+    pub(in crate::convert) fn make_room(&mut self, len: usize) -> Result<(), Stopped> {
         if self.batch.bytes.len() - self.batch.filled < len { self.flush(0) } else { Ok(()) }
     }
 
     /// Adds an item.
-    pub(super) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, item: Item) {
+    pub(in crate::convert) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, item: Item<X>) {
         self.batch.items.push(Placed { place, identity, item });
     }
 }

@@ -1,0 +1,428 @@
+//! `nra convert`
+
+use std::io::IsTerminal;
+use std::num::NonZero;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::commands::pack;
+use crate::cli::packing::{self, CompressionArgs};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text::{self, parse_size};
+use crate::cli::ui::{self, Ui};
+use crate::convert::pack::{Destination, OwnerPolicy};
+use crate::convert::tarball::{TarOptions, write_tar};
+use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
+use crate::format::Error;
+use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::path::Quoted;
+use crate::format::progress::{Monitor, Warning};
+use crate::format::stream::{Compression, Level};
+
+/// Arguments of `nra convert`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra convert data.tar.gz
+  nra convert data.tar.zst data.nra --preset random
+  nra convert data.nra data.tar.zst
+  curl -s https://example.org/data.tgz | nra convert - -o data.nra")]
+pub struct Args {
+    /// Archive to convert, of any kind that is read; - is standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// Archive to write, - is standard output; else IN with .nra
+    ///
+    /// The default lies beside IN; endings such as .tar.gz go whole. The ending tells the kind, if it is a known one; otherwise .nra is written.
+    #[arg(value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// The same as OUT
+    #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
+    output_option: Option<PathBuf>,
+    /// Kind of OUT, whatever its name: nra, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    to: Option<Kind>,
+    /// Replace OUT if it exists
+    #[arg(short = 'f', long, alias = "force")]
+    overwrite: bool,
+    /// Keep what is not hurt when IN is damaged
+    #[arg(long)]
+    keep_going: bool,
+    /// Message of the commit
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
+    message: String,
+    /// Don't wait until the archive is safely on disk
+    #[arg(long, hide_short_help = true)]
+    no_sync: bool,
+    #[command(flatten)]
+    compression: CompressionArgs,
+    #[command(flatten)]
+    fidelity: FidelityArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What is kept of each entry.
+#[derive(Debug, clap::Args)]
+struct FidelityArgs {
+    /// Same input and options, same bytes: no owner, no time of converting; obeys SOURCE_DATE_EPOCH
+    #[arg(long, hide_short_help = true)]
+    reproducible: bool,
+    /// Keep no owner
+    #[arg(long, hide_short_help = true)]
+    no_owner: bool,
+    /// Keep owners as numbers alone
+    #[arg(long, hide_short_help = true)]
+    numeric_owner: bool,
+    /// Keep no extended attributes and ACLs
+    #[arg(long, hide_short_help = true)]
+    no_xattrs: bool,
+    /// Keep no times
+    #[arg(long, hide_short_help = true)]
+    no_times: bool,
+}
+
+/// What the input may grow to.
+#[derive(Debug, clap::Args)]
+struct LimitArgs {
+    /// Stop when IN has more content than SIZE
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    limit_size: Option<u64>,
+    /// Stop when IN has more than N entries (default: 100,000,000)
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    limit_entries: Option<u64>,
+    /// Stop when IN grows to more than N times its length, beyond the first GiB (default: 2,000)
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    limit_ratio: Option<u64>,
+}
+
+/// A kind of archive that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nra,
+    Tar(Option<Compression>),
+}
+
+/// Endings of the kinds that are written; `--to` takes them without the dot.
+const KINDS: [(&str, Kind); 14] = [
+    (".nra", Kind::Nra),
+    (".tar", Kind::Tar(None)),
+    (".tar.gz", Kind::Tar(Some(Compression::Gzip))),
+    (".tgz", Kind::Tar(Some(Compression::Gzip))),
+    (".tar.zst", Kind::Tar(Some(Compression::Zstd))),
+    (".tzst", Kind::Tar(Some(Compression::Zstd))),
+    (".tar.xz", Kind::Tar(Some(Compression::Xz))),
+    (".txz", Kind::Tar(Some(Compression::Xz))),
+    (".tar.bz2", Kind::Tar(Some(Compression::Bzip2))),
+    (".tbz2", Kind::Tar(Some(Compression::Bzip2))),
+    (".tbz", Kind::Tar(Some(Compression::Bzip2))),
+    (".tar.lz4", Kind::Tar(Some(Compression::Lz4))),
+    (".tlz4", Kind::Tar(Some(Compression::Lz4))),
+    (".taz", Kind::Tar(Some(Compression::Gzip))),
+];
+
+fn parse_kind(text: &str) -> Result<Kind, String> {
+    let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
+    known.map(|(_, kind)| *kind).ok_or_else(|| "nra writes nra, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
+}
+
+/// Tells the kind by the name of the output.
+fn kind_of(output: &Path) -> Kind {
+    let name = output.as_os_str().as_bytes();
+    let ends =
+        |ending: &str| name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes());
+    KINDS.iter().find(|(ending, _)| ends(ending)).map_or(Kind::Nra, |(_, kind)| *kind)
+}
+
+/// What was converted.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    entries: u64,
+    files: u64,
+    input_bytes: u64,
+    content_bytes: u64,
+    deduplicated_bytes: u64,
+    archive_bytes: u64,
+    left_out: u64,
+    #[serde(skip)]
+    incomplete: bool,
+}
+
+impl From<TransferStats> for Report {
+    fn from(stats: TransferStats) -> Self {
+        let written = stats.written;
+        Self {
+            entries: written.entries,
+            files: written.files,
+            input_bytes: stats.input_bytes,
+            content_bytes: written.content_bytes,
+            deduplicated_bytes: written.deduplicated_bytes,
+            archive_bytes: written.archive_bytes,
+            left_out: stats.left_out,
+            incomplete: stats.incomplete,
+        }
+    }
+}
+
+/// What was converted, for programs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    archive: String,
+    #[serde(flatten)]
+    report: Report,
+    seconds: f64,
+}
+
+/// Converts an archive.
+///
+/// # Errors
+///
+/// When the input can't be read or the archive can't be written.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let from_stdin = args.input == Path::new("-");
+    let output = match args.output.as_ref().or(args.output_option.as_ref()) {
+        Some(output) => output.clone(),
+        None if from_stdin => {
+            return Err(Failure::usage("an archive from standard input needs a name for the output").hint("-o FILE gives it"));
+        }
+        None => default_output(&args.input),
+    };
+    let to_stdout = output == Path::new("-");
+    if to_stdout && ui.is_json() {
+        return Err(Failure::usage("the archive and JSON can't both go to standard output"));
+    }
+    if to_stdout && ui.stdout_is_terminal() && !args.overwrite {
+        return Err(
+            Failure::usage("an archive is not for a terminal").hint("-o FILE writes it to a file, -f prints it all the same")
+        );
+    }
+    if !to_stdout && same_file(&args.input, &output) {
+        let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();
+        return Err(Failure::usage(format!("{shown} is the input")).hint("-o FILE chooses another output"));
+    }
+    let options = options(args)?;
+    let name = if from_stdin { "standard input".to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
+    let input = if from_stdin {
+        let stdin = std::io::stdin();
+        if stdin.is_terminal() {
+            return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
+        }
+        Input::Stream(Box::new(stdin), "standard input".into())
+    } else {
+        Input::File(args.input.clone())
+    };
+    let destination = if to_stdout {
+        Destination::Stream(Box::new(std::io::stdout()))
+    } else {
+        Destination::File { path: output.clone(), overwrite: args.overwrite }
+    };
+    let kind = args.to.unwrap_or_else(|| kind_of(&output));
+    let progress = ui.progress("converting");
+    let result = match kind {
+        Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
+        Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
+    };
+    progress.finish();
+    let elapsed = progress.elapsed();
+    drop(progress);
+    let report = result.map_err(|error| explain(error, &name, &output))?;
+    ui.console().note(&summary_line(&report, elapsed, ui));
+    let outcome = match (report.incomplete, report.left_out) {
+        (true, _) => Outcome::Damaged,
+        (false, 0) => Outcome::Done,
+        (false, _) => Outcome::Degraded,
+    };
+    let summary = Summary { archive: output.to_string_lossy().into_owned(), report, seconds: ui::seconds(elapsed) };
+    ui.finish(outcome, "summary", &summary)
+}
+
+/// Writes a tar archive.
+fn to_tar(
+    args: &Args,
+    input: Input,
+    destination: Destination,
+    compression: Option<Compression>,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let level = |compression| match args.compression.level {
+        None => Ok((compression, Level::default_of(compression))),
+        Some(level) => Level::new(compression, level).map(|level| (compression, level)).map_err(|levels| {
+            let (name, first, last) = (compression.name(), levels.start(), levels.end());
+            Failure::usage(format!("{name} has levels from {first} to {last}, not {level}"))
+        }),
+    };
+    let tar_options = TarOptions {
+        compression: compression.map(level).transpose()?,
+        threads: NonZero::new(options.writer.threads).unwrap_or(NonZero::<usize>::MIN),
+        fidelity: options.fidelity.clone(),
+        limits: options.limits,
+        keep_going: options.keep_going,
+        sync: options.sync,
+    };
+    Ok(open_input(input, &options.open).and_then(|archive| {
+        let damaged = archive.is_recovered();
+        for remark in archive.remarks() {
+            let degraded = damaged || archive.omits_entries();
+            monitor.warn(Warning { path: Vec::new(), message: remark, degraded, damage: damaged });
+        }
+        if damaged && !options.keep_going {
+            return Err(Error::Usage { detail: "it is damaged, and entries may be missing".into() });
+        }
+        let stats = write_tar(&*archive, destination, &tar_options, monitor)?;
+        Ok(Report {
+            entries: stats.entries,
+            files: stats.files,
+            input_bytes: archive.info().archive_bytes,
+            content_bytes: stats.content_bytes,
+            archive_bytes: stats.archive_bytes,
+            left_out: stats.left_out,
+            ..Report::default()
+        })
+    }))
+}
+
+fn open_input(input: Input, options: &OpenOptions) -> Result<Box<dyn Archive>, Error> {
+    match input {
+        Input::File(path) => open_path(&path, options),
+        Input::Stream(mut stream, name) => open_stream(&mut stream, &name, options),
+        Input::Archive(archive) => Ok(archive),
+    }
+}
+
+fn options(args: &Args) -> CommandResult<TransferOptions> {
+    let fidelity = &args.fidelity;
+    let mut writer = packing::writer_options(&args.compression, &args.resources, &args.message)?;
+    writer.reproducible = fidelity.reproducible;
+    let latest = if fidelity.reproducible { packing::source_date_epoch()? } else { None };
+    if fidelity.reproducible {
+        writer.time = latest;
+    }
+    let owner = match (fidelity.no_owner || fidelity.reproducible, fidelity.numeric_owner) {
+        (true, _) => OwnerPolicy::Omit,
+        (_, true) => OwnerPolicy::Ids,
+        _ => OwnerPolicy::Names,
+    };
+    let mut open = OpenOptions::default();
+    if let Some(memory) = args.resources.memory {
+        open.cache_bytes = memory;
+        open.stream_limit = open.stream_limit.max(memory);
+    }
+    let limits = Limits::default();
+    open.stream_ratio = args.limits.limit_ratio.unwrap_or(limits.ratio);
+    Ok(TransferOptions {
+        writer,
+        open,
+        fidelity: Fidelity {
+            owner,
+            xattrs: !fidelity.no_xattrs,
+            times: !fidelity.no_times,
+            latest,
+            portable: fidelity.reproducible,
+        },
+        limits: Limits {
+            bytes: args.limits.limit_size.unwrap_or(limits.bytes),
+            entries: args.limits.limit_entries.unwrap_or(limits.entries),
+            ratio: args.limits.limit_ratio.unwrap_or(limits.ratio),
+        },
+        keep_going: args.keep_going,
+        sync: !args.no_sync,
+    })
+}
+
+/// Endings that go when an archive gets another one; those of compression go with `.tar` before them.
+const ENDINGS: [&str; 17] = [
+    ".tar", ".tgz", ".taz", ".tzst", ".txz", ".tlz", ".tbz2", ".tbz", ".tlz4", ".gz", ".zst", ".xz", ".lzma", ".bz2", ".lz4",
+    ".zip", ".7z",
+];
+
+/// Returns the name beside the input with `.nra` in place of its ending.
+fn default_output(input: &Path) -> PathBuf {
+    let name = input.file_name().unwrap_or_default().as_bytes();
+    let without = |name: &[u8], endings: &[&str]| {
+        let ends = |ending: &&&str| {
+            name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+        };
+        endings.iter().find(ends).map(|ending| name[..name.len() - ending.len()].to_vec())
+    };
+    let stem = without(name, &ENDINGS).unwrap_or_else(|| name.to_vec());
+    let mut stem = without(&stem, &[".tar"]).unwrap_or(stem);
+    stem.extend_from_slice(b".nra");
+    input.with_file_name(std::ffi::OsString::from_vec(stem))
+}
+
+fn same_file(input: &Path, output: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity =
+        |path: &Path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    identity(input).is_some_and(|own| identity(output) == Some(own))
+}
+
+fn explain(error: Error, input: &str, output: &Path) -> Failure {
+    match error {
+        Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
+        Error::Limit { what, .. } => {
+            let option = match what {
+                "number of entries" => Some("--limit-entries"),
+                "length of the content" => Some("--limit-size"),
+                "ratio of decoded to stored bytes" => Some("--limit-ratio"),
+                "length of the stream" => Some("--memory"),
+                _ => None,
+            };
+            let failure = Failure::from(error).context(input);
+            match option {
+                Some(option) => failure.hint(format!("{option} raises the limit")),
+                None => failure,
+            }
+        }
+        Error::Corrupt { .. } => Failure::from(error).context(input).hint("--keep-going keeps what is not hurt"),
+        Error::Unsupported { what: "file type", .. } => {
+            Failure::from(error).context(input).hint("nra formats lists what is read")
+        }
+        error => Failure::from(error).context(input),
+    }
+}
+
+/// One line about what was done: files, bytes in and out, deduplication, time.
+fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> String {
+    let mut line = format!(
+        "converted {}, {} → {}",
+        text::counted(report.files, "file", "files"),
+        ui.size(report.input_bytes),
+        ui.size(report.archive_bytes),
+    );
+    if report.deduplicated_bytes > 0 {
+        line += &format!(", {} deduplicated", text::percent(report.deduplicated_bytes, report.content_bytes));
+    }
+    if report.left_out > 0 {
+        line += &format!(", {} left out", text::count(report.left_out));
+    }
+    line + &format!(", {}", text::duration(elapsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_outputs() {
+        for (input, expected) in [
+            ("a/in.tar.gz", "a/in.nra"),
+            ("in.TGZ", "in.nra"),
+            ("in.tar", "in.nra"),
+            ("in.TAR.ZST", "in.nra"),
+            ("in.txt.gz", "in.txt.nra"),
+            ("in", "in.nra"),
+            ("v1.2", "v1.2.nra"),
+            (".gz", ".gz.nra"),
+            ("x.zip", "x.nra"),
+        ] {
+            assert_eq!(default_output(Path::new(input)), Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Content that comes as a sequence of bytes and holes, made into items.
+
+use super::batch::{Item, Outlet, Run, Stopped};
+use super::threads::MIN_BUFFER;
+use crate::format::chunker::{WHOLE_MAX, next_piece};
+use crate::format::entry::Entry;
+
+/// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
+/// storing the rest.
+pub(in crate::convert) const HASHED_HOLES_MAX: u64 = 1 << 30;
+/// Zero bytes, to hash holes.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A file in work: small ones become one piece, others are cut where their content says so.
+pub(in crate::convert) struct Content {
+    place: u32,
+    form: Form,
+}
+
+enum Form {
+    /// Collected in one run of the batch.
+    Whole { entry: Box<Entry>, start: usize },
+    /// In pieces; where the uncut part begins, and the digest of the whole unless holes make it too dear.
+    Pieces { cut: usize, hasher: Option<Box<blake3::Hasher>>, holes: u64 },
+}
+
+impl Content {
+    /// Begins a file of `size` bytes. `plain`: no hole will come.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants it.
+    pub(in crate::convert) fn begin<X>(
+        place: u32,
+        entry: Entry,
+        size: u64,
+        plain: bool,
+        outlet: &mut Outlet<X>,
+    ) -> Result<Self, Stopped> {
+        let form = match usize::try_from(size) {
+            Ok(size) if plain && size <= WHOLE_MAX => {
+                outlet.make_room(size)?;
+                Form::Whole { entry: Box::new(entry), start: outlet.batch.filled }
+            }
+            _ => {
+                outlet.push(place, None, Item::Begin(entry));
+                outlet.make_room(MIN_BUFFER)?;
+                Form::Pieces { cut: outlet.batch.filled, hasher: Some(Box::default()), holes: 0 }
+            }
+        };
+        Ok(Self { place, form })
+    }
+
+    /// Takes the next bytes; all of them are at most as many as was said.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants them.
+    pub(in crate::convert) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
+        match &mut self.form {
+            Form::Whole { .. } => append(outlet, bytes),
+            Form::Pieces { cut, hasher, .. } => {
+                if let Some(hasher) = hasher {
+                    hasher.update(bytes);
+                }
+                while !bytes.is_empty() {
+                    let room = outlet.batch.bytes.len() - outlet.batch.filled;
+                    if room == 0 {
+                        cut_pieces(self.place, cut, false, outlet);
+                        outlet.flush(outlet.batch.filled - *cut)?;
+                        *cut = 0;
+                        continue;
+                    }
+                    let (now, later) = bytes.split_at(room.min(bytes.len()));
+                    append(outlet, now);
+                    bytes = later;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a hole of `len` bytes; in a small file that was said to have none it becomes zero bytes.
+    pub(in crate::convert) fn hole<X>(&mut self, len: u64, outlet: &mut Outlet<X>) {
+        let Form::Pieces { cut, hasher, holes } = &mut self.form else {
+            let batch = &mut outlet.batch;
+            let len = usize::try_from(len).expect("no more than the file has");
+            batch.bytes[batch.filled..batch.filled + len].fill(0);
+            batch.filled += len;
+            return;
+        };
+        if len == 0 {
+            return;
+        }
+        cut_pieces(self.place, cut, true, outlet);
+        outlet.push(self.place, None, Item::Hole(len));
+        *holes = holes.saturating_add(len);
+        if *holes > HASHED_HOLES_MAX {
+            *hasher = None;
+        }
+        if let Some(hasher) = hasher {
+            hash_zeros(hasher, len);
+        }
+    }
+
+    /// Ends the file.
+    pub(in crate::convert) fn end<X>(self, outlet: &mut Outlet<X>) {
+        let item = match self.form {
+            Form::Whole { entry, start } if outlet.batch.filled == start => Item::Plain(*entry),
+            Form::Whole { entry, start } => Item::Unmeasured(*entry, Run { start, len: outlet.batch.filled - start }),
+            Form::Pieces { mut cut, hasher, .. } => {
+                cut_pieces(self.place, &mut cut, true, outlet);
+                Item::End(hasher.map(|hasher| hasher.finalize().into()))
+            }
+        };
+        outlet.push(self.place, None, item);
+    }
+
+    /// Gives the file up.
+    pub(in crate::convert) fn abandon<X>(self, outlet: &mut Outlet<X>) {
+        if let Form::Pieces { .. } = self.form {
+            outlet.push(self.place, None, Item::Abandon);
+        }
+        outlet.push(self.place, None, Item::Nothing);
+    }
+}
+
+/// Feeds `len` zero bytes to a hash.
+pub(in crate::convert) fn hash_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
+    while len > 0 {
+        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
+        hasher.update(&ZEROS[..part]);
+        len -= part as u64;
+    }
+}
+
+fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {
+    let batch = &mut outlet.batch;
+    batch.bytes[batch.filled..batch.filled + bytes.len()].copy_from_slice(bytes);
+    batch.filled += bytes.len();
+}
+
+/// Cuts what stands in the batch behind `cut`; `last`: up to its end.
+fn cut_pieces<X>(place: u32, cut: &mut usize, last: bool, outlet: &mut Outlet<X>) {
+    while *cut < outlet.batch.filled
+        && let Some(len) = next_piece(&outlet.batch.bytes[*cut..outlet.batch.filled], last)
+    {
+        outlet.push(place, None, Item::Cut(Run { start: *cut, len }));
+        *cut += len;
+    }
+}

@@ -1,0 +1,222 @@
+//! The writing end of everything that becomes an NRA archive: items that were read ahead go into a [`Writer`], in order.
+//!
+//! What an item is, and how threads read ahead, is the same for directories, streams and other archives; what only one of them
+//! knows (names of one inode, links by name) it handles itself, by [`Item::Other`].
+
+mod batch;
+mod content;
+mod threads;
+
+use std::io::Write;
+
+pub(in crate::convert) use batch::{Batch, Item, Outlet, Piece, Placed, Run, Stopped, measure};
+pub(in crate::convert) use content::{Content, HASHED_HOLES_MAX, hash_zeros};
+pub(in crate::convert) use threads::{MIN_BUFFER, PlaceReader, Readers, read_ahead, read_one};
+
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// A file that was stored: its number, and the entry if that was asked for.
+pub(in crate::convert) type Stored = (EntryId, Option<Entry>);
+
+/// The writing end.
+pub(in crate::convert) struct Feed<W: Write + Send> {
+    writer: Writer<W>,
+    left_out: u64,
+    /// The file that was begun could not be: its pieces go nowhere.
+    skipping: bool,
+    /// The file that was begun, while its pieces come.
+    begun: Option<Entry>,
+    /// Path of the entry in work, for messages.
+    path: Vec<u8>,
+}
+
+impl<W: Write + Send> Feed<W> {
+    /// Feeds `writer`.
+    pub(in crate::convert) fn new(writer: Writer<W>) -> Self {
+        Self { path: Vec::new(), writer, left_out: 0, skipping: false, begun: None }
+    }
+
+    /// Finishes the archive; returns what was written and how many names gave no entry.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::finish`].
+    pub(in crate::convert) fn finish(self, monitor: &dyn Monitor) -> Result<(W, WriterStats, u64)> {
+        let (out, written) = self.writer.finish(monitor)?;
+        Ok((out, written, self.left_out))
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    ///
+    /// What writing gives; an entry that the format can't hold is left out with a warning.
+    pub(in crate::convert) fn add(
+        &mut self,
+        entry: Entry,
+        content: NewContent<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<EntryId>> {
+        let bytes = match content {
+            NewContent::Whole { bytes, .. } => bytes.len() as u64,
+            NewContent::None => 0,
+        };
+        self.note(&entry.path);
+        monitor.current(&self.path);
+        let added = self.writer.add(entry, content);
+        self.settle(added, bytes, monitor)
+    }
+
+    /// Remembers what is in work.
+    fn note(&mut self, path: &EntryPath) {
+        self.path.clear();
+        self.path.extend_from_slice(path.as_bytes());
+    }
+
+    /// Counts the entry of `path` that was added, or warns that it can't be held.
+    fn settle(&mut self, added: Result<EntryId>, bytes: u64, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
+        match added {
+            Ok(id) => {
+                monitor.add(Counter::Entries, 1);
+                monitor.add(Counter::Bytes, bytes);
+                Ok(Some(id))
+            }
+            Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
+                self.left_out += 1;
+                let message = format!("left out: {error}");
+                monitor.warn(Warning { path: self.path.clone(), message, degraded: true, damage: false });
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds a hard link to an earlier file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Feed::add`].
+    pub(in crate::convert) fn add_link(
+        &mut self,
+        entry: Entry,
+        earlier: EntryId,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<EntryId>> {
+        self.note(&entry.path);
+        monitor.current(&self.path);
+        let added = self.writer.add_link(entry, earlier);
+        self.settle(added, 0, monitor)
+    }
+
+    /// Changes the metadata of an entry that the archive has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Feed::add`].
+    pub(in crate::convert) fn change(
+        &mut self,
+        path: &EntryPath,
+        change: impl FnOnce(&mut Entry),
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        self.note(path);
+        monitor.current(&self.path);
+        let changed = self.writer.change(path, change);
+        self.settle(changed, 0, monitor).map(drop)
+    }
+
+    /// Takes an entry that the archive has, so that links can lead to it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::keep`].
+    pub(in crate::convert) fn keep(&mut self, path: &EntryPath) -> Result<EntryId> {
+        self.writer.keep(path)
+    }
+
+    /// Counts a name that gives no entry.
+    pub(in crate::convert) fn leave_out(&mut self) {
+        self.left_out += 1;
+    }
+
+    /// Stores an item of `batch`. Returns what became of a file or other entry that is whole now; `keep`: with a copy of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Feed::add`].
+    pub(in crate::convert) fn take<X>(
+        &mut self,
+        item: Item<X>,
+        batch: &Batch<X>,
+        keep: bool,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Stored>> {
+        match item {
+            Item::Nothing => self.left_out += 1,
+            Item::Plain(entry) => {
+                let copy = keep.then(|| entry.clone());
+                return Ok(self.add(entry, NewContent::None, monitor)?.map(|id| (id, copy)));
+            }
+            Item::Whole(entry, Piece { run, digest, incompressible }) => {
+                let copy = keep.then(|| entry.clone());
+                let content = NewContent::Whole { bytes: batch.run(run), digest, incompressible };
+                return Ok(self.add(entry, content, monitor)?.map(|id| (id, copy)));
+            }
+            Item::Begin(entry) => {
+                monitor.current(entry.path.as_bytes());
+                self.begun = Some(entry.clone());
+                match self.writer.begin(entry) {
+                    Ok(()) => self.skipping = false,
+                    Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => self.give_up(&error, monitor),
+                    Err(error) => return Err(error),
+                }
+            }
+            Item::Piece(piece) if !self.skipping => {
+                monitor.add(Counter::Bytes, piece.run.len as u64);
+                let added = self.writer.piece(batch.run(piece.run), piece.digest, piece.incompressible);
+                self.or_give_up(added, monitor)?;
+            }
+            Item::Hole(len) if !self.skipping => {
+                monitor.add(Counter::Bytes, len);
+                let added = self.writer.hole(len);
+                self.or_give_up(added, monitor)?;
+            }
+            Item::End(digest) if !self.skipping => {
+                let entry = self.begun.take().expect("a file that ends was begun");
+                let ended = self.writer.end(digest);
+                self.note(&entry.path);
+                return Ok(self.settle(ended, 0, monitor)?.map(|id| (id, Some(entry))));
+            }
+            Item::Abandon if !self.skipping => self.writer.abandon(),
+            Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
+            Item::Cut(_) | Item::Unmeasured(..) => unreachable!("pieces are measured before a batch arrives"),
+            Item::Other(_) => unreachable!("handled by whoever made it"),
+        }
+        Ok(None)
+    }
+
+    fn or_give_up(&mut self, added: Result<()>, monitor: &dyn Monitor) -> Result<()> {
+        match added {
+            Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
+                self.writer.abandon();
+                self.give_up(&error, monitor);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Drops the file that was begun.
+    fn give_up(&mut self, error: &Error, monitor: &dyn Monitor) {
+        self.skipping = true;
+        self.left_out += 1;
+        if let Some(entry) = self.begun.take() {
+            let message = format!("left out: {error}");
+            monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The threads that read ahead: places are cut into jobs, and what comes of them arrives in order.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unmeasured};
+use crate::format::chunker::MAX_PIECE;
+use crate::format::error::Result;
+use crate::format::progress::Monitor;
+
+/// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
+pub(in crate::convert) const MIN_BUFFER: usize = 2 * MAX_PIECE;
+/// Names in one job, at most. Enough that handing over costs nothing, few enough that threads share the work evenly.
+const JOB_NAMES: usize = 256;
+/// Jobs in work or waiting for each thread.
+const JOBS_AHEAD: usize = 2;
+/// Batches that a job may have waiting.
+const BATCHES_AHEAD: usize = 2;
+/// Largest buffer of a batch, bytes. Longer ones are slower: what was read has left the cache when it is written.
+const MAX_BUFFER: usize = 1 << 20;
+
+/// Where items come from: numbered places that several threads read.
+pub(in crate::convert) trait Readers<X>: Sync {
+    /// Returns a reader for one thread.
+    fn reader(&self) -> Box<dyn PlaceReader<X> + '_>;
+}
+
+/// Reads places on one thread.
+pub(in crate::convert) trait PlaceReader<X> {
+    /// Reads what is at `place` into `outlet`. What goes wrong is an item or a warning.
+    ///
+    /// # Errors
+    ///
+    /// When nobody wants more.
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<X>) -> Result<(), Stopped>;
+}
+
+/// A run of places to read, and where the batches go.
+struct Job<X> {
+    places: Range<u32>,
+    out: Sender<Delivery<X>>,
+}
+
+/// How reading ahead shares its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Buffers {
+    /// Threads that read.
+    threads: usize,
+    /// Batches that a job may have waiting.
+    batches_ahead: usize,
+    /// Length of a buffer.
+    bytes: usize,
+    /// Buffers in use at most.
+    count: usize,
+}
+
+impl Buffers {
+    /// Divides `total` bytes among up to `threads`; with little memory batches get shorter, then fewer, then the threads.
+    fn new(threads: usize, total: u64) -> Self {
+        let total = usize::try_from(total).unwrap_or(usize::MAX);
+        // One for each batch that waits, one that each job fills, and one that is written.
+        let count = |threads: usize, batches_ahead: usize| threads * JOBS_AHEAD * batches_ahead + threads + 1;
+        let affordable = total / MIN_BUFFER;
+        let batches_ahead = (1..=BATCHES_AHEAD).rev().find(|&ahead| count(threads, ahead) <= affordable).unwrap_or(1);
+        let threads = (1..=threads).rev().find(|&threads| count(threads, batches_ahead) <= affordable).unwrap_or(1);
+        let count = count(threads, batches_ahead);
+        Self { threads, batches_ahead, bytes: (total / count).clamp(MIN_BUFFER, MAX_BUFFER), count }
+    }
+}
+
+/// What takes items, with the batch that has their bytes.
+pub(in crate::convert) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
+
+/// Reads the places 0 to `places` with `readers` and hands what comes to `take`, in order. Reading ahead takes up to `read_bytes`.
+///
+/// # Errors
+///
+/// Those of `take`, and `Cancelled`.
+pub(in crate::convert) fn read_ahead<X: Send>(
+    readers: &dyn Readers<X>,
+    places: usize,
+    threads: usize,
+    read_bytes: u64,
+    monitor: &dyn Monitor,
+    take: Take<'_, X>,
+) -> Result<()> {
+    if places == 0 {
+        return Ok(());
+    }
+    let Buffers { threads: readers_at_work, batches_ahead, bytes: buffer_bytes, count: buffers } =
+        Buffers::new(threads.min(places), read_bytes);
+    let jobs_ahead = readers_at_work * JOBS_AHEAD;
+    let job_names = (places / (readers_at_work * 8)).clamp(1, JOB_NAMES);
+    let (spare_in, spare) = bounded::<Vec<u8>>(buffers);
+    thread::scope(|scope| {
+        let (job_in, jobs) = bounded::<Job<X>>(jobs_ahead);
+        let (measure_in, unmeasured) = unbounded::<Unmeasured<X>>();
+        for _ in 0..readers_at_work {
+            let jobs = jobs.clone();
+            let outlet = Outlet::new(spare.clone(), buffer_bytes, Some(measure_in.clone()));
+            scope.spawn(move || work(readers, monitor, &jobs, outlet));
+        }
+        for _ in 0..threads.max(1) {
+            let unmeasured = unmeasured.clone();
+            // Pieces of one large file are measured by all threads.
+            scope.spawn(move || unmeasured.into_iter().for_each(Unmeasured::finish));
+        }
+        drop((jobs, measure_in, unmeasured));
+        let mut starts = (0..places).step_by(job_names);
+        let mut waiting: VecDeque<Receiver<Delivery<X>>> = VecDeque::with_capacity(jobs_ahead);
+        loop {
+            while waiting.len() < jobs_ahead
+                && let Some(start) = starts.next()
+            {
+                let places = place(start)..place((start + job_names).min(places));
+                let (out, batches) = bounded(batches_ahead);
+                if job_in.send(Job { places, out }).is_err() {
+                    // The threads are gone: stopped, or in a panic that goes on when they are joined.
+                    return monitor.check();
+                }
+                waiting.push_back(batches);
+            }
+            let Some(batches) = waiting.pop_front() else { return Ok(()) };
+            for delivery in batches {
+                monitor.check()?;
+                if let Some(bytes) = take_batch(delivery, take)? {
+                    // A full store of buffers drops this one.
+                    let _ = spare_in.try_send(bytes);
+                }
+            }
+            monitor.check()?;
+        }
+    })
+}
+
+/// Reads one place on a thread of its own and hands what comes to `take`.
+///
+/// # Errors
+///
+/// As [`read_ahead`].
+pub(in crate::convert) fn read_one<X: Send>(
+    read: impl FnOnce(&mut Outlet<X>) -> Result<(), Stopped> + Send,
+    monitor: &dyn Monitor,
+    take: Take<'_, X>,
+) -> Result<()> {
+    thread::scope(|scope| {
+        let (out, batches) = bounded(BATCHES_AHEAD);
+        let (_, spare) = bounded(0);
+        let mut outlet = Outlet::new(spare, MIN_BUFFER, None);
+        outlet.turn_to(out);
+        scope.spawn(move || read(&mut outlet).and_then(|()| outlet.close()));
+        for delivery in batches {
+            take_batch(delivery, take)?;
+        }
+        monitor.check()
+    })
+}
+
+/// Hands on what a batch holds; returns its buffer, or nothing when it never came because the work was stopped.
+fn take_batch<X>(delivery: Delivery<X>, take: Take<'_, X>) -> Result<Option<Vec<u8>>> {
+    let mut batch = match delivery {
+        Delivery::Ready(batch) => batch,
+        Delivery::Soon(batch) => match batch.recv() {
+            Ok(batch) => batch,
+            Err(_) => return Ok(None),
+        },
+    };
+    for item in std::mem::take(&mut batch.items) {
+        take(item, &batch)?;
+    }
+    Ok(Some(batch.bytes))
+}
+
+/// Reads jobs until there are no more, or nobody wants them.
+fn work<X>(readers: &dyn Readers<X>, monitor: &dyn Monitor, jobs: &Receiver<Job<X>>, mut outlet: Outlet<X>) {
+    let mut reader = readers.reader();
+    for Job { places, out } in jobs {
+        outlet.turn_to(out);
+        for place in places {
+            if monitor.cancelled() || reader.read_place(place, &mut outlet).is_err() {
+                return;
+            }
+        }
+        if outlet.close().is_err() {
+            return;
+        }
+    }
+}
+
+fn place(number: usize) -> u32 {
+    u32::try_from(number).expect("fewer than 2^32 places are read in one go")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ahead_stays_within_its_memory() {
+        for threads in [1, 2, 7, 64, 1000] {
+            for total in [4 << 20, 8 << 20, 64 << 20, 1 << 30] {
+                let buffers = Buffers::new(threads, total);
+                assert!(buffers.bytes as u64 * buffers.count as u64 <= total, "{threads} {total} {buffers:?}");
+                assert!(buffers.threads >= 1 && buffers.threads <= threads);
+            }
+        }
+        assert_eq!(Buffers::new(2, 64 << 20), Buffers { threads: 2, batches_ahead: 2, bytes: 1 << 20, count: 11 });
+        assert_eq!(Buffers::new(8, 0), Buffers { threads: 1, batches_ahead: 1, bytes: MIN_BUFFER, count: 4 });
+    }
+}

@@ -1,0 +1,95 @@
+//! What is kept of the metadata of entries.
+
+use std::sync::Arc;
+
+use crate::convert::pack::OwnerPolicy;
+use crate::format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
+use crate::format::limits::{MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME};
+
+/// What is kept of each entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fidelity {
+    /// What is kept of owners.
+    pub owner: OwnerPolicy,
+    /// Keep extended attributes, POSIX ACLs among them.
+    pub xattrs: bool,
+    /// Keep times of modification.
+    pub times: bool,
+    /// Later times are replaced by this one.
+    pub latest: Option<Timestamp>,
+    /// Leave out attributes that depend on the machine.
+    pub portable: bool,
+}
+
+impl Default for Fidelity {
+    fn default() -> Self {
+        Self { owner: OwnerPolicy::Names, xattrs: true, times: true, latest: None, portable: false }
+    }
+}
+
+/// Narrows metadata to what is kept; equal ones in a row are shared.
+#[derive(Debug)]
+pub(in crate::convert) struct Narrower<'a> {
+    fidelity: &'a Fidelity,
+    last: Option<(Arc<Metadata>, Arc<Metadata>)>,
+}
+
+impl<'a> Narrower<'a> {
+    pub(in crate::convert) fn new(fidelity: &'a Fidelity) -> Self {
+        Self { fidelity, last: None }
+    }
+
+    /// Narrows an entry.
+    pub(in crate::convert) fn narrow(&mut self, entry: &mut Entry) {
+        self.times(entry);
+        entry.metadata = self.metadata(&entry.metadata);
+    }
+
+    /// Narrows the time of an entry.
+    pub(in crate::convert) fn times(&self, entry: &mut Entry) {
+        let Fidelity { times, latest, .. } = *self.fidelity;
+        entry.modified = entry.modified.filter(|_| times).map(|time| latest.map_or(time, |latest| time.min(latest)));
+    }
+
+    /// Returns metadata that is shared with the last one if that is equal.
+    pub(in crate::convert) fn share(&mut self, metadata: Metadata) -> Arc<Metadata> {
+        match &self.last {
+            Some((known, narrowed)) if **known == metadata => narrowed.clone(),
+            _ => self.metadata(&Arc::new(metadata)),
+        }
+    }
+
+    fn metadata(&mut self, metadata: &Arc<Metadata>) -> Arc<Metadata> {
+        if let Some((known, narrowed)) = &self.last
+            && (Arc::ptr_eq(known, metadata) || known == metadata)
+        {
+            return narrowed.clone();
+        }
+        let narrowed = Arc::new(Metadata {
+            mode: metadata.mode,
+            owner: metadata.owner.as_ref().and_then(|owner| self.owner(owner)),
+            attributes: metadata.attributes.iter().filter(|attribute| self.keeps(attribute)).cloned().collect(),
+        });
+        self.last = Some((metadata.clone(), narrowed.clone()));
+        narrowed
+    }
+
+    fn owner(&self, owner: &Owner) -> Option<Owner> {
+        let fitting = |name: &[u8]| if name.len() <= MAX_OWNER_NAME { name.into() } else { Box::default() };
+        let Owner { user_id, group_id, ref user, ref group } = *owner;
+        match self.fidelity.owner {
+            OwnerPolicy::Omit => None,
+            OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
+            OwnerPolicy::Names => Some(Owner { user_id, group_id, user: fitting(user), group: fitting(group) }),
+        }
+    }
+
+    fn keeps(&self, attribute: &Attribute) -> bool {
+        let Fidelity { xattrs, portable, .. } = *self.fidelity;
+        if attribute.namespace != Namespace::Xattr {
+            return true;
+        }
+        let local = attribute.name.starts_with(b"security.") || attribute.name.starts_with(b"trusted.");
+        xattrs && attribute.value.len() <= MAX_ATTRIBUTE_VALUE && !(portable && local)
+    }
+}

@@ -1,0 +1,193 @@
+//! Any container to an NRA archive, in one pass and without temporary files.
+//!
+//! Two kinds of input: those that are read once, in order (tar archives, compressed files, pipes), and those with an index, whose
+//! entries are read by several threads. Both give items to the same writing end as packing does ([`feed`](crate::convert)), so that
+//! decoding, cutting and hashing, and compressing overlap, and memory is bounded by the budget whatever the input holds.
+
+mod archive;
+mod fidelity;
+mod limits;
+mod store;
+mod stream;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+pub(in crate::convert) use archive::{Order, within};
+pub use fidelity::Fidelity;
+pub(in crate::convert) use fidelity::Narrower;
+pub use limits::Limits;
+
+use self::store::{Special, Store};
+use self::stream::{Counted, Shape};
+use crate::convert::feed::{Readers, read_ahead};
+use crate::convert::output::{Destination, Output};
+use crate::format::archive::{Archive, OpenOptions, open, open_stream};
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::Result;
+use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
+use crate::format::path::EntryPath;
+use crate::format::progress::Monitor;
+use crate::format::source::{FileSource, ReadAt};
+use crate::format::stream::{Ahead, Compression, Input as Buffered, ReaderStream, SourceStream, decode};
+use crate::format::tar;
+
+/// Bytes that tell what an input is.
+const PROBE: usize = 512;
+/// The part of the memory budget that reading ahead gets; the rest is the writer's.
+const READ_SHARE: u64 = 4;
+
+/// What is converted.
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Anything that reads, and its name for messages.
+    Stream(Box<dyn Read + Send>, String),
+    /// An archive that is open already.
+    Archive(Box<dyn Archive>),
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Stream(_, name) => f.debug_tuple("Stream").field(name).finish(),
+            Self::Archive(archive) => f.debug_tuple("Archive").field(archive.info()).finish(),
+        }
+    }
+}
+
+/// How to convert.
+#[derive(Debug, Clone, Default)]
+pub struct TransferOptions {
+    /// How the archive is written; also threads and memory budget of the whole.
+    pub writer: WriterOptions,
+    /// How inputs with an index are opened.
+    pub open: OpenOptions,
+    /// What is kept of metadata.
+    pub fidelity: Fidelity,
+    /// What the input may grow to.
+    pub limits: Limits,
+    /// Keep what came before damage, or is not hurt by it; otherwise damage ends the work.
+    pub keep_going: bool,
+    /// Make sure that the archive is on disk before it gets its name.
+    pub sync: bool,
+}
+
+/// What was converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TransferStats {
+    /// What the archive holds.
+    pub written: WriterStats,
+    /// Entries of the input that are not in the archive; a warning said why for each.
+    pub left_out: u64,
+    /// Bytes of the input.
+    pub input_bytes: u64,
+    /// The input could not be read to its end; what came before is kept.
+    pub incomplete: bool,
+}
+
+/// An input that was looked at.
+enum Opened {
+    Once { stream: Box<dyn crate::format::stream::ByteStream>, shape: Shape, stored: Arc<AtomicU64> },
+    Indexed(Box<dyn Archive>),
+}
+
+/// Converts `input` into a new NRA archive.
+///
+/// # Errors
+///
+/// `Unsupported` for an input of an unknown kind, `Corrupt` for a damaged one (with [`TransferOptions::keep_going`] that is a warning),
+/// `Limit` for one that grows beyond [`TransferOptions::limits`], `Io` when reading or writing fails, `Cancelled`. Then nothing is left
+/// under the name of the destination, and what was there before is untouched.
+pub fn transfer(
+    input: Input,
+    destination: Destination,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> Result<TransferStats> {
+    let opened = look_at(input, &options.open)?;
+    let output = Output::create(destination)?;
+    let mut writer_options = options.writer.clone();
+    let threads = writer_options.threads.max(1);
+    let read_bytes = writer_options.memory_bytes / READ_SHARE;
+    writer_options.memory_bytes -= read_bytes;
+    writer_options.repeats = true;
+    let writer = Writer::create(output, writer_options)?;
+    let mut store = Store::new(writer, options.keep_going, monitor);
+    let mut run = |readers: &dyn Readers<Special>, places| {
+        read_ahead(readers, places, threads, read_bytes, monitor, &mut |placed, batch| store.take(placed, batch))
+    };
+    let input_bytes = match opened {
+        Opened::Once { stream, shape, stored } => {
+            let source = stream::Source {
+                stream: Mutex::new(Some(Ahead::new(stream)?)),
+                shape,
+                stored,
+                limits: options.limits,
+                fidelity: &options.fidelity,
+                monitor,
+            };
+            run(&source, 1)?;
+            source.stored.load(std::sync::atomic::Ordering::Relaxed)
+        }
+        Opened::Indexed(archive) => {
+            let source = archive::Source::new(&*archive, options.limits, &options.fidelity, options.keep_going, monitor)?;
+            run(&source, source.order.len())?;
+            archive.info().archive_bytes
+        }
+    };
+    let incomplete = store.failed();
+    let (output, written, left_out) = store.finish()?;
+    monitor.check()?;
+    output.publish(options.sync)?;
+    Ok(TransferStats { written, left_out, input_bytes, incomplete })
+}
+
+/// Tells what an input is and opens it.
+fn look_at(input: Input, options: &OpenOptions) -> Result<Opened> {
+    match input {
+        Input::Archive(archive) => Ok(Opened::Indexed(archive)),
+        Input::File(path) => {
+            let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&path)?);
+            let stored = Arc::new(AtomicU64::new(0));
+            let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
+            match once(Buffered::new(stream, 0), source.name(), stored)? {
+                Ok(opened) => Ok(opened),
+                Err(_) => Ok(Opened::Indexed(open(source, options)?)),
+            }
+        }
+        Input::Stream(reader, name) => {
+            let stored = Arc::new(AtomicU64::new(0));
+            let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
+            match once(Buffered::new(stream, 0), name.as_bytes(), stored)? {
+                Ok(opened) => Ok(opened),
+                Err(mut rest) => Ok(Opened::Indexed(open_stream(&mut rest, &name, options)?)),
+            }
+        }
+    }
+}
+
+/// Opens what is read once; hands the input back if it is something else.
+fn once(mut input: Buffered, name: &[u8], stored: Arc<AtomicU64>) -> Result<Result<Opened, Buffered>> {
+    let first = input.peek(PROBE)?;
+    if tar::detect(first) {
+        return Ok(Ok(Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }));
+    }
+    if Compression::detect(first).is_none() {
+        return Ok(Err(input));
+    }
+    let (compression, decoded) = decode(input)?;
+    let mut decoded = Buffered::new(decoded, 0);
+    let shape = if tar::detect(decoded.peek(PROBE)?) {
+        Shape::Tar
+    } else {
+        let name = compression.map_or_else(|| name.to_vec(), |compression| compression.content_name(name));
+        let path = EntryPath::new(name).or_else(|_| EntryPath::try_from("content")).expect("a constant is a path");
+        Shape::File(Box::new(Entry::new(path, Kind::File)))
+    };
+    Ok(Ok(Opened::Once { stream: Box::new(decoded), shape, stored }))
+}

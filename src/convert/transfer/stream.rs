@@ -1,0 +1,274 @@
+//! Containers that are read once, in order: tar archives and single compressed files.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::fidelity::{Fidelity, Narrower};
+use super::limits::{Ledger, Limits};
+use super::store::Special;
+use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::format::entry::{Entry, Kind, Metadata, Owner};
+use crate::format::error::{Error, Result};
+use crate::format::path::{EntryPath, Quoted};
+use crate::format::progress::{Monitor, Warning};
+use crate::format::stream::{Ahead, ByteStream};
+use crate::format::table::{Cleaned, clean};
+use crate::format::tar::{Decoder, Event, Member, MemberKind};
+
+/// Entries in one batch, at most: without content they would never fill it.
+const BATCH_ENTRIES: usize = 1_024;
+
+/// Counts the bytes that are taken from a stream.
+pub(super) struct Counted<S> {
+    pub(super) stream: S,
+    pub(super) count: Arc<AtomicU64>,
+}
+
+impl<S: ByteStream> ByteStream for Counted<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.stream.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+    fn remark(&self) -> Option<String> {
+        self.stream.remark()
+    }
+}
+
+/// What a stream holds.
+pub(super) enum Shape {
+    /// A tar archive.
+    Tar,
+    /// The content of one file.
+    File(Box<Entry>),
+}
+
+/// A decoded stream, read ahead by a thread of its own.
+pub(super) struct Source<'a> {
+    pub(super) stream: Mutex<Option<Ahead<Box<dyn ByteStream>>>>,
+    pub(super) shape: Shape,
+    /// Bytes taken of the input.
+    pub(super) stored: Arc<AtomicU64>,
+    pub(super) limits: Limits,
+    pub(super) fidelity: &'a Fidelity,
+    pub(super) monitor: &'a dyn Monitor,
+}
+
+impl Readers<Special> for Source<'_> {
+    fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
+        Box::new(StreamReader {
+            source: self,
+            ledger: Ledger::new(self.limits),
+            narrower: Narrower::new(self.fidelity),
+            path: Vec::new(),
+        })
+    }
+}
+
+struct StreamReader<'a> {
+    source: &'a Source<'a>,
+    ledger: Ledger,
+    narrower: Narrower<'a>,
+    path: Vec<u8>,
+}
+
+/// Why reading ends before the input does.
+enum End {
+    Stopped,
+    Failed(Error),
+}
+
+impl From<Stopped> for End {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl PlaceReader<Special> for StreamReader<'_> {
+    fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
+        let taken = self.source.stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut stream) = taken else { return Ok(()) };
+        let mut content = None;
+        let result = match &self.source.shape {
+            Shape::Tar => self.read_tar(place, &mut stream, &mut content, outlet),
+            Shape::File(entry) => self.read_file(place, entry, &mut stream, &mut content, outlet),
+        };
+        match result {
+            Ok(()) => {
+                if let Some(remark) = stream.into_inner().and_then(|stream| stream.remark()) {
+                    self.warn(&[], remark, true);
+                }
+                Ok(())
+            }
+            Err(End::Stopped) => Err(Stopped),
+            Err(End::Failed(error)) => {
+                if let Some(content) = content {
+                    content.abandon(outlet);
+                }
+                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error))));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl StreamReader<'_> {
+    fn warn(&self, path: &[u8], message: String, degraded: bool) {
+        self.source.monitor.warn(Warning { path: path.to_vec(), message, degraded, damage: false });
+    }
+
+    fn read_file(
+        &mut self,
+        place: u32,
+        entry: &Entry,
+        stream: &mut Ahead<Box<dyn ByteStream>>,
+        content: &mut Option<Content>,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), End> {
+        // Its length shows at its end.
+        let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
+        let mut decoded = 0u64;
+        loop {
+            let bytes = stream.peek(self.source.monitor)?;
+            let len = bytes.len();
+            if len == 0 {
+                break;
+            }
+            decoded += len as u64;
+            self.ledger.bytes(len as u64)?;
+            self.ledger.ratio(decoded, self.source.stored.load(Ordering::Relaxed))?;
+            file.data(bytes, outlet)?;
+            stream.consume(len);
+        }
+        if let Some(content) = content.take() {
+            content.end(outlet);
+        }
+        Ok(())
+    }
+
+    fn read_tar(
+        &mut self,
+        place: u32,
+        stream: &mut Ahead<Box<dyn ByteStream>>,
+        content: &mut Option<Content>,
+        outlet: &mut Outlet<Special>,
+    ) -> Result<(), End> {
+        let mut decoder = Decoder::new();
+        loop {
+            let input = stream.peek(self.source.monitor)?;
+            let last = input.is_empty();
+            let mut used = 0;
+            loop {
+                let (taken, event) = decoder.step(&input[used..], last)?;
+                used += taken;
+                match event {
+                    Event::More if used == input.len() => break,
+                    Event::More => {}
+                    Event::Member(member) => *content = self.begin(place, &member, outlet)?,
+                    Event::Data(bytes) => {
+                        if let Some(content) = content {
+                            self.ledger.bytes(bytes.len() as u64)?;
+                            content.data(bytes, outlet)?;
+                        }
+                    }
+                    Event::Hole(len) => {
+                        if let Some(content) = content {
+                            self.ledger.bytes(len)?;
+                            content.hole(len, outlet);
+                        }
+                    }
+                    Event::End => {
+                        if let Some(content) = content.take() {
+                            content.end(outlet);
+                        }
+                        if outlet.batch.items.len() >= BATCH_ENTRIES {
+                            outlet.flush(0)?;
+                        }
+                    }
+                    Event::Done => {
+                        for remark in decoder.take_remarks() {
+                            self.warn(&[], remark, true);
+                        }
+                        return Ok(());
+                    }
+                }
+            }
+            stream.consume(used);
+            self.ledger.ratio(decoder.offset(), self.source.stored.load(Ordering::Relaxed))?;
+        }
+    }
+
+    /// Begins an entry; returns its content if that is wanted.
+    fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
+        self.ledger.entry()?;
+        if let Some(remark) = &member.remark {
+            self.warn(&member.name, remark.clone(), true);
+        }
+        let Some(path) = self.entry_path(&member.name, outlet, place) else { return Ok(None) };
+        let kind = match member.kind {
+            MemberKind::File | MemberKind::HardLink => Kind::File,
+            MemberKind::Directory => Kind::Directory,
+            MemberKind::Symlink => Kind::Symlink,
+            MemberKind::Fifo => Kind::Fifo,
+            MemberKind::CharacterDevice => Kind::CharacterDevice,
+            MemberKind::BlockDevice => Kind::BlockDevice,
+        };
+        let mut entry = Entry::new(path, kind);
+        entry.modified = member.modified;
+        entry.device = member.device;
+        let owner = Owner {
+            user_id: member.user_id,
+            group_id: member.group_id,
+            user: member.user.as_slice().into(),
+            group: member.group.as_slice().into(),
+        };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
+        entry.metadata = self.narrower.share(metadata);
+        self.narrower.times(&mut entry);
+        match member.kind {
+            MemberKind::File => {
+                return Ok(Some(Content::begin(place, entry, member.size, member.segments.is_none(), outlet)?));
+            }
+            MemberKind::HardLink => {
+                let mut target = Vec::new();
+                let cleaned = clean(&member.link, &mut target).ok().filter(|cleaned| *cleaned != Cleaned::Top);
+                match cleaned.and_then(|_| EntryPath::new(target).ok()) {
+                    Some(target) => outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target))),
+                    None => {
+                        let message = format!("left out: a hard link to {}, which is no path", Quoted::new(&member.link));
+                        self.warn(&member.name, message, true);
+                        outlet.push(place, None, Item::Nothing);
+                    }
+                }
+            }
+            _ => {
+                if kind == Kind::Symlink {
+                    entry.target = member.link.as_slice().into();
+                }
+                outlet.push(place, None, Item::Plain(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<Special>, place: u32) -> Option<EntryPath> {
+        self.path.clear();
+        match clean(name, &mut self.path) {
+            Ok(Cleaned::Path) => {}
+            Ok(Cleaned::Relative) => self.warn(name, "the slash at its start is left out".into(), false),
+            Ok(Cleaned::Top) => return None,
+            Err(error) => {
+                self.warn(name, format!("left out: {error}"), true);
+                outlet.push(place, None, Item::Nothing);
+                return None;
+            }
+        }
+        Some(EntryPath::from_checked(self.path.as_slice()))
+    }
+}

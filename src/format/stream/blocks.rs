@@ -1,0 +1,141 @@
+//! Random access to a compressed stream: decoded blocks in memory, and places to begin at.
+//!
+//! Decoding goes forward only. Blocks that it passes are kept, the oldest making room, so that several threads that read near
+//! each other share one pass; going back starts at the last member that begins before the block.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, check_ratio};
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+
+/// Length of a decoded block, bytes.
+pub const BLOCK: usize = 1 << 20;
+
+/// A compressed stream that is read at any offset.
+pub struct Blocks {
+    source: Arc<dyn ReadAt>,
+    compression: Compression,
+    /// Decoded bytes for each stored one, at most.
+    ratio: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// A decoder that stands at the start of this block.
+    cursor: Option<(u64, Decoder)>,
+    /// Places to begin at, of the longest way that was decoded.
+    marks: Vec<Mark>,
+    known: HashMap<u64, Arc<Vec<u8>>>,
+    /// Numbers of the known blocks, the oldest first.
+    age: VecDeque<u64>,
+    most: usize,
+    remark: Option<String>,
+}
+
+impl Blocks {
+    /// Reads `source`, keeping up to `cache_bytes` of decoded blocks. `ratio`: it may not grow to more than this many times its length.
+    pub fn new(source: Arc<dyn ReadAt>, compression: Compression, cache_bytes: u64, ratio: u64) -> Self {
+        let most = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / BLOCK;
+        let state = State {
+            cursor: None,
+            marks: Vec::new(),
+            known: HashMap::new(),
+            age: VecDeque::new(),
+            most: most.max(2),
+            remark: None,
+        };
+        Self { source, compression, ratio, state: Mutex::new(state) }
+    }
+
+    /// Returns a block by number; one that is not full is the last, an empty one lies behind the end.
+    ///
+    /// # Errors
+    ///
+    /// Those of decoding. Blocks before the damage are still served.
+    pub fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = state.known.get(&number) {
+            return Ok(Arc::clone(block));
+        }
+        let (mut at, mut decoder) = self.begin(&mut state, number)?;
+        loop {
+            let mut block = vec![0; BLOCK];
+            let len = fill(&mut decoder, &mut block)?;
+            block.truncate(len);
+            let block = Arc::new(block);
+            state.keep(at, &block);
+            let found = at == number;
+            at += 1;
+            check_ratio(at.saturating_mul(BLOCK as u64), self.source.len(), self.ratio)?;
+            if found || len < BLOCK {
+                if decoder.marks().len() > state.marks.len() {
+                    state.marks = decoder.marks().to_vec();
+                }
+                if len < BLOCK {
+                    state.remark = decoder.remark();
+                } else {
+                    state.cursor = Some((at, decoder));
+                }
+                return Ok(if found { block } else { Arc::new(Vec::new()) });
+            }
+        }
+    }
+
+    /// Returns something worth knowing about the stream, once its end was reached.
+    pub fn remark(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).remark.clone()
+    }
+
+    /// Returns a decoder that stands at the start of a block, at or before the one that is wanted.
+    fn begin(&self, state: &mut State, number: u64) -> Result<(u64, Decoder)> {
+        let start = number.saturating_mul(BLOCK as u64);
+        let mark = state.marks.iter().rev().find(|mark| mark.decoded <= start).copied();
+        let mark = mark.unwrap_or(Mark { decoded: 0, stored: 0 });
+        if let Some((at, decoder)) = state.cursor.take() {
+            if at <= number && at.saturating_mul(BLOCK as u64) >= mark.decoded {
+                return Ok((at, decoder));
+            }
+        }
+        let input = Input::new(SourceStream::new(Arc::clone(&self.source), mark.stored), mark.stored);
+        let mut decoder = Decoder::new(self.compression, input);
+        // Members begin anywhere in a block.
+        let first = mark.decoded.div_ceil(BLOCK as u64);
+        let mut left = usize::try_from(first * BLOCK as u64 - mark.decoded).expect("less than a block");
+        let mut waste = vec![0; left.min(64 << 10)];
+        while left > 0 {
+            let len = left.min(waste.len());
+            let read = decoder.read(&mut waste[..len])?;
+            if read == 0 {
+                return Err(Error::corrupt(self.compression.structure(), mark.stored, "it has changed since it was opened"));
+            }
+            left -= read;
+        }
+        Ok((first, decoder))
+    }
+}
+
+impl State {
+    fn keep(&mut self, number: u64, block: &Arc<Vec<u8>>) {
+        if self.known.insert(number, Arc::clone(block)).is_none() {
+            self.age.push_back(number);
+        }
+        while self.age.len() > self.most {
+            if let Some(oldest) = self.age.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+}
+
+fn fill(decoder: &mut Decoder, block: &mut [u8]) -> Result<usize> {
+    let mut len = 0;
+    while len < block.len() {
+        match decoder.read(&mut block[len..])? {
+            0 => break,
+            read => len += read,
+        }
+    }
+    Ok(len)
+}

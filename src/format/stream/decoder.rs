@@ -1,0 +1,203 @@
+//! Decodes a row of members.
+
+use std::io::{ErrorKind, Read};
+
+use lz4_flex::frame::FrameDecoder;
+
+use super::step::{self, Progress, Step};
+use super::{ByteStream, Compression, Input, PROBE, is_skippable};
+use crate::format::error::{Error, Result};
+
+/// What is wrong with a stream that ends in the middle.
+pub(super) const TRUNCATED: &str = "truncated: unexpected end of the input";
+/// Decoded bytes between two members that are remembered as places to begin at.
+const MARK_DISTANCE: u64 = 1 << 20;
+
+/// A place where decoding can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark {
+    /// Offset of the decoded byte that comes first.
+    pub decoded: u64,
+    /// Offset in the compressed stream.
+    pub stored: u64,
+}
+
+/// Decodes a compressed stream, member after member.
+pub struct Decoder {
+    compression: Compression,
+    state: State,
+    /// Decoded bytes handed out.
+    decoded: u64,
+    marks: Vec<Mark>,
+    /// Offset of bytes behind the last member that are not part of the stream.
+    junk: Option<u64>,
+}
+
+enum State {
+    /// In front of a member, or behind the last one.
+    Between(Input),
+    Stepping(Input, Box<dyn Step>),
+    Lz4(Box<FrameDecoder<Input>>),
+    /// Nothing more comes: it ended, or failed.
+    Ended,
+}
+
+impl Decoder {
+    /// Decodes `input`, which stands at the start of a member.
+    pub fn new(compression: Compression, input: Input) -> Self {
+        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None }
+    }
+
+    /// Returns the members that decoding can begin at, in order; those close to the one before are left out.
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+
+    /// Returns the offset of junk behind the stream, once the end was reached.
+    pub fn junk(&self) -> Option<u64> {
+        self.junk
+    }
+
+    fn damaged(&self, offset: u64, detail: impl Into<String>) -> Error {
+        Error::corrupt(self.compression.structure(), offset, detail)
+    }
+
+    /// Begins the next member; `Ended` when there is none.
+    fn begin(&mut self, mut input: Input) -> Result<State> {
+        let first = self.decoded == 0 && self.marks.is_empty();
+        if !first {
+            skip_zeros(&mut input)?;
+        }
+        while self.compression == Compression::Lz4 && is_skippable(input.peek(PROBE)?) {
+            self.skip_frame(&mut input)?;
+        }
+        let next = input.peek(PROBE)?;
+        if next.is_empty() && !first {
+            return Ok(State::Ended);
+        }
+        if !first && !self.compression.begins(next) {
+            // A member that is cut right behind its start has too few bytes to be told; nothing else looks like one.
+            self.junk = Some(input.offset());
+            return Ok(State::Ended);
+        }
+        let mark = Mark { decoded: self.decoded, stored: input.offset() };
+        if self.marks.last().is_none_or(|last| mark.decoded - last.decoded >= MARK_DISTANCE) {
+            self.marks.push(mark);
+        }
+        if self.compression == Compression::Lz4 {
+            return Ok(State::Lz4(Box::new(FrameDecoder::new(input))));
+        }
+        let step = step::new(self.compression).map_err(|detail| self.damaged(input.offset(), detail))?;
+        Ok(State::Stepping(input, step))
+    }
+
+    /// Passes over a frame that holds nothing.
+    fn skip_frame(&self, input: &mut Input) -> Result<()> {
+        let offset = input.offset();
+        let header: Option<[u8; 8]> = input.peek(8)?.first_chunk().copied();
+        let header = header.ok_or_else(|| self.damaged(offset, TRUNCATED))?;
+        input.consume(8);
+        let mut left = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+        while left > 0 {
+            let len = input.peek(1)?.len().min(left);
+            if len == 0 {
+                return Err(self.damaged(offset, TRUNCATED));
+            }
+            input.consume(len);
+            left -= len;
+        }
+        Ok(())
+    }
+
+    /// Decodes with a stepping decoder; `None` when its member ended without giving anything.
+    fn step(&mut self, mut input: Input, mut step: Box<dyn Step>, buffer: &mut [u8]) -> Result<Option<usize>> {
+        loop {
+            let offset = input.offset();
+            input.peek(1)?;
+            let last = input.is_ended();
+            let Progress { consumed, produced, ended } =
+                step.step(input.peek(1)?, buffer, last).map_err(|detail| self.damaged(offset, detail))?;
+            input.consume(consumed);
+            if ended {
+                self.state = State::Between(input);
+                return Ok((produced > 0).then_some(produced));
+            }
+            if produced > 0 {
+                self.state = State::Stepping(input, step);
+                return Ok(Some(produced));
+            }
+            if consumed == 0 {
+                let at_end = input.peek(1)?.is_empty() && input.is_ended();
+                let detail = if at_end { TRUNCATED } else { "the decoder makes no progress" };
+                return Err(self.damaged(input.offset(), detail));
+            }
+        }
+    }
+
+    fn lz4(&mut self, mut decoder: Box<FrameDecoder<Input>>, buffer: &mut [u8]) -> Result<Option<usize>> {
+        match Read::read(&mut *decoder, buffer) {
+            Ok(0) => {
+                let input = decoder.into_inner();
+                // The decoder asks for exactly what a frame has: it meets the end only in a frame that is cut.
+                if input.is_starved() {
+                    return Err(self.damaged(input.offset(), TRUNCATED));
+                }
+                self.state = State::Between(input);
+                Ok(None)
+            }
+            Ok(produced) => {
+                self.state = State::Lz4(decoder);
+                Ok(Some(produced))
+            }
+            Err(error) => {
+                let offset = decoder.get_ref().offset();
+                if error.kind() == ErrorKind::UnexpectedEof {
+                    return Err(self.damaged(offset, TRUNCATED));
+                }
+                // An error of the source below comes back as it was.
+                Err(match error.downcast::<Error>() {
+                    Ok(error) => error,
+                    Err(error) => self.damaged(offset, error.to_string()),
+                })
+            }
+        }
+    }
+}
+
+impl ByteStream for Decoder {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            let given = match std::mem::replace(&mut self.state, State::Ended) {
+                State::Between(input) => {
+                    self.state = self.begin(input)?;
+                    None
+                }
+                State::Stepping(input, step) => self.step(input, step, buffer)?,
+                State::Lz4(decoder) => self.lz4(decoder, buffer)?,
+                State::Ended => return Ok(0),
+            };
+            if let Some(given) = given {
+                self.decoded = self.decoded.saturating_add(given as u64);
+                return Ok(given);
+            }
+        }
+    }
+
+    fn remark(&self) -> Option<String> {
+        let at = self.junk?;
+        Some(format!("what follows the {} at offset {at} is none and is left out", self.compression.structure()))
+    }
+}
+
+/// Takes zero bytes: padding to the length of a tape record.
+fn skip_zeros(input: &mut Input) -> Result<()> {
+    loop {
+        let bytes = input.peek(1)?;
+        let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+        let more = zeros == bytes.len() && zeros > 0;
+        input.consume(zeros);
+        if !more {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The decoders behind one face: some input, some room for output, and what became of both.
+
+use std::io::ErrorKind;
+
+use flate2::{Decompress, FlushDecompress};
+use lzma_rust2::{Action, LzmaStream, Status as LzmaStatus, StreamResult, XzStream};
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
+
+use super::Compression;
+
+/// Largest window of a zstd frame, as a power of two: what the zstd program accepts without being asked for more.
+const ZSTD_WINDOW_LOG: u32 = 27;
+/// Memory that an xz or lzma decoder may take, KiB: twice what the largest preset needs, so that also odd settings decode.
+const LZMA_MEMORY_KIB: u32 = 256 << 10;
+/// The window of deflate, as a power of two.
+const DEFLATE_WINDOW_LOG: u8 = 15;
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// Bytes taken of the input.
+    pub(super) consumed: usize,
+    /// Bytes put into the output.
+    pub(super) produced: usize,
+    /// The member is complete.
+    pub(super) ended: bool,
+}
+
+/// Decodes one member.
+pub(super) trait Step: Send {
+    /// Decodes from `input` into `output`. `last`: no input follows.
+    ///
+    /// # Errors
+    ///
+    /// A sentence about what is wrong.
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String>;
+}
+
+/// Returns a decoder for one member; lz4 has another form.
+pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, String> {
+    Ok(match compression {
+        Compression::Gzip => Box::new(Gzip(Decompress::new_gzip(DEFLATE_WINDOW_LOG))),
+        Compression::Zstd => {
+            let mut context = DCtx::try_create().ok_or("out of memory")?;
+            context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).map_err(zstd_name)?;
+            Box::new(Zstd(context))
+        }
+        Compression::Xz => Box::new(Xz(Box::new(XzStream::new_mem_limit(false, LZMA_MEMORY_KIB)))),
+        Compression::Lzma => Box::new(Lzma(Box::new(LzmaStream::new_mem_limit(LZMA_MEMORY_KIB, None)))),
+        Compression::Bzip2 => Box::new(Bzip2(bzip2::Decompress::new(false))),
+        Compression::Lz4 => unreachable!("lz4 frames are decoded by a reader"),
+    })
+}
+
+struct Gzip(Decompress);
+
+impl Step for Gzip {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+        let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
+        let status = self.0.decompress(input, output, FlushDecompress::None);
+        let status = status.map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
+        Ok(Progress {
+            consumed: advanced(before_in, self.0.total_in()),
+            produced: advanced(before_out, self.0.total_out()),
+            ended: status == flate2::Status::StreamEnd,
+        })
+    }
+}
+
+struct Zstd(DCtx<'static>);
+
+impl Step for Zstd {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+        let mut input = InBuffer::around(input);
+        let mut output = OutBuffer::around(output);
+        let hint = self.0.decompress_stream(&mut output, &mut input).map_err(zstd_name)?;
+        Ok(Progress { consumed: input.pos(), produced: output.pos(), ended: hint == 0 })
+    }
+}
+
+fn zstd_name(code: usize) -> String {
+    zstd_safe::get_error_name(code).to_owned()
+}
+
+struct Xz(Box<XzStream>);
+
+impl Step for Xz {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String> {
+        lzma_progress(self.0.process(input, output, action(last)))
+    }
+}
+
+struct Lzma(Box<LzmaStream>);
+
+impl Step for Lzma {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String> {
+        lzma_progress(self.0.process(input, output, action(last)))
+    }
+}
+
+fn action(last: bool) -> Action {
+    if last { Action::Finish } else { Action::Run }
+}
+
+fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, String> {
+    match result {
+        Ok(StreamResult { bytes_consumed, bytes_produced, status }) => {
+            Ok(Progress { consumed: bytes_consumed, produced: bytes_produced, ended: status == LzmaStatus::StreamEnd })
+        }
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+            Err(format!("it needs more than {} MiB of memory to decode", LZMA_MEMORY_KIB >> 10))
+        }
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(super::decoder::TRUNCATED.into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+struct Bzip2(bzip2::Decompress);
+
+impl Step for Bzip2 {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+        let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
+        let status = self.0.decompress(input, output).map_err(|error| match error {
+            bzip2::Error::Data => "invalid data or wrong checksum".to_owned(),
+            bzip2::Error::DataMagic => "a wrong magic number".to_owned(),
+            error => error.to_string(),
+        })?;
+        if status == bzip2::Status::MemNeeded {
+            return Err("out of memory".into());
+        }
+        Ok(Progress {
+            consumed: advanced(before_in, self.0.total_in()),
+            produced: advanced(before_out, self.0.total_out()),
+            ended: status == bzip2::Status::StreamEnd,
+        })
+    }
+}
+
+fn advanced(before: u64, now: u64) -> usize {
+    usize::try_from(now - before).expect("no more than the length of a slice")
+}

@@ -1,0 +1,451 @@
+//! tar archives behind the reading face: plain ones are read where they lie, compressed ones are decoded block by block.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::decoder::{Decoder, Event, Member as TarMember, MemberKind};
+use super::detect;
+use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use crate::format::entry::{Kind, Metadata, Owner};
+use crate::format::error::{Error, Result};
+use crate::format::path::Quoted;
+use crate::format::progress::Monitor;
+use crate::format::source::ReadAt;
+use crate::format::stream::{BLOCK, Blocks, Compression};
+use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
+
+/// Bytes read at a time from a plain archive.
+const READ: usize = 256 << 10;
+/// Bytes read at a time while an index is made: a header, and what often belongs to it.
+const PEEK: usize = 4 << 10;
+/// Memory that an entry takes while an index is made, beside its name, bytes.
+const ENTRY_BYTES: u64 = 256;
+/// Links of links that are followed, as far as they lead to what comes later.
+const HOPS: usize = 32;
+/// Names in a remark.
+const SHOWN: usize = 3;
+
+/// Where the bytes of the archive are.
+enum Bytes {
+    Plain(Arc<dyn ReadAt>),
+    Compressed(Blocks),
+}
+
+/// The content of the entries of a tar archive, or of the one file in a compressed stream.
+pub struct TarMembers {
+    bytes: Bytes,
+    /// Maps of sparse files; [`Member::number`] − 1 is the place here.
+    maps: Vec<Box<[(u64, u64)]>>,
+    damage: Option<Damage>,
+    omits: bool,
+}
+
+/// Opens a plain tar archive; `None` if it is none.
+///
+/// # Errors
+///
+/// `Io`; `Limit` when the index gets too large. Damage is a remark: what came before is served.
+pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<TarMembers>>> {
+    let mut first = [0; 512];
+    if source.len() < first.len() as u64 {
+        return Ok(None);
+    }
+    source.read_exact_at(0, &mut first)?;
+    if !detect(&first) {
+        return Ok(None);
+    }
+    index(Bytes::Plain(Arc::clone(source)), "tar".into(), source.len(), options).map(Some)
+}
+
+/// Opens a stream that is compressed in this way, with a tar archive or one file in it; `None` if it is none.
+///
+/// # Errors
+///
+/// As [`probe`].
+pub fn probe_compressed(
+    compression: Compression,
+    source: &Arc<dyn ReadAt>,
+    options: &OpenOptions,
+) -> Result<Option<TableArchive<TarMembers>>> {
+    let mut first = vec![0; usize::try_from(source.len().min(18)).expect("at most 18")];
+    source.read_exact_at(0, &mut first)?;
+    if !compression.begins(&first) {
+        return Ok(None);
+    }
+    let blocks = Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio);
+    let is_tar = detect(&blocks.block(0)?);
+    if is_tar {
+        let format = format!("tar, {}", compression.name());
+        return index(Bytes::Compressed(blocks), format, source.len(), options).map(Some);
+    }
+    single(blocks, compression, source, options).map(Some)
+}
+
+/// One file: its length shows when all of it was decoded.
+fn single(
+    blocks: Blocks,
+    compression: Compression,
+    source: &Arc<dyn ReadAt>,
+    options: &OpenOptions,
+) -> Result<TableArchive<TarMembers>> {
+    let (mut size, mut damage) = (0u64, None);
+    for number in 0.. {
+        match blocks.block(number) {
+            Ok(block) => {
+                size += block.len() as u64;
+                if block.len() < BLOCK {
+                    break;
+                }
+            }
+            Err(Error::Corrupt { structure, offset, detail }) => {
+                damage = Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 });
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+    table.add(&compression.content_name(source.name()), Item { size, ..Item::new(Kind::File) })?;
+    let mut info = Info { format: compression.name().into(), archive_bytes: source.len(), ..Info::default() };
+    info.remarks.extend(blocks.remark());
+    info.remarks.extend(damage.as_ref().map(told));
+    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits: false };
+    Ok(TableArchive::new(table.finish()?, members, info))
+}
+
+fn told(damage: &Damage) -> String {
+    let Damage { structure, offset, detail, .. } = damage;
+    format!("{structure} at offset {offset} is damaged: {detail}; what came before is served")
+}
+
+/// Makes the index of an archive: one pass over its headers.
+fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
+    let mut builder = Indexer { limit: options.index_bytes, ..Indexer::default() };
+    let walked = match &bytes {
+        Bytes::Plain(source) => walk_plain(&**source, &mut builder),
+        Bytes::Compressed(blocks) => walk_blocks(blocks, &mut builder),
+    };
+    let damage = match walked {
+        Ok(()) => None,
+        Err(Error::Corrupt { structure, offset, detail }) => {
+            Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 })
+        }
+        Err(error) => return Err(error),
+    };
+    let mut info = Info { format, archive_bytes, ..Info::default() };
+    info.remarks.append(&mut builder.remarks);
+    if let Bytes::Compressed(blocks) = &bytes {
+        info.remarks.extend(blocks.remark());
+    }
+    info.remarks.extend(damage.as_ref().map(told));
+    let lost = builder.resolve_links();
+    if !lost.is_empty() {
+        let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
+        let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
+        info.remarks.push(format!("left out: hard links to what is no file in the archive: {}{more}", names.join(", ")));
+    }
+    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+    for (name, item) in builder.items {
+        if let Some(item) = item {
+            table.add(&name, item)?;
+        }
+    }
+    let members = TarMembers { bytes, maps: builder.maps, damage, omits: !lost.is_empty() };
+    Ok(TableArchive::new(table.finish()?, members, info))
+}
+
+/// Goes from header to header of a plain archive.
+fn walk_plain(source: &dyn ReadAt, indexer: &mut Indexer) -> Result<()> {
+    let mut decoder = Decoder::new();
+    let mut buffer = vec![0; PEEK];
+    loop {
+        let left = source.len().saturating_sub(decoder.offset());
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        source.read_exact_at(decoder.offset(), &mut buffer[..len])?;
+        let mut used = 0;
+        while used < len || len == 0 {
+            let (taken, event) = decoder.step(&buffer[used..len], len == 0)?;
+            used += taken;
+            match event {
+                Event::Member(member) => {
+                    let skipped = decoder.skip_content();
+                    let end = decoder.offset().saturating_sub(skipped).saturating_add(member.stored);
+                    // Only padding may be missing at the end.
+                    if end > source.len() {
+                        let detail = "truncated: unexpected end of the input in the content of an entry";
+                        return Err(Error::corrupt("tar archive", source.len(), detail));
+                    }
+                    indexer.add(*member)?;
+                    break;
+                }
+                Event::Done => {
+                    indexer.remarks.append(&mut decoder.take_remarks());
+                    return Ok(());
+                }
+                _ if len == 0 && taken == 0 => {}
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Goes through the whole of a decoded stream.
+fn walk_blocks(blocks: &Blocks, indexer: &mut Indexer) -> Result<()> {
+    let mut decoder = Decoder::new();
+    let mut member: Option<TarMember> = None;
+    for number in 0.. {
+        let block = blocks.block(number)?;
+        let last = block.is_empty();
+        let mut used = 0;
+        loop {
+            let (taken, event) = decoder.step(&block[used..], last)?;
+            used += taken;
+            match event {
+                Event::More if used == block.len() && !last => break,
+                Event::Member(begun) => member = Some(*begun),
+                Event::End => {
+                    if let Some(member) = member.take() {
+                        indexer.add(member)?;
+                    }
+                }
+                Event::Done => {
+                    indexer.remarks.append(&mut decoder.take_remarks());
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Collects entries while the archive is gone through.
+#[derive(Default)]
+struct Indexer {
+    limit: u64,
+    bytes: u64,
+    /// Names and items; hard links whose target is still to be found have none.
+    items: Vec<(Vec<u8>, Option<Item>)>,
+    maps: Vec<Box<[(u64, u64)]>>,
+    /// The last item of a path, by a hash of that.
+    paths: HashMap<u128, usize>,
+    /// Links, with the hash of their target's path.
+    links: Vec<(usize, u128)>,
+    groups: u64,
+    last_metadata: Option<Arc<Metadata>>,
+    remarks: Vec<String>,
+}
+
+impl Indexer {
+    fn add(&mut self, member: TarMember) -> Result<()> {
+        self.bytes += ENTRY_BYTES + member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64;
+        if self.bytes > self.limit {
+            return Err(Error::Limit { what: "memory for the index", found: self.bytes, limit: self.limit });
+        }
+        if let Some(remark) = &member.remark {
+            self.remarks.push(format!("{}: {remark}", Quoted::new(&member.name)));
+        }
+        let position = self.items.len();
+        if let Some(path) = hash(&member.name) {
+            if member.kind == MemberKind::HardLink {
+                let target = hash(&member.link).unwrap_or_default();
+                match self.paths.get(&target).copied() {
+                    Some(known) if self.items[known].1.is_some() => {
+                        let item = self.linked(known);
+                        self.items.push((member.name, item));
+                    }
+                    _ => {
+                        self.links.push((position, target));
+                        self.items.push((member.name, None));
+                    }
+                }
+            } else {
+                let item = self.item(&member);
+                self.items.push((member.name, Some(item)));
+            }
+            self.paths.insert(path, position);
+        } else if !member.name.is_empty() {
+            // The table tells what is wrong with the name.
+            let item = self.item(&member);
+            self.items.push((member.name, Some(item)));
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of an item, both being hard links then.
+    fn linked(&mut self, position: usize) -> Option<Item> {
+        let groups = &mut self.groups;
+        let item = self.items[position].1.as_mut()?;
+        if item.kind == Kind::File && item.link_group == 0 {
+            *groups += 1;
+            item.link_group = *groups;
+        }
+        (item.kind != Kind::Directory).then(|| item.clone())
+    }
+
+    /// Finds the targets that came later than their links; returns the names of those without any.
+    fn resolve_links(&mut self) -> Vec<Vec<u8>> {
+        let targets: HashMap<usize, u128> = self.links.iter().copied().collect();
+        let mut lost = Vec::new();
+        for (position, target) in std::mem::take(&mut self.links) {
+            let mut found = self.paths.get(&target).copied();
+            for _ in 0..HOPS {
+                match found {
+                    Some(at) if self.items[at].1.is_none() => {
+                        found = targets.get(&at).and_then(|target| self.paths.get(target)).copied();
+                    }
+                    _ => break,
+                }
+            }
+            let item = found.and_then(|found| self.linked(found));
+            if item.is_none() {
+                lost.push(self.items[position].0.clone());
+            }
+            self.items[position].1 = item;
+        }
+        lost
+    }
+
+    fn item(&mut self, member: &TarMember) -> Item {
+        let kind = match member.kind {
+            MemberKind::File | MemberKind::HardLink => Kind::File,
+            MemberKind::Directory => Kind::Directory,
+            MemberKind::Symlink => Kind::Symlink,
+            MemberKind::Fifo => Kind::Fifo,
+            MemberKind::CharacterDevice => Kind::CharacterDevice,
+            MemberKind::BlockDevice => Kind::BlockDevice,
+        };
+        let number = match &member.segments {
+            Some(map) => {
+                self.maps.push(map.as_slice().into());
+                self.maps.len() as u64
+            }
+            None => 0,
+        };
+        Item {
+            kind,
+            size: member.size,
+            modified: member.modified,
+            metadata: self.metadata(member),
+            link_group: 0,
+            target: if kind == Kind::Symlink { member.link.as_slice().into() } else { Box::default() },
+            device: member.device,
+            number,
+            place: (0, member.data),
+        }
+    }
+
+    fn metadata(&mut self, member: &TarMember) -> Arc<Metadata> {
+        let owner = Owner {
+            user_id: member.user_id,
+            group_id: member.group_id,
+            user: member.user.as_slice().into(),
+            group: member.group.as_slice().into(),
+        };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
+        match &self.last_metadata {
+            Some(last) if **last == metadata => Arc::clone(last),
+            _ => {
+                let metadata = Arc::new(metadata);
+                self.last_metadata = Some(Arc::clone(&metadata));
+                metadata
+            }
+        }
+    }
+}
+
+fn hash(name: &[u8]) -> Option<u128> {
+    let mut path = Vec::with_capacity(name.len());
+    clean(name, &mut path).ok()?;
+    Some(xxh3_128(&path))
+}
+
+impl TarMembers {
+    /// Hands bytes of the archive from `offset` on to `sink`.
+    fn data(&self, offset: u64, len: u64, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        let end = offset.saturating_add(len);
+        let mut at = offset;
+        match &self.bytes {
+            Bytes::Plain(source) => {
+                let mut buffer = vec![0; usize::try_from(len).unwrap_or(READ).min(READ)];
+                while at < end {
+                    let len = usize::try_from(end - at).unwrap_or(READ).min(READ);
+                    source.read_exact_at(at, &mut buffer[..len])?;
+                    sink(Part::Data(&buffer[..len]))?;
+                    at += len as u64;
+                }
+            }
+            Bytes::Compressed(blocks) => {
+                while at < end {
+                    let block = blocks.block(at / BLOCK as u64)?;
+                    let start = usize::try_from(at % BLOCK as u64).expect("less than a block");
+                    let len = usize::try_from(end - at).unwrap_or(BLOCK).min(block.len().saturating_sub(start));
+                    if len == 0 {
+                        return Err(Error::corrupt("tar archive", at, "truncated: unexpected end of the input"));
+                    }
+                    sink(Part::Data(&block[start..start + len]))?;
+                    at += len as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Members for TarMembers {
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        _access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let data = member.place.1;
+        let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
+        let Some(map) = map else { return self.data(data.saturating_add(range.start), range.end - range.start, sink) };
+        let mut at = range.start;
+        let mut stored = data;
+        for &(offset, len) in map {
+            let end = offset.saturating_add(len);
+            if end > at && offset < range.end {
+                if offset > at {
+                    sink(Part::Hole(offset - at))?;
+                    at = offset;
+                }
+                let until = end.min(range.end);
+                self.data(stored.saturating_add(at - offset), until - at, sink)?;
+                at = until;
+            }
+            stored = stored.saturating_add(len);
+        }
+        if at < range.end { sink(Part::Hole(range.end - at)) } else { Ok(()) }
+    }
+
+    fn check_container(&self, _depth: Depth, _blocks: &mut u64, _monitor: &dyn Monitor) -> Result<Vec<Damage>> {
+        Ok(self.damage.iter().cloned().collect())
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.damage.is_some()
+    }
+
+    fn omits_entries(&self) -> bool {
+        self.omits
+    }
+
+    fn is_sequential(&self) -> bool {
+        matches!(self.bytes, Bytes::Compressed(_))
+    }
+
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
+        match (&self.bytes, map) {
+            (Bytes::Compressed(_), _) => None,
+            (Bytes::Plain(_), None) => Some(member.size),
+            (Bytes::Plain(_), Some(map)) => Some(map.iter().map(|(_, len)| len).sum()),
+        }
+    }
+}

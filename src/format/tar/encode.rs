@@ -1,0 +1,184 @@
+//! Headers of pax archives: the old header where everything fits it, records in front of it for the rest.
+
+use super::header::{BLOCK, Block};
+use crate::format::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
+use crate::format::path::EntryPath;
+
+/// What ends an archive: two blocks of zero bytes.
+pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+/// Largest number of eleven octal digits: the size and the time of an old header.
+const MAX_11: u64 = (1 << 33) - 1;
+/// Largest number of seven octal digits.
+const MAX_7: u64 = (1 << 21) - 1;
+
+/// What an entry has that a tar archive can't hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loss {
+    /// Tags and properties, and what was kept of other containers: this many.
+    Attributes(usize),
+    /// Numbers of a device that are too large.
+    Device,
+}
+
+/// Appends the header of `entry`; `link`: it is a hard link to the entry of this path. Content, if any, follows, and then
+/// [`padding`]. Returns what is lost.
+pub fn encode(entry: &Entry, link: Option<&EntryPath>, out: &mut Vec<u8>) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    let mut records = Vec::new();
+    let mut header: Block = [0; BLOCK];
+    let mut name = entry.path.as_bytes().to_vec();
+    if entry.kind == Kind::Directory {
+        name.push(b'/');
+    }
+    if !text(&mut header[..100], &name) {
+        record(&mut records, b"path", &name);
+    }
+    number(&mut header[100..108], entry.metadata.mode.into(), MAX_7);
+    let target: &[u8] = link.map_or(&entry.target, EntryPath::as_bytes);
+    if !text(&mut header[157..257], target) {
+        record(&mut records, b"linkpath", target);
+    }
+    let size = if link.is_none() { entry.size } else { 0 };
+    if !number(&mut header[124..136], size, MAX_11) {
+        record(&mut records, b"size", size.to_string().as_bytes());
+    }
+    time(&mut header[136..148], entry.modified, &mut records);
+    let (user_id, group_id) = entry.metadata.owner.as_ref().map_or((0, 0), |owner| (owner.user_id, owner.group_id));
+    for (field, key, id) in [(108..116, &b"uid"[..], user_id), (116..124, b"gid", group_id)] {
+        if !number(&mut header[field], id, MAX_7) {
+            record(&mut records, key, id.to_string().as_bytes());
+        }
+    }
+    if let Some(owner) = &entry.metadata.owner {
+        // These fields end with a NUL byte.
+        for (field, key, name) in [(265..296, &b"uname"[..], &owner.user), (297..328, b"gname", &owner.group)] {
+            if !text(&mut header[field], name) {
+                record(&mut records, key, name);
+            }
+        }
+    }
+    header[156] = match entry.kind {
+        _ if link.is_some() => b'1',
+        Kind::File => b'0',
+        Kind::Symlink => b'2',
+        Kind::CharacterDevice => b'3',
+        Kind::BlockDevice => b'4',
+        Kind::Directory => b'5',
+        Kind::Fifo => b'6',
+    };
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    let (major, minor) = entry.device.map_or((0, 0), |device| (device.major.into(), device.minor.into()));
+    if !number(&mut header[329..337], major, MAX_7) | !number(&mut header[337..345], minor, MAX_7) {
+        losses.push(Loss::Device);
+    }
+    let lost = entry.metadata.attributes.iter().filter(|attribute| !attribute_record(attribute, &mut records)).count();
+    if lost > 0 {
+        losses.push(Loss::Attributes(lost));
+    }
+    if !records.is_empty() {
+        let mut front: Block = [0; BLOCK];
+        // The name is for programs that take records for a file.
+        text(&mut front[..100], &[b"PaxHeaders/", &entry.path.name()[..entry.path.name().len().min(80)]].concat());
+        front[100..107].copy_from_slice(b"0000644");
+        number(&mut front[124..136], records.len() as u64, MAX_11);
+        front[136..147].copy_from_slice(&header[136..147]);
+        front[156] = b'x';
+        front[257..265].copy_from_slice(b"ustar\x0000");
+        seal(&mut front, out);
+        let pad = padding(records.len() as u64);
+        out.append(&mut records);
+        out.extend(std::iter::repeat_n(0, pad));
+    }
+    seal(&mut header, out);
+    losses
+}
+
+/// Returns how many zero bytes follow content of this length.
+pub fn padding(len: u64) -> usize {
+    let over = usize::try_from(len % BLOCK as u64).expect("less than a block");
+    if over == 0 { 0 } else { BLOCK - over }
+}
+
+/// Appends a header with its checksum.
+fn seal(header: &mut Block, out: &mut Vec<u8>) {
+    header[148..156].fill(b' ');
+    let sum: u64 = header.iter().map(|&byte| u64::from(byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    out.extend_from_slice(header);
+}
+
+/// Writes a text if it fits.
+fn text(field: &mut [u8], text: &[u8]) -> bool {
+    let fits = text.len() <= field.len() && !text.contains(&0);
+    let len = if fits { text.len() } else { text.len().min(field.len()) };
+    field[..len].copy_from_slice(&text[..len]);
+    fits
+}
+
+/// Writes an octal number if it fits.
+fn number(field: &mut [u8], number: u64, most: u64) -> bool {
+    let fits = number <= most;
+    let digits = field.len() - 1;
+    field[..digits].copy_from_slice(format!("{:0digits$o}", if fits { number } else { 0 }).as_bytes());
+    fits
+}
+
+fn time(field: &mut [u8], modified: Option<Timestamp>, records: &mut Vec<u8>) {
+    let Timestamp { seconds, nanoseconds } = modified.unwrap_or(Timestamp { seconds: 0, nanoseconds: 0 });
+    let fits = number(field, u64::try_from(seconds).unwrap_or(u64::MAX), MAX_11);
+    if fits && nanoseconds == 0 {
+        return;
+    }
+    let text = match (seconds, nanoseconds) {
+        (seconds, 0) => seconds.to_string(),
+        (0.., nanoseconds) => format!("{seconds}.{nanoseconds:09}"),
+        // 0.75 s after −2 s is −1.25 s.
+        (seconds, nanoseconds) => format!("-{}.{:09}", (seconds + 1).unsigned_abs(), 1_000_000_000 - nanoseconds),
+    };
+    record(records, b"mtime", text.as_bytes());
+}
+
+/// Appends the record of an attribute; says whether there is one for it.
+fn attribute_record(attribute: &Attribute, records: &mut Vec<u8>) -> bool {
+    let Attribute { namespace, name, value } = attribute;
+    match namespace {
+        // A name with '=' would end there.
+        Namespace::Xattr if !name.contains(&b'=') => record(records, &[b"SCHILY.xattr.", &**name].concat(), value),
+        Namespace::Foreign if name.starts_with(b"SCHILY.acl.") && !name.contains(&b'=') => record(records, name, value),
+        _ => return false,
+    }
+    true
+}
+
+/// Appends a record: its length, in which its own digits count, key and value.
+fn record(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    // A space, '=' and the end of the line.
+    let rest = key.len() + value.len() + 3;
+    let mut len = rest + 1;
+    while len != rest + len.to_string().len() {
+        len = rest + len.to_string().len();
+    }
+    records.extend_from_slice(len.to_string().as_bytes());
+    records.push(b' ');
+    records.extend_from_slice(key);
+    records.push(b'=');
+    records.extend_from_slice(value);
+    records.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_records_count_themselves() {
+        for (value, start) in [(1, &b"6 a="[..]), (4, b"9 a="), (5, b"11 a="), (92, b"98 a="), (93, b"99 a="), (94, b"101 a=")] {
+            let mut records = Vec::new();
+            record(&mut records, b"a", &vec![b'x'; value]);
+            assert!(records.starts_with(start), "{value}: {}", records[..6].escape_ascii());
+            let digits: usize = std::str::from_utf8(&start[..start.len() - 3]).unwrap().parse().unwrap();
+            assert_eq!(records.len(), digits);
+        }
+    }
+}

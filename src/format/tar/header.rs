@@ -1,0 +1,181 @@
+//! One header block: its fields as they are written, and its checksum.
+
+/// Length of a header, and what everything is padded to, bytes.
+pub(crate) const BLOCK: usize = 512;
+/// A block of a tar file.
+pub(crate) type Block = [u8; BLOCK];
+
+/// Which kind of header it is, by its magic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flavour {
+    /// Without magic: the first form.
+    V7,
+    /// POSIX: `ustar` and a NUL byte.
+    Posix,
+    /// GNU: `ustar` and spaces.
+    Gnu,
+    /// POSIX magic with star's fields at the end of the prefix.
+    Star,
+}
+
+/// A header whose checksum is right.
+pub(super) struct Header<'a>(&'a Block);
+
+/// Why a block is no header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WrongChecksum {
+    pub(super) stored: Option<i64>,
+    pub(super) computed: i64,
+}
+
+impl<'a> Header<'a> {
+    /// Takes a block for a header if its checksum says so.
+    pub(super) fn parse(block: &'a Block) -> Result<Self, WrongChecksum> {
+        let stored = number(&block[148..156]);
+        // The field itself counts as spaces. Some old programs added signed bytes.
+        let outside = || block[..148].iter().chain(&block[156..]);
+        let unsigned: i64 = outside().map(|&byte| i64::from(byte)).sum::<i64>() + 8 * 32;
+        let signed: i64 = outside().map(|&byte| i64::from(byte.cast_signed())).sum::<i64>() + 8 * 32;
+        if stored == Some(unsigned) || stored == Some(signed) {
+            Ok(Self(block))
+        } else {
+            Err(WrongChecksum { stored, computed: unsigned })
+        }
+    }
+
+    pub(super) fn flavour(&self) -> Flavour {
+        match &self.0[257..265] {
+            b"ustar  \0" => Flavour::Gnu,
+            magic if magic.starts_with(b"ustar") && &self.0[508..512] == b"tar\0" => Flavour::Star,
+            magic if magic.starts_with(b"ustar") => Flavour::Posix,
+            _ => Flavour::V7,
+        }
+    }
+
+    /// Returns the name with its prefix.
+    pub(super) fn path(&self) -> Vec<u8> {
+        let name = text(&self.0[..100]);
+        let prefix = match self.flavour() {
+            Flavour::Posix => text(&self.0[345..500]),
+            Flavour::Star => text(&self.0[345..476]),
+            Flavour::V7 | Flavour::Gnu => &[],
+        };
+        if prefix.is_empty() { name.to_vec() } else { [prefix, b"/", name].concat() }
+    }
+
+    pub(super) fn mode(&self) -> Option<i64> {
+        number(&self.0[100..108])
+    }
+
+    pub(super) fn user_id(&self) -> Option<i64> {
+        number(&self.0[108..116])
+    }
+
+    pub(super) fn group_id(&self) -> Option<i64> {
+        number(&self.0[116..124])
+    }
+
+    pub(super) fn size(&self) -> Option<i64> {
+        number(&self.0[124..136])
+    }
+
+    pub(super) fn modified(&self) -> Option<i64> {
+        number(&self.0[136..148])
+    }
+
+    pub(super) fn kind(&self) -> u8 {
+        self.0[156]
+    }
+
+    pub(super) fn link(&self) -> &'a [u8] {
+        text(&self.0[157..257])
+    }
+
+    pub(super) fn user(&self) -> &'a [u8] {
+        if self.flavour() == Flavour::V7 { &[] } else { text(&self.0[265..297]) }
+    }
+
+    pub(super) fn group(&self) -> &'a [u8] {
+        if self.flavour() == Flavour::V7 { &[] } else { text(&self.0[297..329]) }
+    }
+
+    /// Returns major and minor number.
+    pub(super) fn device(&self) -> Option<(u32, u32)> {
+        let part = |field: &[u8]| number(field).and_then(|number| u32::try_from(number).ok());
+        part(&self.0[329..337]).zip(part(&self.0[337..345]))
+    }
+
+    /// Returns the start of GNU's map of a sparse file: four pairs, whether more follow, and the length with holes.
+    pub(super) fn sparse(&self) -> (&'a [u8], bool, Option<i64>) {
+        (&self.0[386..482], self.0[482] != 0, number(&self.0[483..495]))
+    }
+}
+
+/// Returns a field up to its first NUL.
+pub(super) fn text(field: &[u8]) -> &[u8] {
+    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+    &field[..end]
+}
+
+/// Reads a number: octal digits between spaces, or binary when the first bit is set. `None` if it is neither, or too large.
+pub(super) fn number(field: &[u8]) -> Option<i64> {
+    let (&first, rest) = field.split_first()?;
+    if first & 0x80 != 0 {
+        // Two's complement, the topmost bit being the mark: the one below it is the sign.
+        let negative = first & 0x40 != 0;
+        let start = i128::from(first & 0x3f) - if negative { 0x40 } else { 0 };
+        let value = rest.iter().try_fold(start, |value, &byte| value.checked_mul(256)?.checked_add(byte.into()))?;
+        return i64::try_from(value).ok();
+    }
+    let digits = text(field).trim_ascii();
+    // An empty field is 0, as old programs leave out what does not matter.
+    digits.iter().try_fold(0i64, |value, &byte| match byte {
+        b'0'..=b'7' => value.checked_mul(8)?.checked_add(i64::from(byte - b'0')),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_octal_or_binary() {
+        for (field, expected) in [
+            (&b"0000644\0"[..], Some(0o644)),
+            (b"   644 \0", Some(0o644)),
+            (b"00000644", Some(0o644)),
+            (b"\0\0\0\0\0\0\0\0", Some(0)),
+            (b"        ", Some(0)),
+            (b"12x4567\0", None),
+            (b"-0000001", None),
+            (b"\x80\0\0\0\0\0\0\0\0\0\x01\0", Some(256)),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", Some(-1)),
+            (b"\xff\xff\xff\xff\xff\xff\xff\xfe", Some(-2)),
+            (b"\x80\0\0\0\x80\0\0\0\0\0\0\0", None),
+            (b"\xbf\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", None),
+        ] {
+            assert_eq!(number(field), expected, "{field:02x?}");
+        }
+    }
+
+    #[test]
+    fn both_sums_are_taken() {
+        let mut block = [0u8; BLOCK];
+        block[..3].copy_from_slice(b"\xe9\xe8\xe7");
+        block[148..156].fill(b' ');
+        for signed in [false, true] {
+            let sum: i64 = block[..148]
+                .iter()
+                .chain(&block[156..])
+                .map(|&b| if signed { i64::from(b as i8) } else { i64::from(b) })
+                .sum::<i64>()
+                + 256;
+            let mut block = block;
+            block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+            assert!(Header::parse(&block).is_ok());
+            block[0] ^= 1;
+            assert!(Header::parse(&block).is_err());
+        }
+    }
+}

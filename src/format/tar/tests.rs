@@ -1,0 +1,252 @@
+use std::io::Read;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::format::archive::{Archive, OpenOptions, Part};
+use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use crate::format::error::{Error, Result};
+use crate::format::path::EntryPath;
+use crate::format::source::MemorySource;
+
+/// What an archive holds, by the decoder: members with their content.
+fn read(bytes: &[u8], step: usize) -> Result<Vec<(Member, Vec<u8>)>> {
+    let mut decoder = Decoder::new();
+    let mut found: Vec<(Member, Vec<u8>)> = Vec::new();
+    let mut pieces = bytes.chunks(step.max(1));
+    loop {
+        let input = pieces.next().unwrap_or_default();
+        let last = input.is_empty();
+        let mut used = 0;
+        loop {
+            let (taken, event) = decoder.step(&input[used..], last)?;
+            used += taken;
+            match event {
+                Event::More if used == input.len() && !last => break,
+                Event::Member(member) => found.push((*member, Vec::new())),
+                Event::Data(bytes) => found.last_mut().unwrap().1.extend_from_slice(bytes),
+                Event::Hole(len) => {
+                    let content = &mut found.last_mut().unwrap().1;
+                    let len = usize::try_from(len).unwrap().min(1 << 20);
+                    content.resize(content.len() + len, 0);
+                }
+                Event::Done => return Ok(found),
+                Event::More | Event::End => {}
+            }
+        }
+    }
+}
+
+fn entry(path: &str, kind: Kind) -> Entry {
+    let owner = Owner { user_id: 1000, group_id: 100, user: b"ann"[..].into(), group: b"users"[..].into() };
+    let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), kind);
+    entry.metadata = Arc::new(Metadata { mode: 0o640, owner: Some(owner), attributes: Arc::default() });
+    entry.modified = Some(Timestamp { seconds: 1_600_000_000, nanoseconds: 0 });
+    entry
+}
+
+fn archive(entries: &[(Entry, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (entry, content) in entries {
+        let entry = Entry { size: content.len() as u64, ..entry.clone() };
+        assert_eq!(encode(&entry, None, &mut bytes), []);
+        bytes.extend_from_slice(content);
+        bytes.extend(vec![0; padding(entry.size)]);
+    }
+    bytes.extend_from_slice(&END);
+    bytes
+}
+
+/// Entries that need every kind of record.
+fn odd_entries() -> Vec<Entry> {
+    let long = "d/".repeat(80) + "end";
+    let mut all = vec![
+        entry("plain", Kind::File),
+        entry(&long, Kind::File),
+        entry(&"n".repeat(255), Kind::Directory),
+        entry("link", Kind::Symlink),
+        entry("fifo", Kind::Fifo),
+        entry("device", Kind::BlockDevice),
+        entry("early", Kind::File),
+        entry("late", Kind::File),
+        entry("big-ids", Kind::File),
+        entry("attributes", Kind::File),
+    ];
+    all[3].target = "t/".repeat(200).into_bytes().into();
+    all[5].device = Some(Device { major: 8, minor: 1 });
+    all[6].modified = Some(Timestamp { seconds: -2, nanoseconds: 750_000_000 });
+    all[7].modified = Some(Timestamp { seconds: 1 << 40, nanoseconds: 5 });
+    let owner = Owner { user_id: 1 << 32, group_id: 3_000_000, user: vec![b'u'; 60].into(), group: vec![b'g'; 40].into() };
+    all[8].metadata = Arc::new(Metadata { owner: Some(owner), ..(*all[8].metadata).clone() });
+    let attribute = |name: &[u8], value: &[u8]| Attribute { namespace: Namespace::Xattr, name: name.into(), value: value.into() };
+    let attributes = vec![attribute(b"security.x", b"\0\xff\n=1"), attribute(b"user.empty", b"")];
+    all[9].metadata = Arc::new(Metadata { attributes: attributes.into(), ..(*all[9].metadata).clone() });
+    all
+}
+
+#[test]
+fn what_is_encoded_is_decoded() {
+    let entries = odd_entries();
+    let with_content: Vec<(Entry, &[u8])> =
+        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
+    let bytes = archive(&with_content);
+    for step in [1, 100, 512, 4096, usize::MAX] {
+        let found = read(&bytes, step).unwrap();
+        assert_eq!(found.len(), entries.len());
+        for ((member, content), (entry, expected)) in found.iter().zip(&with_content) {
+            let name = String::from_utf8(member.name.clone()).unwrap();
+            assert_eq!(name.trim_end_matches('/').as_bytes(), entry.path.as_bytes());
+            assert_eq!(content, expected);
+            let owner = entry.metadata.owner.as_ref().unwrap();
+            assert_eq!((member.user_id, member.group_id), (owner.user_id, owner.group_id));
+            assert_eq!((&*member.user, &*member.group), (&*owner.user, &*owner.group));
+            assert_eq!(member.modified, entry.modified);
+            assert_eq!(member.attributes, entry.metadata.attributes.to_vec());
+            assert_eq!((&*member.link, member.device, member.mode), (&*entry.target, entry.device, 0o640));
+        }
+    }
+}
+
+#[test]
+fn the_reading_face_finds_the_same() {
+    let entries = odd_entries();
+    let with_content: Vec<(Entry, &[u8])> =
+        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
+    let bytes = archive(&with_content);
+    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let archive = probe(&source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
+    assert!(!archive.is_recovered());
+    for (entry, content) in &with_content {
+        let (_, found) = archive.find(entry.path.as_bytes()).unwrap().expect("it was added");
+        assert_eq!(archive.read_all(&found, 100).unwrap(), *content);
+        assert_eq!((found.kind, found.modified, &found.metadata), (entry.kind, entry.modified, &entry.metadata));
+    }
+}
+
+/// An old GNU sparse entry of 10,000 bytes with data at 512 and at 8,192.
+fn sparse_archive() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let stored = Entry { size: 1024, ..entry("sparse", Kind::File) };
+    encode(&stored, None, &mut bytes);
+    bytes[156] = b'S';
+    bytes[257..265].copy_from_slice(b"ustar  \0");
+    for (place, number) in [(386, 512), (398, 512), (410, 8192), (422, 512), (483, 10_000)] {
+        bytes[place..place + 12].copy_from_slice(format!("{number:011o}\0").as_bytes());
+    }
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    bytes.extend([b'a'; 512]);
+    bytes.extend([b'b'; 512]);
+    bytes.extend_from_slice(&END);
+    bytes
+}
+
+#[test]
+fn holes_are_told() {
+    let bytes = sparse_archive();
+    let found = read(&bytes, 100).unwrap();
+    let expected = [vec![0; 512], vec![b'a'; 512], vec![0; 7168], vec![b'b'; 512], vec![0; 1296]].concat();
+    assert_eq!(found[0].1, expected);
+    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
+    let (_, entry) = archive.find(b"sparse").unwrap().unwrap();
+    assert_eq!(entry.size, 10_000);
+    assert_eq!(archive.read_all(&entry, 10_000).unwrap(), expected);
+    let mut buffer = vec![1; 2_000];
+    archive.read_at(&entry, 7_500, &mut buffer).unwrap();
+    assert_eq!(buffer, expected[7_500..9_500]);
+    let mut holes = 0;
+    archive
+        .with_content(&entry, crate::format::archive::Access::Random, &mut |part| {
+            holes += u64::from(matches!(part, Part::Hole(_)));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(holes, 3);
+}
+
+#[test]
+fn every_cut_of_an_entry_is_found() {
+    let bytes = archive(&[(entry("a", Kind::File), &[7; 600]), (entry("b", Kind::File), b"b")]);
+    // Behind the first entry the archive may end; only padding may be missing.
+    for len in 1..bytes.len() - 1024 {
+        let complete =
+            len % 512 == 0 && len == 512 + 1024 || len >= 512 + 1024 + 512 + 1 || (512 + 600..=512 + 1024).contains(&len);
+        let result = read(&bytes[..len], 4096);
+        assert_eq!(result.is_ok(), complete, "{len}: {:?}", result.err());
+    }
+}
+
+#[test]
+fn concatenated_archives_are_read_on() {
+    let one = archive(&[(entry("a", Kind::File), b"a")]);
+    let two = [one.clone(), vec![0; 5 * 512], archive(&[(entry("b", Kind::File), b"b")]), b"junk".repeat(300)].concat();
+    let names: Vec<Vec<u8>> = read(&two, 1000).unwrap().into_iter().map(|(member, _)| member.name).collect();
+    assert_eq!(names, [b"a", b"b"]);
+    assert!(read(&[], 1).is_err(), "nothing is no archive");
+    assert_eq!(read(&END, 512).unwrap(), []);
+}
+
+#[test]
+fn lengths_are_bounded_before_anything_is_kept() {
+    let mut bytes = Vec::new();
+    encode(&Entry { size: (1 << 33) - 1, ..entry("x", Kind::File) }, None, &mut bytes);
+    bytes[156] = b'x';
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    assert!(matches!(read(&bytes, 512), Err(Error::Limit { .. })));
+}
+
+/// Names, kinds, sizes and content as the `tar` crate sees them.
+fn by_crate(bytes: &[u8]) -> std::io::Result<Vec<(Vec<u8>, u8, Vec<u8>)>> {
+    let mut archive = ::tar::Archive::new(bytes);
+    let mut found = Vec::new();
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let name = entry.path_bytes().into_owned();
+        let kind = entry.header().entry_type().as_byte();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        found.push((name, kind, content));
+    }
+    Ok(found)
+}
+
+#[test]
+fn the_tar_crate_reads_the_same() {
+    let entries = odd_entries();
+    let with_content: Vec<(Entry, &[u8])> =
+        entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
+    for bytes in [archive(&with_content), sparse_archive()] {
+        let ours: Vec<_> = read(&bytes, 4096).unwrap().into_iter().map(|(member, content)| (member.name, content)).collect();
+        let theirs: Vec<_> = by_crate(&bytes).unwrap().into_iter().map(|(name, _, content)| (name, content)).collect();
+        assert_eq!(ours, theirs);
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_headers_never_panic(fields in prop::collection::vec((0..512usize, any::<u8>()), 0..20), kind in any::<u8>(), tail in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let mut bytes = sparse_archive();
+        bytes[156] = kind;
+        for (place, value) in fields {
+            bytes[place] = value;
+        }
+        bytes[148..156].fill(b' ');
+        let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
+        bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        bytes.splice(512.., tail);
+        let in_one = read(&bytes, usize::MAX);
+        let in_pieces = read(&bytes, 37);
+        prop_assert_eq!(in_one.ok(), in_pieces.ok());
+        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+        if let Some(archive) = probe(&source, &OpenOptions::default()).unwrap() {
+            for entry in archive.entries(0..100) {
+                let _ = archive.read_all(&entry.unwrap(), 1 << 16);
+            }
+        }
+    }
+}

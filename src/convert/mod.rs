@@ -3,6 +3,7 @@
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
 pub mod change;
+pub mod compact;
 pub mod diff;
 pub mod extract;
 mod feed;

@@ -171,3 +171,39 @@ fn a_second_writer_is_refused() {
     drop(store);
     room.changes(&["rm", "rich.nra", "owned"], "removed 1 entry in commit 2");
 }
+
+#[test]
+fn compacting_drops_what_is_not_kept() {
+    let room = Room::new();
+    let noise: String = (0..20_000u32).map(|i| format!("{:x}", i.wrapping_mul(2_654_435_761))).collect();
+    room.write("tree/noise", &noise);
+    room.changes(&["add", "rich.nra", "tree", "-m", "one"], "added 1 entry in commit 2");
+    room.changes(&["rm", "rich.nra", "noise", "-m", "two"], "removed 1 entry in commit 3");
+    let (before, listed) = (room.bytes("rich.nra"), room.out(&["list", "-l", "--digest", "rich.nra"]));
+    let said = room.run(&["compact", "rich.nra", "-n"]);
+    assert_eq!((said.code, &said.err[..10]), (Some(0), "rich.nra: "), "{}", said.err);
+    assert!(said.err.ends_with("; 2 commits would go, 1 stay\n"), "{}", said.err);
+    assert_eq!(room.bytes("rich.nra"), before, "nothing was written");
+    let said = room.run(&["compact", "rich.nra", "--keep", "2", "-o", "two.nra", "--json"]);
+    let summary: Value = serde_json::from_str(&said.out).unwrap();
+    schema::check(&summary);
+    assert_eq!((&summary["commits"], &summary["dropped_commits"], &summary["written"]), (&2.into(), &1.into(), &true.into()));
+    assert_eq!(room.out(&["cat", "two.nra@1", "noise"]), noise);
+    assert_eq!(room.run(&["diff", "two.nra", "rich.nra"]).code, Some(0));
+    let said = room.run(&["compact", "rich.nra", "-o", "two.nra"]);
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("it exists already") && said.err.contains("hint: -f replaces it"), "{}", said.err);
+    let said = room.run(&["compact", "rich.nra"]);
+    assert!(said.err.contains("2 commits dropped; they are gone for good, 1 kept"), "{}", said.err);
+    assert!(room.bytes("rich.nra").len() * 4 < before.len());
+    assert_eq!(room.out(&["list", "-l", "--digest", "rich.nra"]), listed);
+    assert_eq!(room.run(&["verify", "rich.nra"]).code, Some(0));
+    room.changes(&["compact", "rich.nra"], "rich.nra: there is nothing to save");
+    assert_eq!(
+        std::fs::read_dir(room.directory.path())
+            .unwrap()
+            .filter(|item| { item.as_ref().unwrap().file_name().to_string_lossy().starts_with(".nra-") })
+            .count(),
+        0
+    );
+}

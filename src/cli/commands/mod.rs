@@ -5,6 +5,7 @@ pub mod attr;
 #[cfg(feature = "tui")]
 pub mod browse;
 pub mod cat;
+pub mod compact;
 pub mod completions;
 pub mod convert;
 pub mod diff;
@@ -45,6 +46,8 @@ pub enum Command {
     Mv(mv::Args),
     /// Make a directory in an archive
     Mkdir(mkdir::Args),
+    /// Drop what no kept commit of an archive needs
+    Compact(compact::Args),
     /// Show, set and remove attributes of an archive and its entries
     Attr(attr::Args),
     /// Convert an archive of any kind into another
@@ -103,6 +106,7 @@ impl Command {
             Self::Rm(args) => rm::run(args, ui),
             Self::Mv(args) => mv::run(args, ui),
             Self::Mkdir(args) => mkdir::run(args, ui),
+            Self::Compact(args) => compact::run(args, ui),
             Self::Attr(args) => attr::run(args, ui),
             Self::Convert(args) => convert::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),

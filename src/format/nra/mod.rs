@@ -2,6 +2,7 @@
 
 pub mod chunks;
 pub mod commit;
+pub mod compact;
 pub mod content;
 pub mod directory;
 pub mod extents;

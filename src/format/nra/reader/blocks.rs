@@ -84,7 +84,7 @@ impl Pieces {
     }
 
     /// Returns the pieces with bytes in a range of the raw payload, each with its place there.
-    fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u32, &Piece)> {
+    pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u32, &Piece)> {
         let first = self.starts.partition_point(|&start| u64::from(start) <= range.start).saturating_sub(1);
         let from_first = self.starts[first..].iter().copied().zip(&self.pieces[first..]);
         let end = |(start, piece): (u32, &Piece)| u64::from(start) + u64::from(piece.raw_len);
@@ -175,7 +175,7 @@ impl NraReader {
         Ok(Block { bytes: raw, from: 0, header: Some(header) })
     }
 
-    fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
+    pub(super) fn dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
         let load = || {
             let frame = frames::at(&self.window, FrameKind::Dictionary, offset, DICTIONARY_GUESS)?;
             Dictionary::new(frame.payload).map_err(|detail| Error::corrupt(FrameKind::Dictionary.name(), offset, detail))

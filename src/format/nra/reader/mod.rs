@@ -15,6 +15,7 @@ mod gather;
 mod history;
 mod iter;
 mod map;
+mod moving;
 mod open;
 mod opener;
 mod scan;

@@ -45,6 +45,7 @@
 //! The thread that owns the [`Writer`] deduplicates, places frames and writes; worker threads compress. The bytes depend on
 //! the entries, their order and the options, never on the number of threads. Spec: nra.md, sections 3, 7 and 17.
 
+mod adopt;
 mod append;
 mod cutter;
 mod dictionary;
@@ -65,6 +66,7 @@ mod workers;
 use std::io::Write;
 use std::sync::Arc;
 
+pub(in crate::format::nra) use adopt::Adopted;
 pub use end::StoreEnd;
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 
@@ -497,8 +499,13 @@ impl<W: Write + Send> Writer<W> {
     }
 
     fn next_run(&mut self) -> Run {
+        let id = self.next_run_id();
+        Run::new(id, self.placing.take_spare())
+    }
+
+    fn next_run_id(&mut self) -> RunId {
         self.last_run += 1;
-        Run::new(self.last_run, self.placing.take_spare())
+        self.last_run
     }
 }
 

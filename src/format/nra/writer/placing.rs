@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
+use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
@@ -16,9 +17,11 @@ use crate::format::nra::directory::{self, Piece};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::records::{self, RecordList};
 use crate::format::nra::writer::EntryId;
+use crate::format::nra::writer::adopt::Adopted;
 use crate::format::nra::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
 use crate::format::nra::writer::index::{Block, Index, Settling, block_number, weight};
 use crate::format::nra::writer::output::{NewFrame, Output};
+use crate::format::nra::writer::pieces::{Place, RunId};
 use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
 use crate::format::nra::writer::trees::{PageSizes, write_extent_map};
 use crate::format::nra::writer::workers::{Bench, Workers};
@@ -139,6 +142,40 @@ impl<W: Write> Placing<W> {
     pub fn drain(&mut self, index: &mut Index) -> Result<()> {
         self.advance(index, 0)?;
         self.flush_carried(index)
+    }
+
+    /// Places everything that is closed; entries that are carried wait on.
+    pub fn settle(&mut self, index: &mut Index) -> Result<()> {
+        self.advance(index, 0)
+    }
+
+    /// Writes a block that is taken over as it is, with the records of `ready`.
+    pub fn adopt(&mut self, block: &Adopted<'_>, run: RunId, ready: &[EntryId], index: &mut Index) -> Result<()> {
+        let number = index.blocks.len();
+        let mut offset = 0u32;
+        for (i, piece) in (0..).zip(block.pieces) {
+            offset += piece.gap;
+            let end = offset + piece.raw_len;
+            let id = index.pieces.insert(piece.digest, piece.raw_len, run)?;
+            let checksum = match block.codec {
+                Codec::None => content_checksum(&block.stored[offset as usize..end as usize]),
+                _ => 0,
+            };
+            let block = block_number(number)?;
+            *index.pieces.place_mut(id) = Place { run, raw_len: piece.raw_len, block, offset, number: i, checksum };
+            offset = end;
+            self.piece_bytes += u64::from(piece.raw_len);
+        }
+        let align = if block.codec == Codec::None && !block.pieces.is_empty() { block.align } else { 0 };
+        let new = Located {
+            codec: block.codec,
+            raw_len: block.raw_len,
+            pad_len: self.output.padding(align),
+            stored: block.stored,
+            dictionary: block.dictionary,
+            pieces: block.pieces,
+        };
+        self.write_located(new, ready, index)
     }
 
     /// Records entries with the next block; they are settled.
@@ -276,11 +313,19 @@ impl<W: Write> Placing<W> {
             _ => 0,
         };
         let raw_len = u32::try_from(new.raw_len).expect("blocks are bounded");
-        let stored_len = u32::try_from(new.stored.len()).expect("blocks are bounded");
+        let pieces = self.locate(&new, index.blocks.len(), index)?;
+        let dictionary = if new.codec == Codec::Zstd { self.dictionary_offset } else { 0 };
+        let (codec, stored) = (new.codec, new.stored);
+        self.write_located(Located { codec, raw_len, pad_len, stored, dictionary, pieces: &pieces }, ready, index)
+    }
+
+    /// Writes a block whose pieces are noted, with the records of `ready`.
+    fn write_located(&mut self, new: Located<'_>, ready: &[EntryId], index: &mut Index) -> Result<()> {
+        let Located { codec, raw_len, pad_len, stored, dictionary, pieces } = new;
+        let stored_len = u32::try_from(stored.len()).expect("blocks are bounded");
         let mut reference = BlockRef { offset: self.output.place(), raw_len, stored_len, pad_len, check: 0 };
         let number = index.blocks.len();
-        index.blocks.push(Block { reference, codec: new.codec });
-        let pieces = self.locate(&new, number, index)?;
+        index.blocks.push(Block { reference, codec });
 
         let mut recorded = std::mem::take(&mut self.carried);
         self.carried_weight = 0;
@@ -297,20 +342,12 @@ impl<W: Write> Placing<W> {
         }
         let mut list = RecordList::new(records::Place::Directory);
         recorded.iter().for_each(|&id| list.push(&index.entry(id).entry));
-        let directory = directory::encode(&pieces, list, self.bench.records()?)?;
-        let dictionary = if new.codec == Codec::Zstd { self.dictionary_offset } else { 0 };
-        let frame = self.output.frame(NewFrame {
-            kind: FrameKind::Block,
-            codec: new.codec,
-            raw_len,
-            pad_len,
-            stored: new.stored,
-            directory: &directory,
-            dictionary,
-        })?;
+        let directory = directory::encode(pieces, list, self.bench.records()?)?;
+        let kind = FrameKind::Block;
+        let frame = self.output.frame(NewFrame { kind, codec, raw_len, pad_len, stored, directory: &directory, dictionary })?;
         reference.check = frame.check;
         index.blocks[number].reference = reference;
-        self.stored_bytes += new.stored.len() as u64;
+        self.stored_bytes += stored.len() as u64;
         self.blocks += 1;
         self.pieces += pieces.len() as u64;
         recorded[settled_here..].iter().for_each(|&id| index.complete(id, &reference));
@@ -370,6 +407,16 @@ struct NewBlock<'a> {
     stored: &'a [u8],
     pieces: &'a [RunPiece],
     checksums: &'a [u32],
+}
+
+/// A block whose pieces are noted in the index.
+struct Located<'a> {
+    codec: Codec,
+    raw_len: u32,
+    pad_len: u32,
+    stored: &'a [u8],
+    dictionary: u64,
+    pieces: &'a [Piece],
 }
 
 impl Default for NewBlock<'_> {

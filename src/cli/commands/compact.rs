@@ -1,0 +1,122 @@
+//! `nra compact`
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::changing::{explain, newest};
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::convert::compact::{Compaction, Target, compact, plan};
+use crate::format::Error;
+use crate::format::nra::writer::WriterOptions;
+use crate::format::path::Quoted;
+
+/// Arguments of `nra compact`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra compact photos.nra -n
+  nra compact photos.nra
+  nra compact photos.nra --keep 3 -o small.nra")]
+pub struct Args {
+    /// Archive to compact
+    #[arg(value_name = "ARCHIVE")]
+    archive: PathBuf,
+    /// Write to OUT and leave the archive as it is
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+    /// Replace OUT if it exists
+    #[arg(short = 'f', long, alias = "force", requires = "output")]
+    overwrite: bool,
+    /// Keep the newest N commits; they are numbered from 1 again
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    keep: u64,
+    /// Tell what would be saved and write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What was done, for programs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    archive: String,
+    dry_run: bool,
+    /// The archive was written anew.
+    written: bool,
+    commits: u64,
+    dropped_commits: u64,
+    before_bytes: u64,
+    after_bytes: u64,
+    moved_blocks: u64,
+    repacked_blocks: u64,
+}
+
+/// Drops what no kept commit needs.
+///
+/// # Errors
+///
+/// When the archive can't be read or written; it is as it was then.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let path = newest(&args.archive)?;
+    let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
+    let mut options = WriterOptions::balanced();
+    options.threads = match args.resources.threads {
+        0 => available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    };
+    options.memory_bytes = args.resources.memory.unwrap_or(options.memory_bytes);
+    let progress = ui.progress("compacting");
+    let done = if args.dry_run {
+        plan(&path, args.keep, &options, &progress).map(Some)
+    } else {
+        let target = match &args.output {
+            Some(output) => Target::File { path: output.clone(), overwrite: args.overwrite },
+            None => Target::InPlace,
+        };
+        compact(&path, args.keep, &target, &options, &progress)
+    };
+    drop(progress);
+    let done = done.map_err(|error| failure(error, &name))?;
+    let line = match &done {
+        None => format!("{name}: there is nothing to save"),
+        Some(done) => said(done, args, &name, ui),
+    };
+    ui.console().note(&line);
+    let written = done.is_some() && !args.dry_run;
+    let Compaction { commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks, .. } =
+        done.unwrap_or_default();
+    let archive = args.output.as_ref().unwrap_or(&path).to_string_lossy().into_owned();
+    let dry_run = args.dry_run;
+    let summary =
+        Summary { archive, dry_run, written, commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks };
+    ui.finish(Outcome::Done, "summary", &summary)
+}
+
+fn said(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
+    let commits = text::counted(done.dropped_commits, "commit", "commits");
+    let (before, after) = (ui.size(done.before_bytes), ui.size(done.after_bytes));
+    let kept = text::count(done.commits);
+    if args.dry_run {
+        return format!("{name}: {before} → about {after}; {commits} would go, {kept} stay");
+    }
+    let saved = text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
+    let undo = match (&args.output, done.dropped_commits) {
+        (Some(_), _) => format!("; {name} is as it was"),
+        (None, 0) => String::new(),
+        (None, _) => "; they are gone for good".to_owned(),
+    };
+    format!("{name}: {before} → {after} ({saved} less); {commits} dropped{undo}, {kept} kept")
+}
+
+fn failure(error: Error, name: &str) -> Failure {
+    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
+    let failure = explain(error, name);
+    if exists { failure.hint("-f replaces it, -o chooses another name") } else { failure }
+}

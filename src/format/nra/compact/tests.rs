@@ -1,0 +1,169 @@
+use super::*;
+use crate::format::archive::{CommitInfo, Depth, open};
+use crate::format::codec::looks_incompressible;
+use crate::format::digest::Digest;
+use crate::format::entry::{Attribute, Namespace, Timestamp};
+use crate::format::nra::writer::DictionaryPolicy;
+use crate::format::progress::Recorder;
+use crate::format::source::FileSource;
+
+/// Path, kind, size, time, attributes and content of all entries of a commit.
+type State = Vec<(String, Kind, Option<Timestamp>, usize, Vec<u8>)>;
+
+fn options(message: &str) -> WriterOptions {
+    let time = Some(Timestamp { seconds: 7, nanoseconds: 8 });
+    WriterOptions { threads: 2, message: message.into(), time, ..WriterOptions::balanced() }
+}
+
+fn path(text: &str) -> EntryPath {
+    EntryPath::try_from(text).unwrap()
+}
+
+fn file(text: &str) -> Entry {
+    let mut entry = Entry::new(path(text), Kind::File);
+    entry.modified = Some(Timestamp { seconds: 1, nanoseconds: 2 });
+    entry
+}
+
+fn add<W: Write + Send>(writer: &mut Writer<W>, name: &str, bytes: &[u8]) {
+    let content = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) };
+    writer.add(file(name), content).unwrap();
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+fn text(lines: usize, seed: usize) -> Vec<u8> {
+    (0..lines).flat_map(|i| format!("{} is line {i} of {seed}\n", (i * 7919 + seed) % 10_007).into_bytes()).collect()
+}
+
+/// Four commits: much content, some of it replaced and removed, links, a file in pieces with a hole, attributes.
+fn archive(at: &Path, first: WriterOptions) {
+    let mut writer = Writer::create(File::create(at).unwrap(), WriterOptions { message: "first".into(), ..first }).unwrap();
+    for i in 0..300 {
+        add(&mut writer, &format!("text/{i:03}"), &text(300, i));
+        add(&mut writer, &format!("noise/{i:03}"), &noise(9_000, i as u64));
+    }
+    let one = writer.add(file("empty"), NewContent::None).unwrap();
+    writer.add_link(file("empty too"), one).unwrap();
+    writer.begin(file("large")).unwrap();
+    for i in 0..4 {
+        let piece = text(2_000, 1_000 + i);
+        writer.piece(&piece, Digest::of(&piece), false).unwrap();
+        writer.hole(10_000).unwrap();
+    }
+    let large = writer.end(None).unwrap();
+    writer.add_link(file("large again"), large).unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+    let append = |message: &str, change: &dyn Fn(&mut Writer<crate::format::nra::writer::StoreEnd>)| {
+        let mut writer = Writer::append(Arc::new(FileStore::open(at).unwrap()), options(message)).unwrap();
+        change(&mut writer);
+        writer.finish(&Recorder::default()).unwrap();
+    };
+    append("second", &|writer| {
+        (0..290).for_each(|i| writer.remove(&path(&format!("text/{i:03}"))).unwrap());
+        (0..100).for_each(|i| add(writer, &format!("noise/{i:03}"), &noise(9_000, 10_000 + i)));
+        add(writer, "new/a", &text(5_000, 77));
+    });
+    append("third", &|writer| {
+        writer.rename(&path("noise"), &path("random")).unwrap();
+        let attribute = Attribute { namespace: Namespace::User, name: b"name"[..].into(), value: b"x"[..].into() };
+        writer.set_attributes(vec![attribute]).unwrap();
+        add(writer, "new", b"a file now");
+    });
+    append("fourth", &|writer| {
+        writer.remove(&path("random")).unwrap();
+        add(writer, "text/000", &text(300, 0));
+    });
+}
+
+fn source(at: &Path) -> Arc<dyn ReadAt> {
+    Arc::new(FileSource::open(at).unwrap())
+}
+
+fn state(at: &Path, number: u64) -> State {
+    let archive = open(source(at), &OpenOptions { commit: Some(number), ..OpenOptions::default() }).unwrap();
+    assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, [], "commit {number}");
+    let entries = archive.entries(0..archive.entry_count());
+    entries
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let content = if entry.kind == Kind::File { archive.read_all(&entry, u64::MAX).unwrap() } else { Vec::new() };
+            (entry.path.to_string(), entry.kind, entry.modified, entry.metadata.attributes.len(), content)
+        })
+        .collect()
+}
+
+fn commits(at: &Path) -> Vec<CommitInfo> {
+    open(source(at), &OpenOptions::default()).unwrap().commits().map(Result::unwrap).collect()
+}
+
+#[test]
+fn kept_commits_are_what_they_were() {
+    for first in [options(""), WriterOptions { dictionary: DictionaryPolicy::Auto, align: 64, ..options("") }] {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old");
+        archive(&old, first);
+        let before = std::fs::metadata(&old).unwrap().len();
+        let mut lengths = Vec::new();
+        for keep in 1..=5 {
+            let new = folder.path().join(format!("new{keep}"));
+            File::create(&new).unwrap();
+            let monitor = Recorder::default();
+            let done = compact(&source(&old), keep, &new, &options(""), &monitor).unwrap();
+            let kept = keep.min(4);
+            assert_eq!((done.commits, done.dropped_commits, done.before_bytes), (kept, 4 - kept, before));
+            assert_eq!(done.after_bytes, std::fs::metadata(&new).unwrap().len());
+            let planned = plan(&source(&old), keep, 1 << 20, &monitor).unwrap();
+            assert_eq!((planned.moved_blocks, planned.repacked_blocks), (done.moved_blocks, done.repacked_blocks));
+            for number in 1..=kept {
+                assert_eq!(state(&new, number), state(&old, 4 - kept + number), "keep {keep}, commit {number}");
+            }
+            let facts =
+                |commit: &CommitInfo| (commit.message.clone(), commit.time, commit.entries, commit.files, commit.content_bytes);
+            let (now, then) = (commits(&new), commits(&old));
+            assert!(now.iter().map(facts).eq(then[..now.len()].iter().map(facts)));
+            let attributes = |at: &Path| open(source(at), &OpenOptions::default()).unwrap().info().attributes.clone();
+            assert_eq!(attributes(&new), attributes(&old));
+            lengths.push(done.after_bytes);
+        }
+        assert!(lengths[0] * 4 < before, "{lengths:?} of {before}");
+        assert!(lengths.is_sorted() && lengths[4] <= before + 2_000, "{lengths:?} of {before}");
+    }
+}
+
+#[test]
+fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    archive(&old, options(""));
+    let done = plan(&source(&old), 1, 1 << 20, &Recorder::default()).unwrap();
+    assert!(done.repacked_blocks > 0 && done.dropped_bytes > 1_000_000, "{done:?}");
+    // Without commits to drop everything moves; with another level nothing could be the same if it were compressed again.
+    File::create(&new).unwrap();
+    let level = WriterOptions { method: crate::format::codec::Method::zstd(19), ..options("") };
+    let done = compact(&source(&old), 4, &new, &level, &Recorder::default()).unwrap();
+    assert_eq!(done.repacked_blocks, 0);
+    let stored = |at: &Path| open(source(at), &OpenOptions::default()).unwrap().info().stored_bytes;
+    assert_eq!(stored(&new), stored(&old));
+}
+
+#[test]
+fn nothing_is_made_of_what_does_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    archive(&old, options(""));
+    let mut bytes = std::fs::read(&old).unwrap();
+    File::create(&new).unwrap();
+    assert!(matches!(compact(&source(&old), 0, &new, &options(""), &Recorder::default()), Err(Error::Usage { .. })));
+    let monitor = Recorder::default();
+    monitor.cancel();
+    assert!(matches!(compact(&source(&old), 1, &new, &options(""), &monitor), Err(Error::Cancelled)));
+    bytes[20_000..21_000].fill(0x55);
+    std::fs::write(&old, bytes).unwrap();
+    let failed = compact(&source(&old), 4, &new, &options(""), &Recorder::default());
+    assert!(matches!(failed, Err(Error::Corrupt { .. })), "{failed:?}");
+}

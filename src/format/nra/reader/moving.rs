@@ -1,0 +1,76 @@
+//! Content as it is stored, for whoever moves blocks to another file.
+//!
+//! Spec: nra.md, sections 6 to 8.
+
+use std::sync::Arc;
+
+use crate::format::codec::{Codec, Dictionary};
+use crate::format::digest::Digest;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
+use crate::format::nra::directory::{Piece, parse_pieces};
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::{NraReader, frames};
+
+/// A block whose checksums are right, not decompressed.
+pub(in crate::format::nra) struct StoredBlock {
+    pub codec: Codec,
+    pub raw_len: u32,
+    pub stored: Vec<u8>,
+    pub pieces: Vec<Piece>,
+    /// Offset of its dictionary, 0 = none.
+    pub dictionary: u64,
+    /// Offset of the payload in the file.
+    pub payload: u64,
+}
+
+impl NraReader {
+    /// Hands the extents and holes of an entry to `visit`, in order.
+    pub(in crate::format::nra) fn each_extent(&self, entry: &Entry, visit: &mut dyn FnMut(&Segment) -> Result<()>) -> Result<()> {
+        match entry.content() {
+            Content::None => Ok(()),
+            Content::Extent(extent) | Content::Raw(extent, _) => visit(&Segment::Data(*extent)),
+            Content::List(segments, _) => segments.iter().try_for_each(visit),
+            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut |segment, _| visit(segment)),
+        }
+    }
+
+    /// Reads a block.
+    pub(in crate::format::nra) fn stored_block(&self, block: &BlockRef) -> Result<StoredBlock> {
+        let offset = block.offset;
+        let start = frames::header(&self.window, FrameKind::Block, offset)?;
+        let header = &start.header;
+        if start.check != block.check || header.raw_len != block.raw_len {
+            return Err(Error::corrupt(FrameKind::Block.name(), offset, "its header is not the one that records refer to"));
+        }
+        let len = header.payload_start() + header.payload_span();
+        let len = usize::try_from(len).expect("limited with the header");
+        let bytes = self.window.bytes(FrameKind::Block.name(), offset, len)?;
+        let stored = start.stored_payload(&bytes, offset)?.into_owned();
+        let directory = frames::directory(&self.window, &start, offset)?;
+        let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
+        let pieces = parse_pieces(&directory, header.raw_len).map_err(corrupt)?;
+        let payload = offset + header.payload_start();
+        Ok(StoredBlock { codec: header.codec, raw_len: header.raw_len, stored, pieces, dictionary: header.dictionary, payload })
+    }
+
+    /// Reads the dictionary at `offset`.
+    pub(in crate::format::nra) fn stored_dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
+        self.dictionary(offset)
+    }
+
+    /// Returns digest and length of the pieces that an extent covers.
+    pub(in crate::format::nra) fn extent_pieces(&self, extent: &Extent) -> Result<Vec<(Digest, u32)>> {
+        let start = u64::from(extent.offset);
+        let pieces = self.pieces(&extent.block)?;
+        let found: Vec<(Digest, u32)> =
+            pieces.within(start..start + extent.len).map(|(_, piece)| (piece.digest, piece.raw_len)).collect();
+        let sum: u64 = found.iter().map(|piece| u64::from(piece.1)).sum();
+        if sum != extent.len {
+            let detail = format!("an extent of {} bytes covers pieces of {sum}", extent.len);
+            return Err(Error::corrupt("block directory", extent.block.offset, detail));
+        }
+        Ok(found)
+    }
+}

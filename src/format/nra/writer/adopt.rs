@@ -1,0 +1,80 @@
+//! Blocks of another archive, taken over without compressing them again.
+//!
+//! A moved block gets a directory of its own: the pieces as they were, the records of entries that were finished since the block
+//! before. Spec: nra.md, section 7.
+
+use std::io::Write;
+
+use crate::format::codec::{Codec, Dictionary};
+use crate::format::digest::Digest;
+use crate::format::error::Result;
+use crate::format::nra::directory::Piece;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::writer::index::Part;
+use crate::format::nra::writer::output::NewFrame;
+use crate::format::nra::writer::{Writer, grown, nothing_begun};
+
+/// A block that is taken over.
+pub(in crate::format::nra) struct Adopted<'a> {
+    pub codec: Codec,
+    pub raw_len: u32,
+    /// Payload, stored.
+    pub stored: &'a [u8],
+    pub pieces: &'a [Piece],
+    /// Offset of its dictionary in this archive, 0 = none.
+    pub dictionary: u64,
+    /// Its payload starts at a multiple of this, bytes.
+    pub align: u32,
+}
+
+impl<W: Write + Send> Writer<W> {
+    /// Says whether this commit has a piece with the digest.
+    pub(in crate::format::nra) fn has_piece(&self, digest: &Digest) -> bool {
+        self.index.pieces.find(digest).is_some()
+    }
+
+    /// Writes a dictionary for blocks that are taken over, and returns its offset.
+    pub(in crate::format::nra) fn adopt_dictionary(&mut self, dictionary: &Dictionary) -> Result<u64> {
+        self.settle_runs()?;
+        let bytes = dictionary.as_bytes();
+        let raw_len = u32::try_from(bytes.len()).expect("dictionaries are short");
+        let frame = NewFrame::payload(FrameKind::Dictionary, Codec::None, raw_len, bytes);
+        Ok(self.placing.output.frame(frame)?.offset)
+    }
+
+    /// Writes a block as it is. None of its pieces may be there already ([`Writer::has_piece`]).
+    pub(in crate::format::nra) fn adopt(&mut self, block: &Adopted<'_>) -> Result<()> {
+        self.settle_runs()?;
+        let run = self.next_run_id();
+        let loose = std::mem::take(&mut self.loose);
+        self.loose_weight = 0;
+        self.loose_batch += 1;
+        self.placing.adopt(block, run, &loose, &mut self.index)
+    }
+
+    /// Adds a piece that [`Writer::has_piece`] knows to the file that was begun.
+    pub(in crate::format::nra) fn known_piece(&mut self, digest: &Digest) -> Result<()> {
+        let mut current = self.current.take().ok_or_else(nothing_begun)?;
+        if let Some(id) = self.index.pieces.find(digest) {
+            let place = self.index.pieces.place(id);
+            current.size = grown(current.size, place.raw_len.into())?;
+            if place.run == self.raw.id {
+                current.touched[0] = place.run;
+            } else if place.run == self.packed.id {
+                current.touched[1] = place.run;
+            }
+            current.parts.push(Part::Piece(id));
+        }
+        self.current = Some(current);
+        Ok(())
+    }
+
+    /// Places what is in work, so that what is written next does not depend on when a worker is done.
+    fn settle_runs(&mut self) -> Result<()> {
+        if !self.raw.is_empty() || !self.packed.is_empty() {
+            self.close_raw()?;
+            self.close_packed()?;
+        }
+        self.placing.settle(&mut self.index)
+    }
+}

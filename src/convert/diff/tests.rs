@@ -11,7 +11,7 @@ use crate::format::codec::looks_incompressible;
 use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
+use crate::format::source::{FileStore, MemorySource, RecordingSource};
 
 /// An archive of files with these contents.
 fn archive(files: &[(&str, &[u8])]) -> Box<dyn Archive> {
@@ -126,6 +126,34 @@ fn times_agree_as_far_as_the_coarser_goes() {
     let time = |seconds, nanoseconds| Some(Timestamp { seconds, nanoseconds });
     assert!(is_same_time(time(1, 2), time(1, 2)) && is_same_time(time(1, 0), time(1, 2)) && is_same_time(None, time(1, 2)));
     assert!(!is_same_time(time(1, 3), time(1, 2)) && !is_same_time(time(1, 0), time(2, 0)));
+}
+
+#[test]
+fn what_two_commits_share_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("a.nra");
+    let options = || WriterOptions { threads: 1, ..WriterOptions::balanced() };
+    let entry = |path: &str| Entry::new(EntryPath::try_from(path).unwrap(), Kind::File);
+    let mut writer = Writer::create(std::fs::File::create(&at).unwrap(), options()).unwrap();
+    for i in 0..40_000 {
+        let name = Digest::of(&[i as u8, (i >> 8) as u8]).to_string();
+        writer.add(entry(&format!("{:02}/{i:05} {name}", i % 100)), NewContent::None).unwrap();
+    }
+    writer.finish(&Recorder::default()).unwrap();
+    let mut writer = Writer::append(Arc::new(FileStore::open(&at).unwrap()), options()).unwrap();
+    writer.add(entry("57/new"), NewContent::None).unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+    let source = Arc::new(RecordingSource::new(MemorySource::new(std::fs::read(&at).unwrap())));
+    let state = |commit| open(Arc::clone(&source) as _, &OpenOptions { commit: Some(commit), ..OpenOptions::default() }).unwrap();
+    let (before, after) = (state(1), state(2));
+    source.take();
+    let (lines, counts) = run(&&*before, &&*after, Compare::Facts);
+    assert_eq!((lines.as_slice(), counts.same), (&["+57/new".to_owned()][..], 40_100));
+    let reads = source.take();
+    assert!(reads.len() <= 12, "{reads:?}");
+    assert!(reads.iter().map(|read| read.1).sum::<u64>() < 128 << 10, "{reads:?}");
+    assert!(run(&&*after, &&*after, Compare::Content).1.is_same());
+    assert!(source.take().is_empty(), "one page that is the same is all there is to see");
 }
 
 proptest! {

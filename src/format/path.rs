@@ -121,10 +121,12 @@ pub fn check(bytes: &[u8]) -> Result<(), PathError> {
 
 /// Compares two byte strings in path order: `/` is smaller than every other byte.
 pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    let common = a.iter().zip(b).position(|(x, y)| x != y);
-    match common {
+    // Eight bytes at a time: names of one directory begin alike.
+    let same = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(x, y)| x == y).count() * 8;
+    let rest = a[same..].iter().zip(&b[same..]).position(|(x, y)| x != y);
+    match rest.map(|at| same + at) {
         None => a.len().cmp(&b.len()),
-        Some(i) => rank(a[i]).cmp(&rank(b[i])),
+        Some(at) => rank(a[at]).cmp(&rank(b[at])),
     }
 }
 

@@ -3,10 +3,11 @@
 //! Records come in any order: chunks get their numbers when their hash is met first, in the chunk table or in the recipe of a file.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::extra::Facts;
 use super::records;
@@ -181,7 +182,8 @@ pub(super) struct Building {
     manifest: Manifest,
     table: TableBuilder,
     numbers: HashTable<u32>,
-    hasher: std::hash::RandomState,
+    /// Keeps those who choose hashes from choosing where they fall.
+    seed: u64,
     plain: Arc<Metadata>,
     /// First files of hard link groups.
     groups: HashMap<u64, u64>,
@@ -210,7 +212,7 @@ impl Building {
             manifest,
             table: TableBuilder::new(Winner::First, limit),
             numbers: HashTable::new(),
-            hasher: std::hash::RandomState::new(),
+            seed: RandomState::new().hash_one(0),
             plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
             groups: HashMap::new(),
             limit,
@@ -233,8 +235,8 @@ impl Building {
     pub(super) fn expect_chunks(&mut self, count: usize) {
         let count = count.min(self.likely);
         self.manifest.chunks.reserve(count);
-        let (chunks, hasher) = (&self.manifest.chunks, &self.hasher);
-        self.numbers.reserve(count, |&number| hasher.hash_one(chunks[number as usize].hash));
+        let (chunks, seed) = (&self.manifest.chunks, self.seed);
+        self.numbers.reserve(count, |&number| key(&chunks[number as usize].hash, seed));
     }
 
     /// Makes room for `count` files.
@@ -316,18 +318,18 @@ impl Building {
     }
 
     fn number(&mut self, hash: &Hash) -> Result<u32> {
-        let key = self.hasher.hash_one(hash.bytes);
+        let slot = key(&hash.bytes, self.seed);
         let chunks = &self.manifest.chunks;
         let same = |&number: &u32| {
             let chunk = &chunks[number as usize];
             chunk.hash == hash.bytes && chunk.named == hash.named
         };
-        if let Some(&number) = self.numbers.find(key, same) {
+        if let Some(&number) = self.numbers.find(slot, same) {
             return Ok(number);
         }
         let number = self.push_chunk(hash)?;
-        let (chunks, hasher) = (&self.manifest.chunks, &self.hasher);
-        self.numbers.insert_unique(key, number, |&number| hasher.hash_one(chunks[number as usize].hash));
+        let (chunks, seed) = (&self.manifest.chunks, self.seed);
+        self.numbers.insert_unique(slot, number, |&number| key(&chunks[number as usize].hash, seed));
         Ok(number)
     }
 
@@ -374,6 +376,11 @@ impl Building {
     }
 }
 
+/// Where the table of numbers has a hash.
+fn key(hash: &[u8; 32], seed: u64) -> u64 {
+    xxh3_64_with_seed(hash, seed)
+}
+
 /// Name of a chunk: its BLAKE3 in hex, or (in files that no tool of ours wrote) any other text, which then is told by its own digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash {
@@ -390,20 +397,40 @@ impl From<&str> for Hash {
     }
 }
 
+/// Values of lower-case hex digits; more than 15 for all other bytes.
+const DIGITS: [u8; 256] = {
+    let mut digits = [0xff; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
+    }
+    digits
+};
+
 /// Returns the bytes that 64 lower-case hex digits stand for.
 fn unhex(text: &[u8]) -> Option<[u8; 32]> {
     let text: &[u8; 64] = text.try_into().ok()?;
-    let mut bytes = [0; 32];
+    let (mut bytes, mut all) = ([0; 32], 0);
+    // Without a way out of the loop: a manifest has many thousands of them, and hardly ever another text.
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
+        *byte = high << 4 | low;
+        all |= high | low;
     }
-    Some(bytes)
+    (all < 16).then_some(bytes)
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_chunks_are_digests_or_text() {
+        let digest = blake3::hash(b"x");
+        assert_eq!(Hash::from(digest.to_hex().as_str()), Hash { bytes: *digest.as_bytes(), named: true });
+        for other in ["", "one", &digest.to_hex().to_uppercase(), &digest.to_hex()[1..], &format!("{}g", &digest.to_hex()[1..])] {
+            assert!(!Hash::from(other).named, "{other}");
+        }
     }
 }

@@ -149,8 +149,7 @@ fn what_is_written_is_read_with_all_its_facts() {
 #[test]
 fn chunks_are_those_of_earlier_versions() {
     let earlier = open_bytes(fixture("beta-zstd.nra"), None).unwrap();
-    let out =
-        write_archive(&earlier, &|_| true, Cursor::new(Vec::new()), WriterOptions::default(), &Recorder::default()).unwrap().0;
+    let out = write_archive(&earlier, Cursor::new(Vec::new()), WriterOptions::default(), false, &Recorder::default()).unwrap().0;
     let ours = open_bytes(out.into_inner(), None).unwrap();
     assert_eq!(contents(&ours), contents(&earlier));
     assert_eq!(ours.info().pieces, earlier.info().pieces);
@@ -161,7 +160,7 @@ fn chunks_are_those_of_earlier_versions() {
 fn entries_that_earlier_versions_do_not_see_are_said() {
     let archive = open_bytes(written(WriterOptions::default()), None).unwrap();
     let monitor = Recorder::default();
-    let out = write_archive(&archive, &|_| true, Cursor::new(Vec::new()), WriterOptions::default(), &monitor).unwrap().0;
+    let out = write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), false, &monitor).unwrap().0;
     let mut said: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
     said.sort();
     let hidden = |path: &str, why: &str| format!("{path}: earlier versions will not see it: {why}");
@@ -192,4 +191,22 @@ fn a_writer_is_used_in_order() {
     assert!(matches!(writer.finish(), Err(Error::Usage { .. })));
     let level = WriterOptions { codec: Codec::Zstd(99), ..WriterOptions::default() };
     assert!(matches!(Writer::create(Cursor::new(Vec::new()), level), Err(Error::Usage { .. })));
+}
+
+#[test]
+fn damaged_entries_are_left_out_if_wanted() {
+    let mut bytes = fixture("beta-multiblock.nra");
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    let archive = open_bytes(bytes, None).unwrap();
+    let write = |keep_going, monitor: &Recorder| {
+        let (out, _) = write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), keep_going, monitor)?;
+        open_bytes(out.into_inner(), None)
+    };
+    let monitor = Recorder::default();
+    assert!(matches!(write(false, &monitor), Err(Error::Corrupt { .. })));
+    let kept = write(true, &monitor).unwrap();
+    assert_eq!(kept.entry_count(), 2);
+    assert!(monitor.take_warnings()[0].damage);
+    assert!(kept.verify(Depth::Full, None, &monitor).unwrap().damage.is_empty());
 }

@@ -407,16 +407,17 @@ fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u
     }
 }
 
-/// Writes the entries of an archive that `select` accepts as an archive of NRA 4.5. Warns of each that earlier versions will not see.
+/// Writes the entries of an archive as an archive of NRA 4.5. Warns of each that earlier versions will not see, and (if `keep_going`) of those
+/// that are left out because they are damaged.
 ///
 /// # Errors
 ///
 /// What reading the archive or writing `out` gives; `Cancelled` when the monitor asks for it.
 pub fn write_archive<W: Write + Seek>(
     archive: &dyn Archive,
-    select: &dyn Fn(&Entry) -> bool,
     out: W,
     options: WriterOptions,
+    keep_going: bool,
     monitor: &dyn Monitor,
 ) -> Result<(W, WriterStats)> {
     let mut writer = Writer::create(out, options)?;
@@ -428,7 +429,7 @@ pub fn write_archive<W: Write + Seek>(
         let entry = entry?;
         monitor.check()?;
         monitor.add(Counter::Entries, 1);
-        if !select(&entry) || entry.implied {
+        if entry.implied {
             continue;
         }
         monitor.current(entry.path.as_bytes());
@@ -442,15 +443,24 @@ pub fn write_archive<W: Write + Seek>(
         }
         writer.begin(&entry)?;
         if entry.kind == Kind::File {
-            archive.with_content(&entry, Access::Sequential, &mut |part| {
+            let read = archive.with_content(&entry, Access::Sequential, &mut |part| {
                 monitor.check()?;
                 match part {
                     Part::Data(bytes) => writer.write(bytes)?,
                     Part::Hole(len) => writer.hole(len)?,
                 }
                 Ok(())
-            })?;
-            monitor.add(Counter::Bytes, entry.size);
+            });
+            match read {
+                Ok(()) => monitor.add(Counter::Bytes, entry.size),
+                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. })) if keep_going => {
+                    writer.abandon();
+                    let message = format!("left out: {error}");
+                    monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: true });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
         }
         writer.end()?;
     }

@@ -28,9 +28,9 @@ pub(super) struct Blocks {
 pub(super) enum Lock {
     /// Blocks are not encrypted.
     None,
-    /// They are, and the key is not known.
-    Locked,
-    /// They are.
+    /// They are, and the key is not known: the error says why.
+    Locked(fn() -> Error),
+    /// They are, and this is the key, or what was taken for it.
     Open(Cipher),
 }
 
@@ -59,11 +59,11 @@ impl Blocks {
             let decode = |stored: &[u8]| block::decode(block.coding, stored, len, self.dictionary.as_ref());
             match &self.lock {
                 Lock::None => decode(&stored).map_err(|detail| corrupt(block, detail)),
-                Lock::Locked => Err(locked()),
+                Lock::Locked(why) => Err(why()),
                 Lock::Open(cipher) => match cipher.open(&stored) {
                     Some(opened) => decode(&opened).map_err(|detail| corrupt(block, detail)),
                     // Earlier versions appended blocks in clear to encrypted archives, and could not read them then.
-                    None => decode(&stored).map_err(|_| wrong_key()),
+                    None => decode(&stored).map_err(|_| Error::WrongKey),
                 },
             }
         })
@@ -165,16 +165,6 @@ impl Blocks {
             }
         }
     }
-}
-
-/// The key is needed, and was not given.
-fn locked() -> Error {
-    Error::Unsupported { what: "encryption", found: "AES-256-GCM".into(), known: "none without a key".into() }
-}
-
-/// The key that was given is another one: the checksum of what is stored is right.
-fn wrong_key() -> Error {
-    Error::Usage { detail: "the key is wrong".into() }
 }
 
 fn check_crc(block: &Block, found: u32) -> Result<()> {

@@ -12,6 +12,7 @@ use super::cipher::Cipher;
 use super::header::{HEADER_LEN, Header, MAGIC};
 use super::manifest::{Manifest, Recipe};
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use crate::format::crypt::Secret;
 use crate::format::digest::{DIGEST_LEN, Digest};
 use crate::format::error::{Error, Result};
 use crate::format::progress::Monitor;
@@ -45,15 +46,6 @@ pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArch
 
 /// Opens `source` if it is an earlier NRA file.
 pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
-    open_with(source, options, None)
-}
-
-/// As [`probe`], with the key of the archive.
-pub(super) fn open_with(
-    source: &Arc<dyn ReadAt>,
-    options: &OpenOptions,
-    key: Option<&[u8; 32]>,
-) -> Result<Option<TableArchive<Nra4>>> {
     let Some(header) = Header::read(&**source)? else { return Ok(None) };
     let Header { manifest_offset, manifest_len } = header;
     if manifest_len > options.index_bytes {
@@ -72,10 +64,12 @@ pub(super) fn open_with(
         },
     };
     let info = describe(&manifest, source.len());
-    let lock = match key {
+    let lock = match &options.key {
         _ if !manifest.encrypted => Lock::None,
-        None => Lock::Locked,
-        Some(key) => Lock::Open(Cipher::new(key)),
+        Some(Secret::Raw(key)) => Lock::Open(Cipher::new(key)),
+        // There were no passwords.
+        Some(Secret::Password(_)) => Lock::Locked(|| Error::WrongKey),
+        None => Lock::Locked(|| Error::KeyNeeded),
     };
     let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, lock);
     let checked = Mutex::default();

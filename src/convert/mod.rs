@@ -5,6 +5,7 @@
 pub mod change;
 pub mod compact;
 pub mod diff;
+pub mod earlier;
 pub mod extract;
 mod feed;
 mod output;

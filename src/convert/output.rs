@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -162,6 +162,16 @@ impl Output {
             }
         }
         Ok(())
+    }
+}
+
+impl Seek for Output {
+    /// Moves to another place; what takes bytes in order refuses.
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match &mut self.sink {
+            Sink::File(file) => file.seek(to),
+            Sink::Stream(_) => Err(io::ErrorKind::NotSeekable.into()),
+        }
     }
 }
 

@@ -57,3 +57,23 @@ fn a_name_that_is_hidden_is_said() {
             .contains("1 entry is hidden by one of the same name that comes earlier: small.txt")
     );
 }
+
+#[test]
+fn archives_are_converted_both_ways() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
+    let (new, old, again) = (path("new.nra"), path("old.nra"), path("again.nra"));
+    for arguments in
+        [&["convert", ARCHIVE, &new, "-q"][..], &["convert", &new, &old, "--to", "nra4", "-q"], &["convert", &old, &again, "-q"]]
+    {
+        let output = nra(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(out(&["info", &new]).contains("NRA 5"));
+    assert!(out(&["info", &old]).contains("NRA 4.5"));
+    assert_eq!(out(&["list", "--digest", &old]), out(&["list", "--digest", ARCHIVE]));
+    assert_eq!(out(&["list", "--digest", &again]), out(&["list", "--digest", &new]));
+    assert!(out(&["verify", &old]).contains("ok"));
+    let piped = nra(&["convert", ARCHIVE, "-", "--to", "nra4"]);
+    assert_eq!((piped.status.code(), piped.stdout.len()), (Some(1), 0));
+}

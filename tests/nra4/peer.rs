@@ -40,7 +40,7 @@ fn the_earlier_package_reads_what_is_written() {
             let out = std::fs::File::create(&path).unwrap();
             let options = WriterOptions { codec, key, ..WriterOptions::default() };
             let monitor = Recorder::default();
-            write_archive(&*archive, out, options, false, &monitor).unwrap();
+            write_archive(&*archive, out, options, false, &mut |_| Ok(()), &monitor).unwrap();
             assert!(monitor.take_warnings().is_empty());
             wanted.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
         }

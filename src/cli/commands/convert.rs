@@ -13,11 +13,14 @@ use crate::cli::packing::{self, CompressionArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
 use crate::cli::ui::{self, Ui};
+use crate::convert::earlier::{EarlierOptions, write_earlier};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::codec::Codec;
+use crate::format::nra4;
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
 use crate::format::stream::{Compression, Level};
@@ -42,7 +45,7 @@ pub struct Args {
     /// The same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
     output_option: Option<PathBuf>,
-    /// Kind of OUT, whatever its name: nra, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
+    /// Kind of OUT, whatever its name: nra, nra4 (for versions before 5), tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     to: Option<Kind>,
     /// Replace OUT if it exists
@@ -105,12 +108,14 @@ struct LimitArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nra,
+    Nra4,
     Tar(Option<Compression>),
 }
 
 /// Endings of the kinds that are written; `--to` takes them without the dot.
-const KINDS: [(&str, Kind); 14] = [
+const KINDS: [(&str, Kind); 15] = [
     (".nra", Kind::Nra),
+    (".nra4", Kind::Nra4),
     (".tar", Kind::Tar(None)),
     (".tar.gz", Kind::Tar(Some(Compression::Gzip))),
     (".tgz", Kind::Tar(Some(Compression::Gzip))),
@@ -128,7 +133,9 @@ const KINDS: [(&str, Kind); 14] = [
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
     let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
-    known.map(|(_, kind)| *kind).ok_or_else(|| "nra writes nra, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
+    known
+        .map(|(_, kind)| *kind)
+        .ok_or_else(|| "nra writes nra, nra4, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
 }
 
 /// Tells the kind by the name of the output.
@@ -225,6 +232,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("converting");
     let result = match kind {
         Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
+        Kind::Nra4 => to_nra4(args, input, destination, &output, &options, &progress)?,
         Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
     };
     progress.finish();
@@ -265,15 +273,7 @@ fn to_tar(
         keep_going: options.keep_going,
         sync: options.sync,
     };
-    Ok(open_input(input, &options.open).and_then(|archive| {
-        let damaged = archive.is_recovered();
-        for remark in archive.remarks() {
-            let degraded = damaged || archive.omits_entries();
-            monitor.warn(Warning { path: Vec::new(), message: remark, degraded, damage: damaged });
-        }
-        if damaged && !options.keep_going {
-            return Err(Error::Usage { detail: "it is damaged, and entries may be missing".into() });
-        }
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
         let stats = write_tar(&*archive, destination, &tar_options, monitor)?;
         Ok(Report {
             entries: stats.entries,
@@ -285,6 +285,59 @@ fn to_tar(
             ..Report::default()
         })
     }))
+}
+
+/// Writes an archive for versions before 5.
+fn to_nra4(
+    args: &Args,
+    input: Input,
+    destination: Destination,
+    output: &Path,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let method = options.writer.method;
+    let codec = match method.codec {
+        Codec::Zstd => nra4::writer::Codec::Zstd(method.level),
+        Codec::Lz4 => nra4::writer::Codec::Lz4,
+        Codec::None => return Err(Failure::usage("archives of NRA 4.5 are compressed: zstd or lz4")),
+    };
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
+        let info = archive.info();
+        let stem = || output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let given = [&args.message, &info.message].into_iter().find(|text| !text.is_empty());
+        let name = given.cloned().unwrap_or_else(stem);
+        let options = EarlierOptions {
+            writer: nra4::writer::WriterOptions { name, codec, key: None },
+            fidelity: options.fidelity.clone(),
+            limits: options.limits,
+            keep_going: options.keep_going,
+            sync: options.sync,
+        };
+        let stats = write_earlier(&*archive, destination, &options, monitor)?;
+        Ok(Report {
+            entries: stats.entries,
+            files: stats.files,
+            input_bytes: info.archive_bytes,
+            content_bytes: stats.content_bytes,
+            archive_bytes: stats.archive_bytes,
+            ..Report::default()
+        })
+    }))
+}
+
+/// Opens an input to be read by its index, and says what is wrong with that.
+fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Box<dyn Archive>, Error> {
+    let archive = open_input(input, &options.open)?;
+    let damaged = archive.is_recovered();
+    for remark in archive.remarks() {
+        let degraded = damaged || archive.omits_entries();
+        monitor.warn(Warning { path: Vec::new(), message: remark, degraded, damage: damaged });
+    }
+    if damaged && !options.keep_going {
+        return Err(Error::Usage { detail: "it is damaged, and entries may be missing".into() });
+    }
+    Ok(archive)
 }
 
 fn open_input(input: Input, options: &OpenOptions) -> Result<Box<dyn Archive>, Error> {

@@ -48,7 +48,7 @@ pub static ENGINES: &[Engine] = &[
         name: "NRA 1 to 4.5",
         extension: ".nra",
         magic: "4e524100 0200",
-        write: false,
+        write: true,
         append: false,
         stream: false,
         probe: |source, options| Ok(boxed(nra4::probe(source, options)?)),

@@ -153,7 +153,10 @@ fn what_is_written_is_read_with_all_its_facts() {
 #[test]
 fn chunks_are_those_of_earlier_versions() {
     let earlier = open_bytes(fixture("beta-zstd.nra"), None).unwrap();
-    let out = write_archive(&earlier, Cursor::new(Vec::new()), WriterOptions::default(), false, &Recorder::default()).unwrap().0;
+    let out =
+        write_archive(&earlier, Cursor::new(Vec::new()), WriterOptions::default(), false, &mut |_| Ok(()), &Recorder::default())
+            .unwrap()
+            .0;
     let ours = open_bytes(out.into_inner(), None).unwrap();
     assert_eq!(contents(&ours), contents(&earlier));
     assert_eq!(ours.info().pieces, earlier.info().pieces);
@@ -164,7 +167,8 @@ fn chunks_are_those_of_earlier_versions() {
 fn entries_that_earlier_versions_do_not_see_are_said() {
     let archive = open_bytes(written(WriterOptions::default()), None).unwrap();
     let monitor = Recorder::default();
-    let out = write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), false, &monitor).unwrap().0;
+    let out =
+        write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), false, &mut |_| Ok(()), &monitor).unwrap().0;
     let mut said: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
     said.sort();
     let hidden = |path: &str, why: &str| format!("{path}: earlier versions will not see it: {why}");
@@ -204,7 +208,8 @@ fn damaged_entries_are_left_out_if_wanted() {
     bytes[at] ^= 1;
     let archive = open_bytes(bytes, None).unwrap();
     let write = |keep_going, monitor: &Recorder| {
-        let (out, _) = write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), keep_going, monitor)?;
+        let (out, _) =
+            write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), keep_going, &mut |_| Ok(()), monitor)?;
         open_bytes(out.into_inner(), None)
     };
     let monitor = Recorder::default();

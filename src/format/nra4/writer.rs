@@ -408,16 +408,17 @@ fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u
 }
 
 /// Writes the entries of an archive as an archive of NRA 4.5. Warns of each that earlier versions will not see, and (if `keep_going`) of those
-/// that are left out because they are damaged.
+/// that are left out because they are damaged. `prepare` sees each entry before and may change its metadata, or end the work.
 ///
 /// # Errors
 ///
-/// What reading the archive or writing `out` gives; `Cancelled` when the monitor asks for it.
+/// What reading the archive, `prepare` or writing `out` gives; `Cancelled` when the monitor asks for it.
 pub fn write_archive<W: Write + Seek>(
     archive: &dyn Archive,
     out: W,
     options: WriterOptions,
     keep_going: bool,
+    prepare: &mut dyn FnMut(&mut Entry) -> Result<()>,
     monitor: &dyn Monitor,
 ) -> Result<(W, WriterStats)> {
     let mut writer = Writer::create(out, options)?;
@@ -426,12 +427,13 @@ pub fn write_archive<W: Write + Seek>(
     monitor.expect(Counter::Bytes, totals.content_bytes);
     let mut entries = archive.entries(0..archive.entry_count()).peekable();
     while let Some(entry) = entries.next() {
-        let entry = entry?;
+        let mut entry = entry?;
         monitor.check()?;
         monitor.add(Counter::Entries, 1);
         if entry.implied {
             continue;
         }
+        prepare(&mut entry)?;
         monitor.current(entry.path.as_bytes());
         let mut is_filled =
             || matches!(entries.peek(), Some(Ok(next)) if next.path.is_below(&entry.path)) && entry.kind == Kind::Directory;

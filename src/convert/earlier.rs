@@ -1,0 +1,76 @@
+//! Any archive to one of NRA 4.5, for tools of that version.
+
+use std::io::{self, Seek, SeekFrom};
+
+use crate::convert::output::{Destination, Output};
+use crate::convert::transfer::{Fidelity, Limits, Narrower};
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra4::writer::{WriterOptions, WriterStats, write_archive};
+use crate::format::progress::{Monitor, Warning};
+
+/// How an archive of NRA 4.5 is written.
+#[derive(Clone)]
+pub struct EarlierOptions {
+    /// Name, compression, key.
+    pub writer: WriterOptions,
+    /// What is kept of metadata.
+    pub fidelity: Fidelity,
+    /// What the input may grow to.
+    pub limits: Limits,
+    /// Leave out entries that are damaged; otherwise damage ends the work.
+    pub keep_going: bool,
+    /// Make sure that the archive is on disk before it gets its name.
+    pub sync: bool,
+}
+
+/// Writes all entries of `archive` into a new archive of NRA 4.5. What tools of that version will not see is kept, and told entry by entry.
+///
+/// # Errors
+///
+/// `Usage` for a destination that can only be written in order; otherwise as [`write_archive`]. Then nothing is left under the name of the
+/// destination.
+pub fn write_earlier(
+    archive: &dyn Archive,
+    destination: Destination,
+    options: &EarlierOptions,
+    monitor: &dyn Monitor,
+) -> Result<WriterStats> {
+    let mut output = Output::create(destination)?;
+    if output.seek(SeekFrom::Start(0)).is_err() {
+        let detail = "an archive of NRA 4.5 needs a file: its first bytes are written last".into();
+        return Err(Error::Usage { detail });
+    }
+    let name = output.name().to_vec();
+    let named = |error: Error| match error {
+        Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
+        other => other,
+    };
+    if !archive.info().attributes.is_empty() {
+        let message = "the attributes of the archive can't be kept".into();
+        monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+    }
+    let mut narrower = Narrower::new(&options.fidelity);
+    let (mut entries, mut bytes) = (0u64, 0u64);
+    let mut prepare = |entry: &mut Entry| {
+        narrower.narrow(entry);
+        entries += 1;
+        bytes = bytes.saturating_add(entry.size);
+        for (what, found, limit) in
+            [("number of entries", entries, options.limits.entries), ("length of the content", bytes, options.limits.bytes)]
+        {
+            if found > limit {
+                return Err(Error::Limit { what, found, limit });
+            }
+        }
+        Ok(())
+    };
+    let buffered = io::BufWriter::with_capacity(1 << 20, output);
+    let (buffered, stats) =
+        write_archive(archive, buffered, options.writer.clone(), options.keep_going, &mut prepare, monitor).map_err(named)?;
+    let output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
+    monitor.check()?;
+    output.publish(options.sync)?;
+    Ok(stats)
+}

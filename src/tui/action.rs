@@ -59,6 +59,14 @@ pub enum Action {
     Extract,
     /// Extract to the current directory.
     ExtractHere,
+    /// Plan to remove entries.
+    Remove,
+    /// Plan to rename the entry.
+    Rename,
+    /// Take the last planned change back.
+    Undo,
+    /// Write what is planned.
+    Write,
     /// Check entries.
     Verify,
     /// Everything that is known of the entry.

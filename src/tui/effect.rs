@@ -1,7 +1,10 @@
 //! What the outside shall do: read, write, end. Answers come back as events.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
+
+use zeroize::Zeroizing;
 
 use crate::convert::extract::Overwrite;
 use crate::format::entry::Entry;
@@ -12,6 +15,7 @@ use crate::tui::state::jobs::JobId;
 use crate::tui::state::listing::RowsRequest;
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewRequest;
+use crate::tui::state::staged::Stage;
 
 /// Something to do outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub enum Effect {
     Commits,
     /// Open another archive, or another commit of this one.
     Open(Door),
+    /// Open it with a password.
+    Unlock(Door, Password),
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
     /// Show the content of an entry in a pager.
@@ -84,6 +90,17 @@ pub enum Task {
         /// What to do about existing files.
         overwrite: Overwrite,
     },
+    /// Write changes as one commit.
+    Change {
+        /// The archive.
+        file: PathBuf,
+        /// The commit they were planned at.
+        commit: u64,
+        /// Message of the new commit.
+        message: String,
+        /// The changes.
+        changes: Vec<Stage>,
+    },
     /// Check entries.
     Verify {
         /// Their numbers, `None` = the whole archive.
@@ -98,4 +115,14 @@ pub enum Door {
     File(PathBuf),
     /// Commit of the archive that is open; `None` = the newest.
     Commit(Option<u64>),
+}
+
+/// A password on its way to where it is used; wiped behind it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub Zeroizing<Vec<u8>>);
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(…)")
+    }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crossterm::event::MouseEvent;
 
 use crate::format::archive::CommitInfo;
+use crate::tui::effect::Door;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::Facts;
@@ -46,6 +47,8 @@ pub enum Event {
     Commits(Result<Vec<CommitInfo>, String>),
     /// Another archive, or another commit, is open.
     Opened(Box<Facts>),
+    /// An archive needs a password; the one that was given, if any, is wrong.
+    Locked(Door, bool),
     /// A job tells something.
     Job(JobId, News),
     /// Something went wrong outside.

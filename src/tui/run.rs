@@ -17,12 +17,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::format::archive::{Archive, OpenOptions, open};
+use crate::format::crypt::Secret;
 use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
 use crate::tui::config::{Config, ThemeName};
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::pager;
 use crate::tui::state::{Facts, State, Tone};
@@ -41,8 +43,26 @@ const MAX_COMMITS: usize = 1_000;
 /// Events taken at once before the screen is drawn.
 const BATCH: usize = 256;
 
-/// Opens what a door leads to; returns the archive and its name, or why it does not open.
-pub type Opener = Arc<dyn Fn(&Door) -> Result<(Arc<dyn Archive>, String), String> + Send + Sync>;
+/// An archive that has been opened.
+pub struct Opened {
+    /// The archive.
+    pub archive: Arc<dyn Archive>,
+    /// What it is called on the screen.
+    pub name: String,
+    /// Its file.
+    pub path: Option<PathBuf>,
+}
+
+impl Opened {
+    fn facts(&self) -> Facts {
+        let info = self.archive.info().clone();
+        let path = self.path.clone().filter(|_| info.format.starts_with("NRA 5"));
+        Facts { name: self.name.clone(), info, path }
+    }
+}
+
+/// Opens what a door leads to, with a password if one was typed.
+pub type Opener = Arc<dyn Fn(&Door, Option<Secret>) -> Result<Opened> + Send + Sync>;
 
 /// How the browser runs.
 #[derive(Clone)]
@@ -55,6 +75,8 @@ pub struct Options {
     pub opener: Opener,
     /// Archives to choose from.
     pub archives: Vec<PathBuf>,
+    /// An archive that needs a password.
+    pub locked: Option<PathBuf>,
 }
 
 /// Runs the browser on the terminal until the user, or a signal, ends it. Returns whether a signal did. Without an archive it asks for one.
@@ -62,11 +84,11 @@ pub struct Options {
 /// # Errors
 ///
 /// What the terminal says.
-pub fn run(archive: Option<(Arc<dyn Archive>, String)>, options: &Options) -> io::Result<bool> {
+pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
-    let (archive, name) = archive.map_or_else(|| nothing().map(|archive| (archive, String::new())), Ok)?;
-    let facts = Facts { name, info: archive.info().clone() };
+    let opened = archive.map_or_else(nothing, Ok)?;
+    let (facts, archive) = (opened.facts(), opened.archive);
     let mut state = State::new(facts, theme(options.config.theme), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.archives = options.archives.clone();
@@ -86,7 +108,10 @@ pub fn run(archive: Option<(Arc<dyn Archive>, String)>, options: &Options) -> io
     let work = Work::start(&archive, &sender);
     drop(archive);
     let mut session = Session::new(state, work, events);
-    let mut effects = start(&mut session.state);
+    let mut effects = match &options.locked {
+        Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
+        None => start(&mut session.state),
+    };
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
             if next == Next::Quit {
@@ -130,16 +155,19 @@ fn outside(
                 return Ok(session.take(trouble("show it in the pager", &error)));
             }
         }
-        Next::Open(door) => {
+        Next::Open(door, password) => {
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
             thread::spawn(move || {
-                let event = match opener(&door) {
-                    Ok((archive, name)) => {
-                        let facts = Facts { name, info: archive.info().clone() };
-                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(archive);
+                let secret = password.map(|password| Secret::Password(password.0));
+                let event = match opener(&door, secret) {
+                    Ok(opened) => {
+                        let facts = opened.facts();
+                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
                         Event::Opened(Box::new(facts))
                     }
-                    Err(error) => Event::Trouble(error),
+                    Err(Error::KeyNeeded) => Event::Locked(door, false),
+                    Err(Error::WrongKey) => Event::Locked(door, true),
+                    Err(error) => Event::Trouble(told(&error)),
                 };
                 drop(events.send(event));
             });
@@ -148,11 +176,9 @@ fn outside(
             let (opener, events) = (Arc::clone(&options.opener), events.clone());
             thread::spawn(move || {
                 // From the newest on, whichever is open.
-                let commits = opener(&Door::Commit(None)).and_then(|(archive, _)| {
-                    let commits: Result<Vec<_>, _> = archive.commits().take(MAX_COMMITS).collect();
-                    commits.map_err(|error| told(&error))
-                });
-                drop(events.send(Event::Commits(commits)));
+                let commits = opener(&Door::Commit(None), None)
+                    .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
+                drop(events.send(Event::Commits(commits.map_err(|error| told(&error)))));
             });
         }
         Next::Redraw => screen.terminal().clear()?,
@@ -162,12 +188,13 @@ fn outside(
 }
 
 /// Returns an archive of nothing, for the time before one is chosen.
-fn nothing() -> io::Result<Arc<dyn Archive>> {
-    let empty = || -> crate::format::Result<Box<dyn Archive>> {
+fn nothing() -> io::Result<Opened> {
+    let empty = || -> Result<Box<dyn Archive>> {
         let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
         open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
     };
-    empty().map(Arc::from).map_err(|error| io::Error::other(error.to_string()))
+    let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None })
 }
 
 fn theme(name: ThemeName) -> Theme {
@@ -192,8 +219,8 @@ pub enum Next {
     Copy(Vec<u8>),
     /// Show content in a pager.
     Page(Entry),
-    /// Open another archive or commit.
-    Open(Door),
+    /// Open another archive or commit, with a password if one was typed.
+    Open(Door, Option<Password>),
     /// List the commits.
     Commits,
     /// Draw every cell.
@@ -243,7 +270,8 @@ impl Session {
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
                 Some(Effect::Page(entry)) => return Ok(Next::Page(entry)),
-                Some(Effect::Open(door)) => return Ok(Next::Open(door)),
+                Some(Effect::Open(door)) => return Ok(Next::Open(door, None)),
+                Some(Effect::Unlock(door, password)) => return Ok(Next::Open(door, Some(password))),
                 Some(Effect::Commits) => return Ok(Next::Commits),
                 Some(_) => return Ok(Next::Redraw),
             }

@@ -20,6 +20,11 @@ pub fn archive(paths: &[&str]) -> Arc<dyn Archive> {
 
 /// Returns an archive of files; directories are implied.
 pub fn with_contents(files: &[(&str, &[u8])]) -> Arc<dyn Archive> {
+    Arc::from(open(Arc::new(MemorySource::new(bytes(files))), &OpenOptions::default()).expect("just written"))
+}
+
+/// Returns the bytes of an archive of files; directories are implied.
+pub fn bytes(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut files = files.to_vec();
     let path = |text: &str| EntryPath::try_from(text).expect("a valid path");
     files.sort_by_key(|(name, _)| path(name));
@@ -30,6 +35,5 @@ pub fn with_contents(files: &[(&str, &[u8])]) -> Arc<dyn Archive> {
         let content = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: false };
         writer.add(entry, content).expect("paths are in order");
     }
-    let (bytes, _) = writer.finish(&Recorder::default()).expect("memory takes it");
-    Arc::from(open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("just written"))
+    writer.finish(&Recorder::default()).expect("memory takes it").0
 }

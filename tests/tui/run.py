@@ -178,13 +178,29 @@ def history(terminal, nra):
     terminal.is_restored()
 
 
+def changes(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("d")
+    terminal.sees("will be removed")
+    terminal.keys("W")
+    terminal.sees("as one commit")
+    terminal.keys("Enter")
+    terminal.sees("5 entries")
+    terminal.keys("[")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
 def not_a_terminal(terminal, nra):
     terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
     terminal.sees("code 2")
     terminal.sees("needs a terminal")
 
 
-STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history, not_a_terminal]
+STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
+           changes, not_a_terminal]
 
 
 def main():

@@ -12,11 +12,11 @@ use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
+use crate::format::path::Quoted;
 use crate::tui::config::Config;
 use crate::tui::effect::Door;
 use crate::tui::glyphs;
-use crate::tui::run::{self, Options};
-use crate::tui::work::told;
+use crate::tui::run::{self, Opened, Options};
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
 const CACHE: u64 = 48 << 20;
@@ -57,12 +57,25 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
-    let opened = match &args.archive {
-        Some(path) => Some(reading::open(&ArchiveArg { archive: path.clone(), at: args.at }, &resources)?),
-        None => None,
+    let mut options = OpenOptions::default();
+    options.cache_bytes = resources.memory.unwrap_or(CACHE);
+    let (opened, locked) = match &args.archive {
+        None => (None, None),
+        Some(path) if path.as_os_str() == "-" => {
+            let opened = reading::open(&ArchiveArg { archive: path.clone(), at: args.at }, &resources)?;
+            (Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None }), None)
+        }
+        Some(path) => {
+            let (path, commit) = reading::locate(path, args.at)?;
+            match open(path.clone(), &OpenOptions { commit, ..options.clone() }) {
+                Ok(opened) => (Some(opened), None),
+                Err(Error::KeyNeeded) => (None, Some(path)),
+                Err(error) => return Err(reading::explain(error, &Quoted::new(path.as_os_str().as_bytes()).to_string())),
+            }
+        }
     };
     let archives = archives(Path::new("."));
-    if opened.is_none() && archives.is_empty() {
+    if opened.is_none() && locked.is_none() && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
     let (mut config, warning) = match Config::read() {
@@ -70,16 +83,11 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         Err(error) => (Config::default(), Some(error)),
     };
     config.mouse &= !args.no_mouse;
-    let current = opened.as_ref().map(|opened| opened.path.clone()).unwrap_or_default();
-    let cache_bytes = resources.memory.unwrap_or(CACHE);
-    let opener = opener(current, OpenOptions { cache_bytes, ..OpenOptions::default() });
-    let archive = opened.map(|opened| {
-        let archive: Arc<dyn Archive> = Arc::from(opened.archive);
-        (archive, name(&opened.path))
-    });
+    let current = opened.as_ref().and_then(|opened| opened.path.clone()).unwrap_or_default();
+    let opener = opener(current, options);
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
-    match run::run(archive, &Options { config, warning, opener, archives }) {
+    match run::run(opened, &Options { config, warning, opener, archives, locked }) {
         Ok(true) => Err(Error::Cancelled.into()),
         Ok(false) => Ok(Outcome::Done),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
@@ -93,25 +101,30 @@ pub fn is_interactive() -> bool {
 
 /// Returns how other archives, and commits of the one that is open, are opened.
 fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
-    let current = Mutex::new(current);
-    Arc::new(move |door| {
+    // The file that is open, and what opens it.
+    let current = Mutex::new((current, None));
+    Arc::new(move |door, secret| {
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, commit) = match door {
-            Door::File(path) => (path.clone(), None),
-            Door::Commit(commit) => (current.clone(), *commit),
+        let (path, commit, known) = match door {
+            Door::File(path) => (path.clone(), None, None),
+            Door::Commit(commit) => (current.0.clone(), *commit, current.1.clone()),
         };
-        let options = OpenOptions { commit, ..options.clone() };
-        let archive: Arc<dyn Archive> = Arc::from(open_path(&path, &options).map_err(|error| told(&error))?);
-        let name = name(&path);
-        *current = path;
-        Ok((archive, name))
+        let key = secret.or(known);
+        let opened = open(path.clone(), &OpenOptions { commit, key: key.clone(), ..options.clone() })?;
+        *current = (path, key);
+        Ok(opened)
     })
+}
+
+fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
+    let archive: Arc<dyn Archive> = Arc::from(open_path(&path, options)?);
+    Ok(Opened { archive, name: name(&path), path: Some(path) })
 }
 
 /// Returns what an archive is called on the screen.
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
-    if name == "-" { "standard input".to_owned() } else { glyphs::shown(name.as_bytes()) }
+    glyphs::shown(name.as_bytes())
 }
 
 /// Returns the files of a directory that are archives, by name.

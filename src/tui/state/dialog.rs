@@ -59,6 +59,12 @@ pub enum Purpose {
     Mark(Change),
     /// What rows have to contain.
     Filter,
+    /// New name of the entry.
+    Rename,
+    /// Message of a commit.
+    Message,
+    /// Password of an archive.
+    Password,
 }
 
 /// A line to type.

@@ -7,6 +7,7 @@ pub mod jobs;
 pub mod listing;
 pub mod marks;
 pub mod pane;
+pub mod staged;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -17,9 +18,12 @@ use ratatui::layout::Rect;
 
 use crate::format::archive::Info;
 use crate::format::path::EntryPath;
+use crate::tui::effect::Door;
 use crate::tui::keymap::{Keymap, Place};
 use crate::tui::layout::{Areas, Wanted};
 use crate::tui::theme::Theme;
+
+use jobs::JobId;
 
 pub use arrange::Arrangement;
 pub use dialog::Dialog;
@@ -27,6 +31,7 @@ pub use jobs::Jobs;
 pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
+pub use staged::Staged;
 
 /// Directories whose cursor is remembered.
 const MAX_REMEMBERED: usize = 1_000;
@@ -48,6 +53,8 @@ pub struct Facts {
     pub name: String,
     /// What kind of archive it is, how much it holds.
     pub info: Info,
+    /// Its file, if it can be changed.
+    pub path: Option<PathBuf>,
 }
 
 /// A sentence in the status line.
@@ -115,6 +122,12 @@ pub struct State {
     pub anchor: Option<u64>,
     /// Work in the background.
     pub jobs: Jobs,
+    /// Changes that are planned.
+    pub staged: Staged,
+    /// The job that writes them.
+    pub writing: Option<JobId>,
+    /// What a password is asked for.
+    pub door: Option<Door>,
     /// Where things were extracted to the last time.
     pub target: String,
     /// The program ends with the last job.
@@ -159,6 +172,9 @@ impl State {
             marks: Marks::default(),
             anchor: None,
             jobs: Jobs::default(),
+            staged: Staged::default(),
+            writing: None,
+            door: None,
             target: String::new(),
             leaving: false,
             dialogs: Vec::new(),

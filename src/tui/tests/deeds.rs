@@ -1,9 +1,12 @@
 //! Doing something with entries: marks, extraction, verification, the clipboard, the end.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{Story, everything};
-use crate::tui::effect::Effect;
+use crate::format::archive::{Archive, OpenOptions, open_path};
+use crate::format::path::EntryPath;
+use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::state::jobs::{Ending, News};
 
@@ -144,4 +147,105 @@ fn a_job_is_stopped() {
     story.sees("stopping …");
     story.event(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned())));
     story.sees("■");
+}
+
+/// Opens an archive file as the program does.
+fn open(story: &mut Story, file: &Path) {
+    story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
+    let mut facts = story.state.archive.clone();
+    facts.info = story.archive.info().clone();
+    facts.path = Some(file.to_owned());
+    story.event(Event::Opened(Box::new(facts)));
+    story.rest();
+}
+
+fn paths(archive: &dyn Archive) -> Vec<String> {
+    archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect()
+}
+
+#[test]
+fn changes_are_planned_taken_back_and_written() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
+        .unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("d");
+    story.sees("only NRA 5 archives in files can be changed");
+    open(&mut story, &file);
+    story.then("j d");
+    // The directory with all below it.
+    story.sees("3 entries will be removed").sees("✗ b/");
+    story.then("u");
+    story.misses("✗");
+    story.then("j space k k r ctrl-u").types("z.txt");
+    story.then("enter");
+    story.sees("→ z.txt");
+    story.then("d j");
+    story.sees("1 to remove, 1 to rename: W writes, u takes back");
+    story.then("q");
+    story.sees("Changes are not written");
+    story.then("w ctrl-u").types("tidied up");
+    story.then("enter");
+    story.sees("commit 2 is written");
+    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    open(&mut story, &file);
+    assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/d.txt", "z.txt"]);
+    assert_eq!(story.archive.info().message, "tidied up");
+    // And back: the first commit is as it was.
+    let first = open_path(&file, &OpenOptions { commit: Some(1), ..OpenOptions::default() }).unwrap();
+    assert_eq!(paths(&*first), ["a.txt", "b", "b/c.txt", "b/d.txt", "e.txt"]);
+}
+
+#[test]
+fn changes_of_an_archive_that_has_changed_fail() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("d");
+    let mut other = Story::begin(everything(), 100, 24);
+    open(&mut other, &file);
+    other.then("j d W enter");
+    other.sees("commit 2 is written");
+    story.then("W enter");
+    story.sees("the archive has another commit by now");
+    assert!(story.outside.is_empty() && !story.state.staged.is_empty());
+    let archive = open_path(&file, &OpenOptions::default()).unwrap();
+    assert_eq!(archive.find(b"a.txt").unwrap().map(|found| found.1.path), Some(EntryPath::try_from("a.txt").unwrap()));
+}
+
+#[test]
+fn bad_names_are_refused_while_they_are_typed() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("r ctrl-u").types("x//y");
+    story.then("enter");
+    story.sees("empty component");
+    story.then("ctrl-u").types("b/below");
+    story.then("enter");
+    story.sees("below itself");
+    story.then("esc");
+    assert!(story.state.staged.is_empty());
+}
+
+#[test]
+fn a_password_is_asked_for_and_never_shown() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let door = Door::File("secret.nra".into());
+    story.event(Event::Locked(door.clone(), false));
+    story.sees("Open secret.nra").sees("it is encrypted");
+    story.types("hush word");
+    story.misses("hush").sees("•••••••••");
+    story.then("enter");
+    assert_eq!(story.outside, [Effect::Unlock(door.clone(), Password(b"hush word".to_vec().into()))]);
+    assert!(!format!("{:?}", story.outside).contains("hush"));
+    story.event(Event::Locked(door, true));
+    story.sees("the password is wrong");
+    story.then("esc");
+    story.sees("README.md");
 }

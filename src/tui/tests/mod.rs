@@ -39,7 +39,7 @@ pub struct Story {
 impl Story {
     /// Opens an archive on a screen.
     pub fn begin(archive: Arc<dyn Archive>, width: u16, height: u16) -> Self {
-        let facts = Facts { name: "a.nra".to_owned(), info: archive.info().clone() };
+        let facts = Facts { name: "a.nra".to_owned(), info: archive.info().clone(), path: None };
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);

@@ -99,6 +99,14 @@ fn commits() {
 }
 
 #[test]
+fn password() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.event(Event::Locked(Door::File("secret.nra".into()), true));
+    story.types("secret");
+    assert_snapshot!("password", story.screen());
+}
+
+#[test]
 fn an_archive_is_chosen() {
     let mut story = Story::begin(everything(), 80, 24);
     story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];

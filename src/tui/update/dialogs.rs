@@ -1,15 +1,16 @@
 //! Keys and actions while something lies over the browser.
 
 use crossterm::event::KeyCode;
+use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Door, Effect, MarksRequest};
+use crate::tui::effect::{Door, Effect, MarksRequest, Password};
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
-use crate::tui::state::{Arrangement, Dialog, State};
+use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, find, jobs};
+use crate::tui::update::{act as do_action, arrange, change, find, jobs};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -40,8 +41,8 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
 fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return false };
     match key.code {
-        KeyCode::Esc => drop(state.dialogs.pop()),
-        KeyCode::Char('c') if key.typed().is_none() => drop(state.dialogs.pop()),
+        KeyCode::Esc => close(state, effects),
+        KeyCode::Char('c') if key.typed().is_none() => close(state, effects),
         KeyCode::Enter => accept(state, effects),
         KeyCode::Down | KeyCode::Up => {
             let step = if key.code == KeyCode::Down { 1 } else { POLICIES.len() - 1 };
@@ -55,6 +56,14 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         }
     }
     true
+}
+
+/// Closes the dialog on top. Without an archive there is nothing to come back to.
+fn close(state: &mut State, effects: &mut Vec<Effect>) {
+    state.dialogs.pop();
+    if state.vacant && state.dialogs.is_empty() {
+        effects.push(Effect::Quit);
+    }
 }
 
 /// A filter works while it is typed.
@@ -75,8 +84,25 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
-    state.dialogs.pop();
+    if purpose == Purpose::Rename
+        && let Err(error) = change::rename(state, &text)
+    {
+        if let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() {
+            prompt.error = Some(error);
+        }
+        return;
+    }
+    let typed = state.dialogs.pop();
     match purpose {
+        Purpose::Message => change::write(state, text, effects),
+        Purpose::Password => {
+            // As it was typed: a password may begin or end with a space.
+            if let (Some(door), Some(Dialog::Prompt(prompt))) = (state.door.take(), typed) {
+                let password = Zeroizing::new(prompt.input.value().as_bytes().to_vec());
+                effects.push(Effect::Unlock(door, Password(password)));
+                state.say(Tone::Calm, "opening …");
+            }
+        }
         Purpose::Extract => {
             state.target = text.clone();
             jobs::extract(state, text, policy, effects);
@@ -85,7 +111,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             let directory = state.listing.scope.directory.clone();
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
-        Purpose::Filter => {}
+        Purpose::Filter | Purpose::Rename => {}
     }
 }
 
@@ -94,11 +120,7 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
     let control = key.typed().is_none();
     match key.code {
         KeyCode::Esc | KeyCode::Char('c') if key.code == KeyCode::Esc || control => {
-            state.dialogs.pop();
-            // Without an archive there is nothing to come back to.
-            if state.vacant {
-                effects.push(Effect::Quit);
-            }
+            close(state, effects);
         }
         KeyCode::Enter => find::accept(state, effects),
         KeyCode::Down => finder.step(1),

@@ -1,9 +1,15 @@
 //! Commits of the archive, and what follows when another archive is open.
 
+use std::os::unix::ffi::OsStrExt;
+
+use tui_input::Input;
+
 use crate::format::archive::CommitInfo;
 use crate::format::path::EntryPath;
 use crate::tui::effect::{Door, Effect};
-use crate::tui::state::{Dialog, Facts, State, Tone};
+use crate::tui::glyphs;
+use crate::tui::state::dialog::{Prompt, Purpose};
+use crate::tui::state::{Dialog, Facts, Staged, State, Tone};
 use crate::tui::update::browse;
 
 /// Takes the commits.
@@ -30,6 +36,24 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
     }
 }
 
+/// Asks for the password of an archive.
+pub fn locked(state: &mut State, door: Door, wrong: bool) {
+    state.message = None;
+    let name = match &door {
+        Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
+        Door::Commit(_) => state.archive.name.clone(),
+    };
+    state.door = Some(door);
+    state.dialogs.push(Dialog::Prompt(Prompt {
+        purpose: Purpose::Password,
+        title: format!("Open {name}"),
+        note: "it is encrypted; password:".to_owned(),
+        input: Input::default(),
+        policy: None,
+        error: wrong.then(|| "the password is wrong".to_owned()),
+    }));
+}
+
 /// Shows another archive, or another commit: the same place if it is there.
 pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     let same = facts.name == state.archive.name && !state.vacant;
@@ -39,6 +63,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.dialogs.clear();
     // Numbers mean other entries now.
     state.marks.clear();
+    state.staged = Staged::default();
     state.pane = state.pane.renewed();
     let (directory, at): (Option<EntryPath>, Option<EntryPath>) = if same {
         (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()))
@@ -47,7 +72,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
         (None, None)
     };
     browse::go(state, directory, at, effects);
-    if let Some(number) = commit {
+    if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));
     }
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use crate::convert::extract::Overwrite;
 use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Effect, Task};
+use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::jobs::{Ending, JobId, News};
-use crate::tui::state::{Dialog, State, Tone};
+use crate::tui::state::{Dialog, Staged, State, Tone};
+use crate::tui::update::change;
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
@@ -26,7 +27,7 @@ pub const SAFE: usize = 0;
 /// Returns the numbers that work is about: those that are marked, or the entry under the cursor with all below it.
 ///
 /// `None` when the end of the directory under the cursor is not known: its path tells.
-fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
+pub fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
     if !state.marks.is_empty() {
         return Some(state.marks.ranges());
     }
@@ -106,6 +107,14 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
             Ending::Failed => Tone::Error,
         };
         state.say(tone, format!("{text}{more}"));
+        if state.writing == Some(id) {
+            state.writing = None;
+            // What failed is still planned.
+            if ending == Ending::Done {
+                state.staged = Staged::default();
+                effects.push(Effect::Open(Door::Commit(None)));
+            }
+        }
         if state.leaving && state.jobs.running().next().is_none() {
             effects.push(Effect::Quit);
         }
@@ -115,6 +124,9 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
 /// Ends the program, or asks what becomes of the jobs.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
+    if running.is_empty() && change::ask_on_leaving(state) {
+        return;
+    }
     if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING) {
         effects.push(Effect::Quit);
         return;

@@ -2,6 +2,7 @@
 
 mod arrange;
 mod browse;
+mod change;
 mod dialogs;
 mod find;
 mod history;
@@ -63,6 +64,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
         Event::Inspected(_, Err(error)) | Event::Trouble(error) => state.say(Tone::Error, error),
         Event::Commits(commits) => history::take(state, commits),
+        Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
         Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Terminate => effects.push(Effect::Quit),
@@ -110,6 +112,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Later => history::step(state, true, effects),
         Action::Bars => state.bars = !state.bars,
         _ if marks::act(state, action, effects) => {}
+        _ if change::act(state, action) => {}
         _ if arrange::act(state, action, effects) => {}
         _ => browse::act(state, action, effects),
     }

@@ -51,6 +51,9 @@ fn notes(state: &State) -> String {
         let size = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
         notes.push(format!("{} marked{size}", text::count(state.marks.count())));
     }
+    if !state.staged.is_empty() {
+        notes.push(format!("{}: W writes, u takes back", state.staged.told()));
+    }
     if !state.arrangement.filter.is_empty() {
         notes.push(format!("filter: {}", state.arrangement.filter));
     }

@@ -61,6 +61,10 @@ fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
     let in_range = state.anchor.is_some_and(|anchor| (anchor.min(cursor)..=anchor.max(cursor)).contains(&place));
     let number = state.listing.lines[index].row.number;
     let numbers = state.listing.numbers(index).unwrap_or(number..number + 1);
+    if state.staged.removes(number) {
+        put(buffer, row, 0, 0, "✗", state.theme.error);
+        return;
+    }
     let sign = match state.marks.of(&numbers) {
         Marked::Yes => "●",
         _ if in_range => "○",
@@ -93,8 +97,20 @@ fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect,
         let sign = if state.listing.scope.open.contains(&entry.path) { "▾" } else { "▸" };
         put(buffer, area, FRONT + indent, 0, sign, theme.dim);
     }
-    let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
-    name(entry, theme, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
+    if let Some(to) = state.staged.renamed(&entry.path) {
+        let width = columns.name / 2;
+        let place = Rect { x: area.x + FRONT + columns.name - width, width, ..area };
+        name(
+            entry,
+            theme,
+            Rect { x: area.x + FRONT + indent, width: columns.name.saturating_sub(width + indent + 1), ..area },
+            buffer,
+        );
+        put(buffer, place, 0, 0, &glyphs::fit(&format!("→ {}", glyphs::shown(to.as_bytes())), usize::from(width)), theme.warning);
+    } else {
+        let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
+        name(entry, theme, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
+    }
     for (column, x, width) in columns.right_of_name() {
         if column == Column::Bar {
             let cells = bar(line.size().unwrap_or(0), largest, usize::from(width));

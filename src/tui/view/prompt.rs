@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Menu, Prompt};
+use crate::tui::state::dialog::{Menu, Prompt, Purpose};
 use crate::tui::theme::Theme;
 use crate::tui::update::POLICIES;
 use crate::tui::view::{dialog, put};
@@ -21,7 +21,9 @@ pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     let area = dialog::frame(&title, keys, WIDTH, height, theme, screen, buffer);
     let room = usize::from(area.width);
     put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
-    let cursor = line(&prompt.input, theme, Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area }, buffer);
+    let hidden = Input::from("•".repeat(prompt.input.value().chars().count()));
+    let input = if prompt.purpose == Purpose::Password { &hidden } else { &prompt.input };
+    let cursor = line(input, theme, Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area }, buffer);
     if let Some(error) = &prompt.error {
         put(buffer, area, 0, 2, &glyphs::fit(error, room), theme.error);
     }

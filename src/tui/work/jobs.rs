@@ -20,7 +20,7 @@ use crate::tui::effect::Task;
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::state::jobs::{Ending, JobId, News, Progress};
-use crate::tui::work::told;
+use crate::tui::work::{change, told};
 
 /// Progress is told this often, milliseconds.
 const EVERY: u64 = 100;
@@ -70,6 +70,9 @@ pub fn perform(archive: &dyn Archive, task: &Task, monitor: &Teller) -> (Ending,
         Task::Extract { ranges, target, strip, overwrite } => {
             let target = expand(target);
             extract_to(archive, ranges, &target, *strip, *overwrite, monitor).map(|stats| extracted(&stats, monitor))
+        }
+        Task::Change { file, commit, message, changes } => {
+            change::commit(file, *commit, message, changes, monitor).map(|text| (Ending::Done, text))
         }
         Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),
     };

@@ -1,6 +1,7 @@
 //! Does effects on threads, which answer with events.
 
 mod arrange;
+mod change;
 mod find;
 pub mod jobs;
 mod marks;
@@ -97,6 +98,7 @@ impl Work {
             Effect::Stop(id) => self.jobs.stop(id),
             Effect::Commits
             | Effect::Open(_)
+            | Effect::Unlock(..)
             | Effect::Copy(_)
             | Effect::Page(_)
             | Effect::Suspend

@@ -12,6 +12,7 @@ use nra::format::Error;
 use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
 use nra::format::checksum::checksum;
 use nra::format::codec::{Dictionary, Method};
+use nra::format::crypt::{Argon2Cost, Keyring, Secret};
 use nra::format::digest::Digest;
 use nra::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use nra::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
@@ -293,17 +294,56 @@ fn empty() -> (Vec<u8>, Value) {
     Golden::new(WriterOptions::balanced()).finish()
 }
 
+/// The encrypted archive. It opens with the raw key of [`key`] and with the password `golden`.
+const SEALED: &str = "v5-sealed";
+
+fn key() -> Secret {
+    Secret::raw(std::array::from_fn(|i| u8::try_from(i).expect("less than 32")))
+}
+
+/// How golden archives are opened; all but one need no key.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::default();
+    options.key = Some(key());
+    options
+}
+
+/// Every frame sealed. Salts are random: made again it has other bytes.
+fn sealed() -> (Vec<u8>, Value) {
+    let cost = Argon2Cost { memory_kib: 64, passes: 2, lanes: 2 };
+    let mut keyring = Keyring::create(&Secret::password("golden"), cost, "a password").expect("a good password");
+    keyring.add(&key(), cost, "a key").expect("there is room");
+    let mut golden = Golden::new(WriterOptions {
+        encryption: Some(keyring),
+        message: "sealed".into(),
+        attributes: vec![Attribute {
+            namespace: Namespace::User,
+            name: b"name".as_slice().into(),
+            value: b"secret".as_slice().into(),
+        }],
+        ..WriterOptions::random()
+    });
+    golden.file(entry("long.raw", Kind::File), &content(1, 50_000, 255), true);
+    golden.file(entry("short.raw", Kind::File), &content(2, 700, 255), true);
+    golden.file(entry("text.txt", Kind::File), &content(3, 40_000, 30), false);
+    golden.pieces(entry("pieces", Kind::File), &[(content(4, 3_000, 90), 20_000), (content(5, 20_000, 90), 0)]);
+    golden.add(entry("directory", Kind::Directory));
+    golden.file(entry("empty", Kind::File), b"", false);
+    golden.finish()
+}
+
 /// Makes an archive and tells what is expected of it.
 type Maker = fn() -> (Vec<u8>, Value);
 
 /// Every golden archive and how it was made. A file in the folder that is not listed here fails the test.
-const MAKERS: [(&str, Maker); 6] = [
+const MAKERS: [(&str, Maker); 7] = [
     ("v5-kinds", kinds),
     ("v5-extents", extents),
     ("v5-tree", tree),
     ("v5-dictionary", dictionary),
     ("v5-aligned-lz4", aligned_lz4),
     ("v5-empty", empty),
+    (SEALED, sealed),
 ];
 
 /// Compares everything that `expected` says with what the archive gives.
@@ -334,7 +374,7 @@ fn golden_archives_read_as_they_always_did() {
         }
         let expected = fs::read_to_string(&expectation).expect("an expectation lies beside each golden archive");
         let expected = serde_json::from_str(&expected).expect("JSON");
-        let archive = open_path(&file, &OpenOptions::default()).expect("the archive opens");
+        let archive = open_path(&file, &options()).expect("the archive opens");
         assert!(!archive.is_recovered(), "{name}");
         compare(&*archive, &expected);
         let verdict = archive.verify(Depth::Full, None, &Recorder::default()).expect("it can be checked");
@@ -365,7 +405,7 @@ fn golden_archives_read_the_same_without_their_index() {
         let expected = fs::read_to_string(file.with_extension("json")).expect("readable");
         let expected = serde_json::from_str(&expected).expect("JSON");
         let check = |bytes: &[u8]| {
-            let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).expect("it opens by its directories");
+            let archive = open(Arc::new(MemorySource::new(bytes)), &options()).expect("it opens by its directories");
             assert!(archive.is_recovered(), "{name}");
             assert_eq!(archive.info().commit, None, "{name}");
             compare(&*archive, &expected);
@@ -376,6 +416,10 @@ fn golden_archives_read_the_same_without_their_index() {
         }
         bytes[commit..].fill(0);
         check(&bytes);
+        // Where the pages of an encrypted archive lie can't be told from outside.
+        if name == SEALED {
+            continue;
+        }
         // Nor may anything be taken from the pages of the index.
         let mut at = 256;
         while at < commit {
@@ -402,7 +446,7 @@ fn archives_of_a_later_version_are_named_by_it() {
             bytes[start + 56..start + 64].copy_from_slice(&sum.to_le_bytes());
         };
         let refusal = |bytes: Vec<u8>| {
-            let refused = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).err().expect("not version 5");
+            let refused = open(Arc::new(MemorySource::new(bytes)), &options()).err().expect("not version 5");
             assert!(matches!(refused, Error::Unsupported { .. }), "{name}: {refused}");
             refused.to_string()
         };

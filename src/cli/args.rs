@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
+use crate::cli::keys::KeyArgs;
 use crate::cli::text::parse_size;
 
 /// When to show progress.
@@ -116,6 +117,8 @@ pub struct ArchiveArg {
     /// Read the archive as it was at commit N (nra log lists them)
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub at: Option<u64>,
+    #[command(flatten)]
+    pub keys: KeyArgs,
 }
 
 /// Which entries a command is about.

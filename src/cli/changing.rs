@@ -9,11 +9,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
+use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::Error;
+use crate::format::crypt::Keyring;
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::FileStore;
@@ -30,6 +32,8 @@ pub struct ChangeArgs {
     /// Message of the commit
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub message: String,
+    #[command(flatten)]
+    pub keys: KeyArgs,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -58,6 +62,8 @@ pub struct Change {
     /// Its name, quoted.
     pub name: String,
     path: PathBuf,
+    /// Number of the key that opened it, from 0.
+    pub used_key: Option<usize>,
     dry_run: bool,
     before: (u64, u64),
 }
@@ -76,12 +82,14 @@ impl ChangeArgs {
             options.threads = self.resources.threads;
         }
         options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
+        options.encryption = self.keys.unlock(&path)?;
+        let used_key = options.encryption.as_ref().and_then(Keyring::used);
         let fail = |error| explain(error, &name);
         let store = FileStore::open(&path).map_err(fail)?;
         let length = crate::format::source::ReadAt::len(&store);
         let writer = Writer::append(Arc::new(store), options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, dry_run: self.dry_run, before: (commit, length) })
+        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, before: (commit, length) })
     }
 }
 
@@ -102,7 +110,7 @@ impl Change {
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, before: (commit, length) } = self;
+        let Self { writer, name, path, dry_run, before: (commit, length), .. } = self;
         let mut summary = ChangeSummary {
             archive: path.to_string_lossy().into_owned(),
             commit: None,

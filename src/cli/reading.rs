@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
+use crate::cli::keys::{self, KeyArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
@@ -24,6 +25,8 @@ pub struct Opened {
     pub name: String,
     /// Its file; `-` is standard input.
     pub path: PathBuf,
+    /// A key was given, but it is not encrypted: it may not be the archive that was meant.
+    needless_key: bool,
 }
 
 /// Opens the archive of the command line; `-` is read from standard input into memory.
@@ -32,7 +35,7 @@ pub struct Opened {
 ///
 /// What is wrong with it, with its name.
 pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
-    open_at(&argument.archive, argument.at, resources)
+    open_at(&argument.archive, argument.at, &argument.keys, resources)
 }
 
 /// Opens the archive that `name` stands for (see [`locate`]), at commit `at` if that is given.
@@ -40,7 +43,7 @@ pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Op
 /// # Errors
 ///
 /// As [`open`].
-pub fn open_at(name: &Path, at: Option<u64>, resources: &ResourceArgs) -> CommandResult<Opened> {
+pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Opened> {
     let (path, commit) = locate(name, at)?;
     let mut options = OpenOptions::default();
     options.commit = commit;
@@ -54,9 +57,22 @@ pub fn open_at(name: &Path, at: Option<u64>, resources: &ResourceArgs) -> Comman
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
         None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
     };
+    options.key = keys.to_open(&name)?;
     let opened = if is_stdin(&path) { open_stdin(&options)? } else { open_path(&path, &options) };
+    let opened = match opened {
+        // A stream is gone when it turns out that it is encrypted.
+        Err(Error::KeyNeeded) if !is_stdin(&path) => match keys.when_needed(&name)? {
+            Some(secret) => {
+                options.key = Some(secret);
+                open_path(&path, &options)
+            }
+            None => Err(Error::KeyNeeded),
+        },
+        opened => opened,
+    };
     let archive = opened.map_err(|error| explain(error, &name))?;
-    Ok(Opened { archive, name, path })
+    let needless_key = keys.is_given() && !archive.info().encrypted;
+    Ok(Opened { archive, name, path, needless_key })
 }
 
 /// Tells the file and the commit that `name` stands for: `A@N` is A at commit N, unless there is a file of exactly that name.
@@ -107,7 +123,7 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
         Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
         Error::Unsupported { what: "file type", .. } => Some("nra formats lists what is read".to_owned()),
         Error::NotFound { .. } => Some(format!("nra list {archive} shows what is in it")),
-        _ => None,
+        other => keys::hint(other, archive),
     };
     let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
     let failure = Failure::from(error);
@@ -155,6 +171,10 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
 
 /// Says what came to light about the state of the archive.
 pub fn remark(opened: &Opened, ui: &Ui) {
+    if opened.needless_key {
+        let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     let damage = opened.archive.is_recovered();
     let degraded = damage || opened.archive.omits_entries();
     let mut remarks = opened.archive.remarks();

@@ -121,6 +121,11 @@ impl Failure {
         Self::new(Code::Damaged, message)
     }
 
+    /// A password or key is missing or wrong: code 5.
+    pub fn key(message: impl Into<String>) -> Self {
+        Self::new(Code::Key, message)
+    }
+
     /// Writing the result failed.
     pub fn output(error: &io::Error) -> Self {
         let failure = Self::failed(format!("cannot write standard output: {}", reason(error)));

@@ -63,6 +63,7 @@ pub use stream::{EntryReader, reader};
 
 use std::ops::Range;
 
+use crate::format::crypt::KeyInfo;
 use crate::format::entry::{Attribute, Entry, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
@@ -113,6 +114,8 @@ pub struct Info {
     pub attributes: Vec<Attribute>,
     /// Remarks on the state of the file: an unfinished append, an index that had to be rebuilt.
     pub remarks: Vec<String>,
+    /// Keys that open an encrypted NRA 5 archive.
+    pub keys: Vec<KeyInfo>,
 }
 
 /// One commit of an archive that keeps its history.

@@ -4,9 +4,11 @@
 //! in this crate uses it.
 
 mod anatomy;
+mod keys;
 mod structure;
 
 pub use anatomy::{Anatomy, Operation, Part};
+pub use keys::{opens, reencode_keys};
 pub use structure::{Structure, reencode, seal};
 
 use crate::format::entry::Entry;

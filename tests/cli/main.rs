@@ -3,6 +3,7 @@
 
 mod change;
 mod history;
+mod keys;
 mod sample;
 mod schema;
 

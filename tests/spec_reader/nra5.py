@@ -26,6 +26,11 @@ from dataclasses import dataclass, field, replace
 import lz4.block
 import xxhash
 import zstandard
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 try:
     from blake3 import blake3
@@ -38,6 +43,9 @@ SLOT_OFFSETS = (64, 128)
 TAIL_LEN = 64
 FRAME_LEN = 64
 SYNC = b"\x8aN\r\n"
+SEALED_SYNC = b"\x8aS\r\n\0\0\0\0"
+SEALED_LEN = 112
+SEGMENT, TAG = 16384, 16
 DIGEST_LEN = 24
 KEY_LEN = 5  # bytes of a digest that are the key in a chunk run
 MASK = (1 << 64) - 1
@@ -77,7 +85,11 @@ MAX_LIST_ENTRIES = 65536
 MAX_LIST_EXTENTS = 1024
 MAX_LIST_SEGMENTS = 4194304
 MAX_MAP_CHILDREN = 4096
-MAX_KEYS = 8200
+MAX_KEYS = 2112
+MAX_KEY_SLOTS = 16
+MAX_ARGON2_MEMORY = 1048576
+MAX_ARGON2_WORK = 4194304
+MAX_ARGON2_LANES = 16
 MAX_RECOVERY = 134217728
 MAX_PAD = 4095
 RAW_LIMIT = {BLOCK: MAX_BLOCK_RAW, DICTIONARY: MAX_DICTIONARY, ENTRY_PAGE: MAX_PAGE_RAW, EXTENT_PAGE: MAX_PAGE_RAW,
@@ -192,6 +204,7 @@ class Source:
             self.data, self.file, self.size = bytes(file), None, len(file)
         else:
             self.data, self.file, self.size = None, file, os.path.getsize(file)
+        self.keys = None  # what opens sealed frames
 
     def read(self, offset, length):
         need(offset + length <= self.size, f"bytes {offset} to {offset + length} are beyond the end of the file")
@@ -309,17 +322,37 @@ class Frame:
     directory_checksum: int
     commit: int
     check: int
+    sealed: object = None  # the key of a sealed frame
+    salt: object = None
 
     @staticmethod
     def parse(source, offset):
         """A header that is valid as such: what a scan asks for."""
         data = source.read(offset, FRAME_LEN)
         what = f"frame at {offset}"
+        if source.keys is not None and data[:8] == SEALED_SYNC:
+            return Frame.parse_sealed(source.read(offset, SEALED_LEN), source.keys, offset)
         need(data[:4] == SYNC, f"{what}: no sync bytes")
         kind, codec, reserved, *rest = struct.unpack_from("<BBHIIIIQQQQQ", data, 4)
         frame = Frame(offset, kind, codec, *rest)
         need(frame.check == checksum(data[:56], offset), f"{what}: wrong header checksum")
         need(reserved == 0, f"{what}: reserved bytes are not zero")
+        need(source.keys is None or kind in (KEYS, RECOVERY), f"{what}: plain, in an encrypted archive")
+        return frame
+
+    @staticmethod
+    def parse_sealed(data, keys, offset):
+        """Section 18.4."""
+        what = f"frame at {offset}"
+        salt = data[8:32]
+        key, told = keys.frame_key(salt, offset)
+        header = open_segment(key, 0, 0, data[32:], what)
+        need(header[:4] == SYNC, f"{what}: no sync bytes in the sealed header")
+        kind, codec, reserved, *rest = struct.unpack_from("<BBHIIIIQQQQQ", header, 4)
+        frame = Frame(offset, kind, codec, *rest, sealed=key, salt=salt)
+        need(frame.check == told, f"{what}: wrong check")
+        need(reserved == 0, f"{what}: reserved bytes are not zero")
+        need(kind not in (KEYS, RECOVERY), f"{what}: a kind that is never sealed")
         return frame
 
     def follow_rules(self):
@@ -343,16 +376,46 @@ class Frame:
         return self
 
     @property
+    def start_len(self):
+        return SEALED_LEN if self.sealed else FRAME_LEN
+
+    def span(self, length):
+        """Bytes in the file for a payload or directory of this length."""
+        return length + TAG * -(-length // SEGMENT) if self.sealed else length
+
+    def part(self, source, number):
+        """The bytes of the payload (1) or directory (2), opened if they are sealed."""
+        offset, length = {1: (self.payload_offset, self.stored_len), 2: (self.directory_offset, self.directory_len)}[number]
+        data = source.read(offset, self.span(length))
+        if not self.sealed:
+            return data
+        step, what = SEGMENT + TAG, f"frame at {self.offset}"
+        return b"".join(open_segment(self.sealed, number, at // step, data[at:at + step], what)
+                        for at in range(0, len(data), step))
+
+    def extent(self, source, offset, length):
+        """Bytes of the stored payload, without reading the rest of it (sections 7.1 and 18.5)."""
+        if not self.sealed:
+            return source.read(self.payload_offset + offset, length)
+        step, first, last = SEGMENT + TAG, offset // SEGMENT, (offset + length - 1) // SEGMENT
+        stop = min((last + 1) * step, self.span(self.stored_len))
+        data = source.read(self.payload_offset + first * step, stop - first * step)
+        what = f"frame at {self.offset}"
+        plain = b"".join(open_segment(self.sealed, 1, first + at // step, data[at:at + step], what)
+                         for at in range(0, len(data), step))
+        return plain[offset - first * SEGMENT:][:length]
+
+    @property
     def payload_offset(self):
-        return self.offset + FRAME_LEN + self.pad_len
+        return self.offset + self.start_len + self.pad_len
 
     @property
     def directory_offset(self):
-        return self.payload_offset + self.stored_len
+        return self.payload_offset + self.span(self.stored_len)
 
     @property
     def content_end(self):
-        return self.directory_offset + self.directory_len
+        return self.directory_offset + self.span(self.directory_len)
 
     @property
     def end(self):
@@ -715,11 +778,74 @@ def read_directory(frame, data):
 
 def check_features(required):
     """Section 21."""
-    if required & 1:
-        raise Unsupported("archive is encrypted (required feature 0), which this reader does not know")
     for bit in range(1, 32):
         if required >> bit & 1:
             raise Unsupported(f"required feature {bit} is not known")
+
+
+def hkdf(key, salt, info, length):
+    return HKDF(SHA256(), length, salt, info).derive(key)
+
+
+def open_segment(key, part, number, data, what):
+    """Section 18.4: the bytes and their tag."""
+    need(len(data) > TAG, f"{what}: a segment without content")
+    try:
+        return AESGCM(key).decrypt(struct.pack("<IQ", part, number), bytes(data), None)
+    except InvalidTag:
+        raise Refused(f"{what}: it does not open") from None
+
+
+class Keys:
+    """A key frame that was unlocked (section 18.3)."""
+
+    def __init__(self, frame, archive_key, salt, required=1):
+        self.frame, self.archive_key, self.salt, self.required = frame, archive_key, salt, required
+
+    def frame_key(self, salt, offset):
+        info = b"nra5 frame" + struct.pack("<IQ", self.required, offset)
+        made = hkdf(self.archive_key, salt, info, 40)
+        return made[:32], struct.unpack("<Q", made[32:])[0]
+
+    @staticmethod
+    def read(source, offset):
+        frame = Frame.parse(source, offset).follow_rules()
+        need(frame.kind == KEYS, f"frame at {offset}: no keys")
+        data = frame.part(source, 1)
+        need(checksum(data, offset) == frame.payload_checksum, f"keys at {offset}: damaged")
+        need(len(data) >= 64, f"keys at {offset}: too short")
+        count = struct.unpack_from("<H", data)[0]
+        need(1 <= count <= MAX_KEY_SLOTS and len(data) == 64 + 128 * count and not any(data[2:8]), f"keys at {offset}: bad length")
+        for number in range(count):
+            archive_key = Keys.try_slot(data[64 + 128 * number:][:128])
+            if archive_key is None:
+                continue
+            info = b"nra5 keys" + struct.pack("<QQ", offset, frame.commit) + data[:32] + data[64:]
+            need(hkdf(archive_key, b"", info, 32) == data[32:64], f"keys at {offset}: wrong code")
+            return Keys(frame, archive_key, data[8:32])
+        raise Unsupported("archive is encrypted, and neither NRA_ENCRYPTION_KEY nor NRA_PASSWORD opens it")
+
+    @staticmethod
+    def try_slot(slot):
+        kind, memory, passes, lanes = slot[0], *struct.unpack_from("<III", slot, 4)
+        need(not any(slot[1:4]) and not any(slot[112:]), "key slot: reserved bytes are not zero")
+        salt, wrapped, associated = slot[16:48], slot[48:96], slot[:48] + slot[96:]
+        if kind == 1:
+            need(1 <= lanes <= MAX_ARGON2_LANES and passes >= 1 and 8 * lanes <= memory <= MAX_ARGON2_MEMORY
+                 and memory * passes <= MAX_ARGON2_WORK, "key slot: cost is over the limit")
+            password = os.environ.get("NRA_PASSWORD")
+            if not password:
+                return None
+            secret = Argon2id(salt=salt, length=32, iterations=passes, lanes=lanes, memory_cost=memory).derive(os.fsencode(password))
+        else:
+            need(kind == 2 and memory == passes == lanes == 0, "key slot: unknown kind")
+            secret = bytes.fromhex(os.environ.get("NRA_ENCRYPTION_KEY", ""))
+            if len(secret) != 32:
+                return None
+        try:
+            return AESGCM(hkdf(secret, salt, b"nra5 wrap", 32)).decrypt(bytes(12), wrapped, associated)
+        except InvalidTag:
+            return None
 
 
 class Blocks:
@@ -732,7 +858,7 @@ class Blocks:
 
     def stored(self, frame):
         """The stored payload, checked."""
-        data = self.source.read(frame.payload_offset, frame.stored_len)
+        data = frame.part(self.source, 1)
         need(checksum(data, frame.offset) == frame.payload_checksum, f"frame at {frame.offset}: payload is damaged")
         return data
 
@@ -752,7 +878,7 @@ class Blocks:
 
     def directory(self, frame):
         frame.follow_rules()
-        data = self.source.read(frame.directory_offset, frame.directory_len)
+        data = frame.part(self.source, 2)
         need(checksum(data, frame.offset) == frame.directory_checksum,
              f"block at {frame.offset}: directory is damaged")
         return read_directory(frame, data)
@@ -832,7 +958,7 @@ class Blocks:
             extent = entry.extents[0]
             frame = self.block_frame(extent.block)
             need(frame.codec == 0, f"entry {entry.path!r}: raw extent in a compressed block")
-            data = self.source.read(frame.payload_offset + extent.offset, extent.length)
+            data = frame.extent(self.source, extent.offset, extent.length)
             need(checksum(data, 0) & 0xFFFFFFFF == entry.content_checksum, f"entry {entry.path!r}: content is damaged")
             yield data
             return
@@ -856,7 +982,23 @@ class Archive(Blocks):
         self.tail = self.find_tail()
         check_features(self.tail.required)
         self.end = self.tail.offset + TAIL_LEN
+        if self.tail.required & 1:
+            self.source.keys = self.unlock()
         self.commit = self.commit_before(self.tail)
+
+    def unlock(self):
+        """Section 18.3: by the key frame that the tail names, else by the first."""
+        tail = self.tail
+        try:
+            keys = Keys.read(self.source, tail.keys_offset)
+            need(keys.frame.end == tail.commit_offset and keys.frame.commit == tail.number, "keys: not those of the commit")
+            self.keys_salt = keys.salt
+        except Unsupported:
+            raise
+        except Refused as error:
+            self.notes.append(f"{error}; the first keys are used")
+            keys, self.keys_salt = Keys.read(self.source, HEAD_LEN), None
+        return keys
 
     def find_tail(self):
         source = self.source
@@ -892,6 +1034,8 @@ class Archive(Blocks):
         need(frame.kind == COMMIT and frame.end == tail.offset, f"tail at {tail.offset}: no commit in front of it")
         commit = Commit.parse(frame, self.payload(frame))
         need(commit.number == tail.number, f"tail at {tail.offset}: number differs from that of the commit")
+        told = getattr(self, "keys_salt", None)
+        need(tail is not self.tail or told in (None, frame.salt), "keys: their salt is not that of the commit")
         return commit
 
     # Entry tree (section 9)
@@ -1067,7 +1211,10 @@ class Scan(Blocks):
         """From frame to frame; where there is none, the next one is looked for."""
         source = self.source
         try:
-            check_features(Head.parse(source).required)
+            head = Head.parse(source)
+            check_features(head.required)
+            if head.required & 1 and source.keys is None:
+                source.keys = Keys.read(source, HEAD_LEN)
         except Unsupported:
             raise
         except Refused as error:
@@ -1096,9 +1243,10 @@ class Scan(Blocks):
         size, step = self.source.size, 1 << 20
         while offset < size:
             data = self.source.read(offset, min(step, size - offset))
-            position = data.find(SYNC)
+            sync = SYNC if self.source.keys is None else SEALED_SYNC
+            position = data.find(sync)
             while position >= 0 and position % 8:
-                position = data.find(SYNC, position + 1)
+                position = data.find(sync, position + 1)
             if position >= 0:
                 return offset + position
             offset += step
@@ -1207,7 +1355,7 @@ class Check:
         """Everything about one frame; returns its place in the order of section 3."""
         archive = self.archive
         frame.follow_rules()
-        padding = archive.source.read(frame.offset + FRAME_LEN, frame.pad_len)
+        padding = archive.source.read(frame.offset + frame.start_len, frame.pad_len)
         padding += archive.source.read(frame.content_end, frame.end - frame.content_end)
         self.expect(not any(padding), f"frame at {frame.offset}: padding is not zero")
         if frame.kind == BLOCK:

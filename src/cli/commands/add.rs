@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{self, newest};
 use crate::cli::commands::pack;
 use crate::cli::inputs::InputArgs;
+use crate::cli::keys::KeyArgs;
 use crate::cli::packing::PackingArgs;
+use crate::cli::reading;
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text;
 use crate::cli::ui::{self, Ui};
@@ -35,6 +38,8 @@ pub struct Args {
     dry_run: bool,
     #[command(flatten)]
     packing: PackingArgs,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 /// What was added, for programs.
@@ -64,10 +69,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let inputs = args.inputs.inputs()?;
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
-    let options = args.packing.options()?;
+    let mut options = args.packing.options()?;
     if args.dry_run {
-        return pack::list("add", &inputs, &path, &options, args.update, ui);
+        let resources = ResourceArgs::default();
+        let known = args.update.then(|| reading::open_at(&path, None, &args.keys, &resources)).transpose()?;
+        return pack::list("add", &inputs, &path, &options, known.as_ref().map(|known| &*known.archive), ui);
     }
+    options.writer.encryption = args.keys.unlock(&path)?;
     let length = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
     let progress = ui.progress("adding");
     let result = add(&inputs, &path, &options, args.update, &progress);

@@ -117,7 +117,7 @@ fn is_given(attribute: &Attribute) -> bool {
 }
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open_at(&args.change.archive, None, &ResourceArgs::default())?;
+    let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default())?;
     let wanted = |attribute: &Attribute| {
         is_given(attribute) && (args.names.is_empty() || args.names.iter().any(|name| name.as_bytes() == &*attribute.name))
     };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
+use crate::cli::keys::KeyArgs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
@@ -35,6 +36,8 @@ pub struct Args {
     /// Compare content, and not time, mode and owner
     #[arg(long)]
     content: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -92,7 +95,7 @@ enum Side {
 }
 
 impl Side {
-    fn open(name: &Path, at: Option<u64>, resources: &ResourceArgs) -> CommandResult<Self> {
+    fn open(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Self> {
         if name.is_dir() {
             return match at {
                 None => Ok(Self::Folder(Folder::new(name))),
@@ -103,7 +106,7 @@ impl Side {
                 }
             };
         }
-        reading::open_at(name, at, resources).map(Self::Archive)
+        reading::open_at(name, at, keys, resources).map(Self::Archive)
     }
 
     fn tree(&self) -> Box<dyn Tree + '_> {
@@ -151,7 +154,7 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Opens both sides as the arguments mean them.
 fn sides(args: &Args) -> CommandResult<(Side, Side)> {
-    let open = |name: &Path, at| Side::open(name, at, &args.resources);
+    let open = |name: &Path, at| Side::open(name, at, &args.keys, &args.resources);
     if let Some(after) = &args.after {
         return Ok((open(&args.before, None)?, open(after, None)?));
     }

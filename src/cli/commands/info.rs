@@ -1,14 +1,20 @@
 //! `nra info`
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::commands::key;
 use crate::cli::reading;
-use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::report::{Code, CommandResult, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::archive::Info;
+use crate::format::crypt::{KeyInfo, is_accelerated};
 use crate::format::entry::{Attribute, Namespace};
+use crate::format::nra::reader::NraReader;
+use crate::format::source::{FileSource, ReadAt};
 
 /// Arguments of `nra info`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +45,8 @@ struct InfoRecord {
     pieces: Option<u64>,
     encrypted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    encryption: Option<EncryptionRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     archive_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<u64>,
@@ -50,6 +58,14 @@ struct InfoRecord {
     message: String,
     attributes: Vec<AttributeRecord>,
     remarks: Vec<String>,
+}
+
+/// How an archive is encrypted, for programs.
+#[derive(Debug, Serialize)]
+struct EncryptionRecord {
+    cipher: &'static str,
+    hardware: bool,
+    keys: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,7 +94,19 @@ impl AttributeRecord {
 ///
 /// When it can't be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = match reading::open(&args.archive, &args.resources) {
+        Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
+            // What can be told without a key is told.
+            if let Some(rows) = locked_rows(&args.archive, ui) {
+                for (key, value) in rows {
+                    ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
+                }
+                ui.flush()?;
+            }
+            return Err(failure);
+        }
+        opened => opened?,
+    };
     let info = opened.archive.info();
     let has_earlier = info.commit.map(|_| opened.archive.commits().nth(1).is_some());
     if !ui.is_json() {
@@ -92,10 +120,35 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "info", &record)
 }
 
+/// Returns what the archive tells without a key.
+fn locked_rows(archive: &ArchiveArg, ui: &Ui) -> Option<Vec<(&'static str, String)>> {
+    let (path, _) = reading::locate(&archive.archive, archive.at).ok()?;
+    let source = Arc::new(FileSource::open(&path).ok()?);
+    let length = source.len();
+    let keys = NraReader::keys(source).ok()??;
+    let mut rows = vec![("format", "NRA 5, encrypted".to_owned())];
+    rows.extend(key_rows(&keys, ui));
+    rows.push(("archive", ui.size(length)));
+    Some(rows)
+}
+
+fn key_rows(keys: &[KeyInfo], ui: &Ui) -> Vec<(&'static str, String)> {
+    let hardware = if is_accelerated() { "computed in hardware" } else { "slow here: no support in hardware" };
+    let mut rows = vec![("encryption", format!("AES-256-GCM ({hardware})"))];
+    for (number, info) in (1..).zip(keys) {
+        let label = if info.label.is_empty() { String::new() } else { format!(" '{}'", info.label) };
+        rows.push(("key", format!("{number}{label}: {}", key::describe(info, ui))));
+    }
+    rows
+}
+
 fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
     row("format", if info.encrypted { format!("{}, encrypted", info.format) } else { info.format.clone() });
+    if !info.keys.is_empty() {
+        key_rows(&info.keys, ui).into_iter().for_each(|(key, value)| row(key, value));
+    }
     row("entries", format!("{} ({})", text::count(info.entries), text::counted(info.files, "file", "files")));
     row("content", ui.size(info.content_bytes));
     if let Some(bytes) = info.piece_bytes {
@@ -146,6 +199,11 @@ fn record(archive: &str, info: &Info, has_earlier: Option<bool>, remarks: Vec<St
         blocks: info.blocks,
         pieces: info.pieces,
         encrypted: info.encrypted,
+        encryption: (!info.keys.is_empty()).then(|| EncryptionRecord {
+            cipher: "AES-256-GCM",
+            hardware: is_accelerated(),
+            keys: info.keys.len(),
+        }),
         archive_id: info.archive_id.map(|id| hex(&id)),
         commit: info.commit,
         time: info.time.map(text::rfc3339),

@@ -15,6 +15,7 @@ pub mod find;
 pub mod formats;
 pub mod grep;
 pub mod info;
+pub mod key;
 pub mod list;
 pub mod log;
 pub mod man;
@@ -69,6 +70,8 @@ pub enum Command {
     Info(info::Args),
     /// List the commits of an archive
     Log(log::Args),
+    /// List and change the passwords and keys of an encrypted archive
+    Key(key::Args),
     /// Check every byte of an archive
     #[command(alias = "t")]
     Verify(verify::Args),
@@ -114,6 +117,7 @@ impl Command {
             #[cfg(feature = "tui")]
             Self::Browse(args) => browse::run(args, ui),
             Self::Cat(args) => cat::run(args, ui),
+            Self::Key(args) => key::run(args, ui),
             Self::Info(args) => info::run(args, ui),
             Self::Log(args) => log::run(args, ui),
             Self::Verify(args) => verify::run(args, ui),

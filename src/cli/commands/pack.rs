@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::cli::inputs::InputArgs;
+use crate::cli::keys::KeyArgs;
 use crate::cli::packing::PackingArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::{Destination, Input, PackOptions, PackStats, default_output, pack, survey};
 use crate::format::Error;
-use crate::format::archive::{OpenOptions, open_path};
+use crate::format::archive::Archive;
+use crate::format::crypt::{Argon2Cost, Keyring};
 use crate::format::path::Quoted;
 
 /// Arguments of `nra pack`.
@@ -39,6 +41,14 @@ pub struct Args {
     /// Don't wait until the archive is safely on disk
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
+    /// Encrypt content, names and index
+    ///
+    /// The password is asked for, unless an option or variable gives it or a key; -p, --password, --password-file and --key-file imply -e, variables do not. Even with
+    /// --reproducible an encrypted archive never has the same bytes twice.
+    #[arg(short, long)]
+    encrypt: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     packing: PackingArgs,
 }
@@ -88,7 +98,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = args.packing.options()?;
     options.sync = !args.no_sync;
     if args.dry_run {
-        return list("pack", &inputs, &output, &options, false, ui);
+        return list("pack", &inputs, &output, &options, None, ui);
+    }
+    if args.encrypt || args.keys.is_given() {
+        // A key that is missing is told before anything is read.
+        let keyring = Keyring::create(&args.keys.for_new()?, Argon2Cost::default(), "")?;
+        options.writer.encryption = Some(keyring);
     }
     let to_stdout = output == Path::new("-");
     if to_stdout && ui.is_json() {
@@ -127,7 +142,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Lists what `command` would store in `output`. `update`: what is in there and has not changed is left out.
+/// Lists what `command` would store in `output`. What is in `known` and has not changed is left out.
 ///
 /// # Errors
 ///
@@ -137,15 +152,14 @@ pub fn list(
     inputs: &[Input],
     output: &Path,
     options: &PackOptions,
-    update: bool,
+    known: Option<&dyn Archive>,
     ui: &mut Ui,
 ) -> CommandResult {
     ui.list(command, "entries");
-    let known = if update { Some(open_path(output, &OpenOptions::default())?) } else { None };
     let mut entries = 0;
     let mut failure = None;
     let progress = ui.progress("looking");
-    let result = survey(inputs, options, known.as_deref(), &progress, &mut |path, kind| {
+    let result = survey(inputs, options, known, &progress, &mut |path, kind| {
         entries += 1;
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {

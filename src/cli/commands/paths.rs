@@ -29,7 +29,9 @@ pub struct Args {
 ///
 /// When the archive can't be read.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &ResourceArgs::default())?;
+    // A completion must not ask for anything.
+    let argument = ArchiveArg { keys: args.archive.keys.silent(), ..args.archive.clone() };
+    let opened = reading::open(&argument, &ResourceArgs::default())?;
     let start = args.start.as_bytes();
     let directory = start.iter().rposition(|&byte| byte == b'/').map(|slash| &start[..slash]);
     let children = opened.archive.children(directory);

@@ -267,6 +267,7 @@ pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
     let mut info = Info {
         format: "NRA 5".into(),
         encrypted: window.is_sealed(),
+        keys: window.opener().map_or_else(Vec::new, |opener| opener.keyring().list()),
         archive_bytes: window.file_len(),
         entries: commit.entries,
         files: commit.files,

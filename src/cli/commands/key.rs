@@ -1,0 +1,199 @@
+//! `nra key`
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::cli::changing::{ChangeArgs, newest};
+use crate::cli::keys::NewKeyArgs;
+use crate::cli::reading::explain;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::format::crypt::{Argon2Cost, KeyInfo, KeyKind};
+use crate::format::nra::reader::NraReader;
+use crate::format::path::Quoted;
+use crate::format::source::FileSource;
+
+/// Arguments of `nra key`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra key list secret.nra
+  nra key add secret.nra --new-key-file backup.key --label backup
+  nra key change secret.nra
+  nra key remove secret.nra 2")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is done with keys.
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the keys; needs none
+    List {
+        /// Archive to read
+        #[arg(value_name = "ARCHIVE")]
+        archive: PathBuf,
+    },
+    /// Let a further password or key open the archive
+    Add {
+        #[command(flatten)]
+        change: ChangeArgs,
+        #[command(flatten)]
+        new: NewKeyArgs,
+        /// What the key is called in lists; everyone can read it
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        label: String,
+    },
+    /// Take a key away; the last one stays
+    Remove {
+        #[command(flatten)]
+        change: ChangeArgs,
+        /// Number of the key in the list
+        #[arg(value_name = "NUMBER")]
+        number: usize,
+    },
+    /// Replace a key with a new password or key
+    Change {
+        #[command(flatten)]
+        change: ChangeArgs,
+        /// Number of the key in the list; else the one that opens the archive
+        #[arg(value_name = "NUMBER")]
+        number: Option<usize>,
+        #[command(flatten)]
+        new: NewKeyArgs,
+    },
+}
+
+/// A key, for programs.
+#[derive(Debug, Serialize)]
+struct KeyRecord {
+    #[serde(rename = "type")]
+    record: &'static str,
+    number: usize,
+    kind: &'static str,
+    label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lanes: Option<u32>,
+}
+
+/// How many were listed.
+#[derive(Debug, Serialize)]
+struct Summary {
+    keys: usize,
+}
+
+/// Lists or changes the keys of an archive.
+///
+/// # Errors
+///
+/// When the archive is not encrypted or can't be changed, or the key is wrong.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let cost = Argon2Cost::default();
+    match &args.what {
+        What::List { archive } => list(archive, ui),
+        What::Add { change, new, label } => {
+            let mut change = change.begin()?;
+            encrypted(change.writer.base().and_then(|base| base.keyring()).is_some(), &change.name)?;
+            let secret = new.secret()?;
+            let added = change.writer.change_keys(|keys| keys.add(&secret, cost, label));
+            added.map_err(|error| change.explain(error))?;
+            change.finish("added a key", ui)
+        }
+        What::Remove { change, number } => {
+            let mut change = change.begin()?;
+            encrypted(change.writer.base().and_then(|base| base.keyring()).is_some(), &change.name)?;
+            let removed = change.writer.change_keys(|keys| keys.remove(index(*number)));
+            removed.map_err(|error| change.explain(error))?;
+            warn(ui);
+            change.finish(&format!("removed key {number}"), ui)
+        }
+        What::Change { change, number, new } => {
+            let mut change = change.begin()?;
+            let keyring = change.writer.base().and_then(|base| base.keyring());
+            encrypted(keyring.is_some(), &change.name)?;
+            let used = change.used_key;
+            let number = number.map(index).or(used);
+            let number = number.ok_or_else(|| Failure::usage("which key is to be changed?").hint("nra key list ARCHIVE"))?;
+            let secret = new.secret()?;
+            let changed = change.writer.change_keys(|keys| keys.replace(number, &secret, cost));
+            changed.map_err(|error| change.explain(error))?;
+            warn(ui);
+            change.finish(&format!("changed key {}", number + 1), ui)
+        }
+    }
+}
+
+/// Keys are counted from 1 by people.
+fn index(number: usize) -> usize {
+    number.checked_sub(1).unwrap_or(usize::MAX - 1)
+}
+
+fn encrypted(is: bool, name: &str) -> CommandResult<()> {
+    let failure = || Failure::failed(format!("{name} is not encrypted")).hint("nra pack -e makes an encrypted archive");
+    is.then_some(()).ok_or_else(failure)
+}
+
+/// A key that is gone from the list is not gone from the file.
+fn warn(ui: &Ui) {
+    ui.console().note("earlier states of the file keep the old key; only a new archive shuts out who has it");
+}
+
+fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
+    let path = newest(archive)?;
+    let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+    let fail = |error| explain(error, &name);
+    let keys = NraReader::keys(Arc::new(FileSource::open(&path).map_err(fail)?)).map_err(fail)?;
+    encrypted(keys.is_some(), &name)?;
+    let keys = keys.unwrap_or_default();
+    ui.list("key list", "keys");
+    for (number, key) in (1..).zip(&keys) {
+        if ui.is_json() {
+            ui.record(&record(number, key))?;
+        } else {
+            let label = text::harmless(&key.label);
+            ui.line(format_args!("{number:>2}  {}{}{label}", describe(key, ui), if label.is_empty() { "" } else { "  " }))?;
+        }
+    }
+    ui.finish(Outcome::Done, "summary", &Summary { keys: keys.len() })
+}
+
+/// Describes what a key takes, in words.
+pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
+    match key.kind {
+        KeyKind::Password(cost) => {
+            let memory = ui.size(u64::from(cost.memory_kib) << 10);
+            format!(
+                "password (Argon2id, {memory}, {}, {})",
+                text::counted(cost.passes.into(), "pass", "passes"),
+                text::counted(cost.lanes.into(), "lane", "lanes")
+            )
+        }
+        KeyKind::Raw => "raw key".to_owned(),
+    }
+}
+
+fn record(number: usize, key: &KeyInfo) -> KeyRecord {
+    let cost = match key.kind {
+        KeyKind::Password(cost) => Some(cost),
+        KeyKind::Raw => None,
+    };
+    KeyRecord {
+        record: "key",
+        number,
+        kind: if cost.is_some() { "password" } else { "raw" },
+        label: key.label.clone(),
+        memory_bytes: cost.map(|cost| u64::from(cost.memory_kib) << 10),
+        passes: cost.map(|cost| cost.passes),
+        lanes: cost.map(|cost| cost.lanes),
+    }
+}

@@ -1,0 +1,254 @@
+//! Passwords and keys: where they come from, and the questions for them.
+//!
+//! Promises: an option wins over a variable; a question goes to the terminal itself, without echo, and is asked only where there is
+//! one; what was typed is wiped from memory when it has been used.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use zeroize::Zeroizing;
+
+use crate::cli::reading::explain;
+use crate::cli::report::{CommandResult, Failure};
+use crate::format::Error;
+use crate::format::archive::OpenOptions;
+use crate::format::crypt::{KEY_LEN, Keyring, Secret};
+use crate::format::nra::reader::NraReader;
+use crate::format::path::Quoted;
+use crate::format::source::{FileSource, ReadAt};
+
+/// Longest file with a password or key, bytes.
+const MAX_FILE: u64 = 64 << 10;
+/// What to do where nobody can be asked.
+const HINT: &str = "--password-file FILE, --key-file FILE, NRA_PASSWORD or NRA_ENCRYPTION_KEY give one";
+
+/// What opens an encrypted archive.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Encryption")]
+pub struct KeyArgs {
+    /// Ask for the password on the terminal
+    #[arg(short = 'p', group = "key", hide_short_help = true)]
+    ask: bool,
+    /// Password; other users of this machine can see it while nra runs
+    #[arg(long, value_name = "TEXT", group = "key", value_parser = parse_password, hide_short_help = true)]
+    password: Option<Secret>,
+    /// Read the password from FILE, without the line end behind it
+    #[arg(long, value_name = "FILE", group = "key", hide_short_help = true)]
+    password_file: Option<PathBuf>,
+    /// Read a raw key from FILE: 32 bytes, or 64 hexadecimal digits
+    ///
+    /// Without any of these options NRA_ENCRYPTION_KEY (64 hexadecimal digits) is used, else NRA_PASSWORD.
+    #[arg(long, value_name = "FILE", group = "key", hide_short_help = true)]
+    key_file: Option<PathBuf>,
+    /// Nobody is asked for anything.
+    #[arg(skip)]
+    silent: bool,
+}
+
+/// A password or key that an archive is to have.
+#[derive(Debug, Clone, Default, Args)]
+pub struct NewKeyArgs {
+    /// Password; other users of this machine can see it while nra runs
+    #[arg(long, value_name = "TEXT", group = "new_key", value_parser = parse_password)]
+    new_password: Option<Secret>,
+    /// Read the new password from FILE, without the line end behind it
+    #[arg(long, value_name = "FILE", group = "new_key")]
+    new_password_file: Option<PathBuf>,
+    /// Read the new raw key from FILE: 32 bytes, or 64 hexadecimal digits
+    #[arg(long, value_name = "FILE", group = "new_key")]
+    new_key_file: Option<PathBuf>,
+}
+
+fn parse_password(text: &str) -> Result<Secret, String> {
+    if text.is_empty() { Err("a password must not be empty".into()) } else { Ok(Secret::password(text)) }
+}
+
+impl KeyArgs {
+    /// Says whether the command line has one of these options.
+    pub fn is_given(&self) -> bool {
+        self.ask || self.password.is_some() || self.password_file.is_some() || self.key_file.is_some()
+    }
+
+    /// The same, but nobody is asked.
+    #[must_use]
+    pub fn silent(&self) -> Self {
+        Self { silent: true, ..self.clone() }
+    }
+
+    /// Returns what the options give, apart from a question.
+    fn by_options(&self) -> CommandResult<Option<Secret>> {
+        by_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
+    }
+
+    /// Returns what there is to open the archive `name` with.
+    ///
+    /// # Errors
+    ///
+    /// When a file or variable makes no sense, or the answer can't be read.
+    pub fn to_open(&self, name: &str) -> CommandResult<Option<Secret>> {
+        if self.ask {
+            return ask(&format!("Password for {name}: ")).map(Some);
+        }
+        self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))
+    }
+
+    /// Asks for what opens the archive `name` after it turned out that it is needed; `None` if nobody can be asked.
+    ///
+    /// # Errors
+    ///
+    /// When the answer can't be read.
+    pub fn when_needed(&self, name: &str) -> CommandResult<Option<Secret>> {
+        if self.silent || !can_ask() { Ok(None) } else { ask(&format!("Password for {name}: ")).map(Some) }
+    }
+
+    /// Returns the password or key of a new archive.
+    ///
+    /// # Errors
+    ///
+    /// When there is none and nobody can be asked; otherwise as [`KeyArgs::to_open`].
+    pub fn for_new(&self) -> CommandResult<Secret> {
+        if !self.ask {
+            if let Some(secret) = self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))? {
+                return Ok(secret);
+            }
+        }
+        ask_twice("Password: ")
+    }
+
+    /// Returns the keys of the archive at `path`, unlocked; `None` if it is not encrypted.
+    ///
+    /// # Errors
+    ///
+    /// When there is no key, or it is wrong.
+    pub fn unlock(&self, path: &Path) -> CommandResult<Option<Keyring>> {
+        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let fail = |error| explain(error, &name);
+        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(fail)?);
+        if !matches!(NraReader::keys(Arc::clone(&source)), Ok(Some(_))) {
+            return Ok(None);
+        }
+        let mut options = OpenOptions::default();
+        options.key = match self.to_open(&name)? {
+            Some(secret) => Some(secret),
+            None => self.when_needed(&name)?,
+        };
+        let reader = NraReader::open(source, &options).map_err(fail)?;
+        Ok(reader.keyring().cloned())
+    }
+}
+
+impl NewKeyArgs {
+    /// Returns the new password or key; the user is asked if no option gives it.
+    ///
+    /// # Errors
+    ///
+    /// When there is none and nobody can be asked, or a file makes no sense.
+    pub fn secret(&self) -> CommandResult<Secret> {
+        let files = (self.new_password_file.as_deref(), self.new_key_file.as_deref());
+        match by_options(self.new_password.as_ref(), files.0, files.1)? {
+            Some(secret) => Ok(secret),
+            None => ask_twice("New password: "),
+        }
+    }
+}
+
+fn by_options(password: Option<&Secret>, password_file: Option<&Path>, key_file: Option<&Path>) -> CommandResult<Option<Secret>> {
+    if let Some(path) = password_file {
+        return password_of(path).map(Some);
+    }
+    if let Some(path) = key_file {
+        return key_of(path).map(Some);
+    }
+    Ok(password.cloned())
+}
+
+/// Returns what the variables give: the key if both are there.
+fn by_variables() -> CommandResult<Option<Secret>> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(key) = variable("NRA_ENCRYPTION_KEY") {
+        let digits = key.to_str().and_then(Secret::from_hex);
+        let failure = || Failure::key("NRA_ENCRYPTION_KEY is not a key: 64 hexadecimal digits are expected");
+        return digits.map(Some).ok_or_else(failure);
+    }
+    Ok(variable("NRA_PASSWORD").map(|password| Secret::password(password.as_bytes())))
+}
+
+fn read_file(path: &Path) -> CommandResult<Zeroizing<Vec<u8>>> {
+    let fail = |error| Error::io("read", path.as_os_str().as_bytes(), error);
+    let file = File::open(path).map_err(fail)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(256));
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(Failure::key(format!("{} is too long for a password or key", shown(path))));
+    }
+    Ok(bytes)
+}
+
+fn without_line_end(bytes: &[u8]) -> &[u8] {
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes.strip_suffix(b"\r").unwrap_or(bytes)
+}
+
+fn password_of(path: &Path) -> CommandResult<Secret> {
+    let bytes = read_file(path)?;
+    match without_line_end(&bytes) {
+        b"" => Err(Failure::key(format!("{} holds no password", shown(path)))),
+        password => Ok(Secret::password(password)),
+    }
+}
+
+fn key_of(path: &Path) -> CommandResult<Secret> {
+    let bytes = read_file(path)?;
+    if let Ok(key) = <[u8; KEY_LEN]>::try_from(&bytes[..]) {
+        return Ok(Secret::raw(key));
+    }
+    let digits = std::str::from_utf8(without_line_end(&bytes)).ok().and_then(Secret::from_hex);
+    let failure = || {
+        let failure = Failure::key(format!("{} is not a key: 32 bytes or 64 hexadecimal digits are expected", shown(path)));
+        failure.hint("head -c 32 /dev/urandom > FILE makes one")
+    };
+    digits.ok_or_else(failure)
+}
+
+fn shown(path: &Path) -> String {
+    Quoted::new(path.as_os_str().as_bytes()).to_string()
+}
+
+/// Says whether somebody can be asked.
+fn can_ask() -> bool {
+    (io::stderr().is_terminal() || io::stdin().is_terminal()) && File::open("/dev/tty").is_ok()
+}
+
+fn ask(question: &str) -> CommandResult<Secret> {
+    if !can_ask() {
+        return Err(Failure::key("there is no terminal to ask for the password").hint(HINT));
+    }
+    let answer = rpassword::prompt_password(question).map(Zeroizing::new);
+    let answer = answer.map_err(|error| Failure::key(format!("cannot read the password: {error}")))?;
+    if answer.is_empty() {
+        return Err(Failure::key("no password was given"));
+    }
+    Ok(Secret::password(answer.as_bytes()))
+}
+
+fn ask_twice(question: &str) -> CommandResult<Secret> {
+    let first = ask(question)?;
+    let second = ask("Again: ")?;
+    match (&first, &second) {
+        (Secret::Password(a), Secret::Password(b)) if a == b => Ok(first),
+        _ => Err(Failure::key("the two passwords differ")),
+    }
+}
+
+/// What to do about a missing or wrong key.
+pub fn hint(error: &Error, archive: &str) -> Option<String> {
+    match error {
+        Error::KeyNeeded => Some(format!("-p asks for the password; {HINT}")),
+        Error::WrongKey => Some(format!("nra key list {archive} tells which keys there are")),
+        _ => None,
+    }
+}

@@ -244,6 +244,11 @@ fn ask_twice(question: &str) -> CommandResult<Secret> {
     }
 }
 
+/// Says whether the file at `path` is an encrypted NRA 5 archive.
+pub fn is_encrypted(path: &Path) -> bool {
+    FileSource::open(path).is_ok_and(|source| matches!(NraReader::keys(Arc::new(source)), Ok(Some(_))))
+}
+
 /// What to do about a missing or wrong key.
 pub fn hint(error: &Error, archive: &str) -> Option<String> {
     match error {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Room, Said, nra, said};
+use crate::{Room, Said, nra, said, schema};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
@@ -87,7 +87,9 @@ fn keys_are_added_changed_and_removed() {
     assert!(said.code == Some(0) && said.out.contains("password (Argon2id"), "{}{}", said.out, said.err);
     good(&run(at, &password, &["key", "add", "a.nra", "--new-key-file", "raw", "--label", "backup"]));
     let said = run(at, &[], &["key", "list", "a.nra", "--json"]);
-    assert!(said.out.contains("\"label\":\"backup\"") || said.out.contains("\"label\": \"backup\""), "{}", said.out);
+    let listed: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(listed["keys"][1]["label"], "backup");
+    listed["keys"].as_array().unwrap().iter().for_each(schema::check);
     good(&run(at, &key, &["verify", "a.nra"]));
     good(&run(at, &key, &["key", "change", "a.nra", "1", "--new-password", "changed"]));
     assert_eq!(run(at, &password, &["list", "a.nra"]).code, Some(5));
@@ -115,4 +117,8 @@ fn info_tells_what_can_be_told() {
     assert!(said.code == Some(5) && said.out.contains("AES-256-GCM") && said.out.contains("raw key"), "{}{}", said.out, said.err);
     let said = run(at, &[], &["info", "k.nra", "--key-file", "hex"]);
     assert!(said.code == Some(0) && said.out.contains("encrypted") && said.out.contains("1 file"), "{}", said.out);
+    let said = run(at, &[], &["info", "k.nra", "--key-file", "hex", "--json"]);
+    let info: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(info["encryption"]["keys"], 1);
+    schema::check(&info);
 }

@@ -807,6 +807,11 @@ class Keys:
         made = hkdf(self.archive_key, salt, info, 40)
         return made[:32], struct.unpack("<Q", made[32:])[0]
 
+    def code(self, frame, data):
+        """Section 18.2: what authenticates a key frame."""
+        info = b"nra5 keys" + struct.pack("<QQ", frame.offset, frame.commit) + data[:32] + data[64:]
+        return hkdf(self.archive_key, b"", info, 32)
+
     @staticmethod
     def read(source, offset):
         frame = Frame.parse(source, offset).follow_rules()
@@ -820,9 +825,9 @@ class Keys:
             archive_key = Keys.try_slot(data[64 + 128 * number:][:128])
             if archive_key is None:
                 continue
-            info = b"nra5 keys" + struct.pack("<QQ", offset, frame.commit) + data[:32] + data[64:]
-            need(hkdf(archive_key, b"", info, 32) == data[32:64], f"keys at {offset}: wrong code")
-            return Keys(frame, archive_key, data[8:32])
+            keys = Keys(frame, archive_key, data[8:32])
+            need(keys.code(frame, data) == data[32:64], f"keys at {offset}: wrong code")
+            return keys
         raise Unsupported("archive is encrypted, and neither NRA_ENCRYPTION_KEY nor NRA_PASSWORD opens it")
 
     @staticmethod
@@ -1377,7 +1382,11 @@ class Check:
             archive.dictionary(frame.offset)
         if frame.kind == ENTRY_PAGE:
             return 10 + (payload[0] if payload else 0)
-        return {KEYS: 0, BLOCK: 1, DICTIONARY: 1, EXTENT_PAGE: 1, CHUNK_PAGE: 2, ATTRIBUTES: 3, RECOVERY: 30,
+        if frame.kind == KEYS:
+            keys = archive.source.keys
+            self.expect(keys is not None and keys.code(frame, payload) == payload[32:64], f"keys at {frame.offset}: wrong code")
+            return 0 if frame.offset == HEAD_LEN else 30.5
+        return {BLOCK: 1, DICTIONARY: 1, EXTENT_PAGE: 1, CHUNK_PAGE: 2, ATTRIBUTES: 3, RECOVERY: 30,
                 COMMIT: 31}[frame.kind]
 
     def check_commit(self, commit, totals):

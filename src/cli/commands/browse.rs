@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
@@ -43,6 +44,8 @@ pub struct Args {
     #[arg(long)]
     no_mouse: bool,
     #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
     resources: ResourceArgs,
 }
 
@@ -62,11 +65,12 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
     let (opened, locked) = match &args.archive {
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
-            let opened = reading::open(&ArchiveArg { archive: path.clone(), at: args.at }, &resources)?;
+            let opened = reading::open(&ArchiveArg { archive: path.clone(), at: args.at, keys: args.keys.clone() }, &resources)?;
             (Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None }), None)
         }
         Some(path) => {
             let (path, commit) = reading::locate(path, args.at)?;
+            options.key = args.keys.to_open(&Quoted::new(path.as_os_str().as_bytes()).to_string())?;
             match open(path.clone(), &OpenOptions { commit, ..options.clone() }) {
                 Ok(opened) => (Some(opened), None),
                 Err(Error::KeyNeeded) => (None, Some(path)),

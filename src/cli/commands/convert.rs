@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::commands::pack;
+use crate::cli::keys::{self, KeyArgs};
 use crate::cli::packing::{self, CompressionArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
@@ -20,6 +21,7 @@ use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, Transfe
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
 use crate::format::codec::Codec;
+use crate::format::crypt::{Argon2Cost, Keyring};
 use crate::format::nra4;
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
@@ -60,6 +62,11 @@ pub struct Args {
     /// Don't wait until the archive is safely on disk
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
+    /// Encrypt OUT, with the password or key that opens IN or with a new password
+    #[arg(short, long)]
+    encrypt: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     compression: CompressionArgs,
     #[command(flatten)]
@@ -212,7 +219,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();
         return Err(Failure::usage(format!("{shown} is the input")).hint("-o FILE chooses another output"));
     }
-    let options = options(args)?;
+    let mut options = options(args)?;
     let name = if from_stdin { "standard input".to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
     let input = if from_stdin {
         let stdin = std::io::stdin();
@@ -223,12 +230,27 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     } else {
         Input::File(args.input.clone())
     };
+    let kind = args.to.unwrap_or_else(|| kind_of(&output));
+    if args.encrypt && kind != Kind::Nra {
+        return Err(Failure::usage("only .nra archives can be encrypted"));
+    }
+    let is_encrypted = !from_stdin && keys::is_encrypted(&args.input);
+    options.open.key = args.keys.to_open(&name)?;
+    if is_encrypted && options.open.key.is_none() {
+        options.open.key = args.keys.when_needed(&name)?;
+    }
+    if args.encrypt {
+        let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
+        options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?);
+    } else if is_encrypted {
+        let message = format!("{name} is encrypted, what is made of it is not; -e encrypts it too");
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
-    let kind = args.to.unwrap_or_else(|| kind_of(&output));
     let progress = ui.progress("converting");
     let result = match kind {
         Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
@@ -437,7 +459,11 @@ fn explain(error: Error, input: &str, output: &Path) -> Failure {
         Error::Unsupported { what: "file type", .. } => {
             Failure::from(error).context(input).hint("nra formats lists what is read")
         }
-        error => Failure::from(error).context(input),
+        error => {
+            let hint = keys::hint(&error, input);
+            let failure = Failure::from(error).context(input);
+            hint.into_iter().fold(failure, Failure::hint)
+        }
     }
 }
 

@@ -155,7 +155,7 @@ fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
     let keys = NraReader::keys(Arc::new(FileSource::open(&path).map_err(fail)?)).map_err(fail)?;
     encrypted(keys.is_some(), &name)?;
     let keys = keys.unwrap_or_default();
-    ui.list("key list", "keys");
+    ui.list("key", "keys");
     for (number, key) in (1..).zip(&keys) {
         if ui.is_json() {
             ui.record(&record(number, key))?;

@@ -36,7 +36,7 @@ pub enum Target {
 /// As [`compact`].
 pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(archive)?);
-    look(&source, keep, options.memory_bytes / 4, monitor)
+    look(&source, keep, options, monitor)
 }
 
 /// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Says `None` when that would save nothing and the archive was left as it is.

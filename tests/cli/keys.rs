@@ -105,6 +105,11 @@ fn keys_are_added_changed_and_removed() {
     let said = run(at, &key, &["cat", "a.nra", "moved"]);
     assert_eq!(said.out, "sesame\n");
     assert_eq!(run(at, &[], &["add", "a.nra", "hex"]).code, Some(5));
+    let before = fs::metadata(at.join("a.nra")).unwrap().len();
+    assert_eq!(run(at, &[], &["compact", "a.nra"]).code, Some(5));
+    good(&run(at, &key, &["compact", "a.nra"]));
+    assert!(fs::metadata(at.join("a.nra")).unwrap().len() < before);
+    assert_eq!(run(at, &key, &["cat", "a.nra", "moved"]).out, "sesame\n");
     good(&run(at, &key, &["verify", "a.nra"]));
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{explain, newest};
+use crate::cli::keys::KeyArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
@@ -39,6 +40,8 @@ pub struct Args {
     /// Tell what would be saved and write nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -72,6 +75,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         threads => threads,
     };
     options.memory_bytes = args.resources.memory.unwrap_or(options.memory_bytes);
+    options.encryption = args.keys.unlock(&path)?;
     let progress = ui.progress("compacting");
     let done = if args.dry_run {
         plan(&path, args.keep, &options, &progress).map(Some)

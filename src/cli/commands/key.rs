@@ -145,7 +145,9 @@ fn encrypted(is: bool, name: &str) -> CommandResult<()> {
 
 /// A key that is gone from the list is not gone from the file.
 fn warn(ui: &Ui) {
-    ui.console().note("earlier states of the file keep the old key; only a new archive shuts out who has it");
+    ui.console().note(
+        "the file keeps the old key with its earlier states until nra compact; who has used it is shut out by a new archive only",
+    );
 }
 
 fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {

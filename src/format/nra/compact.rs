@@ -60,15 +60,16 @@ struct Plan {
 /// # Errors
 ///
 /// As [`compact`].
-pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, cache_bytes: u64, monitor: &dyn Monitor) -> Result<Compaction> {
-    Plan::make(source, keep, cache_bytes, monitor).map(|plan| plan.compaction)
+pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
+    Plan::make(source, keep, options, monitor).map(|plan| plan.compaction)
 }
 
-/// Writes what the newest `keep` commits of `source` need to the empty file at `target`. Of the options those about compression and resources count.
+/// Writes what the newest `keep` commits of `source` need to the empty file at `target`. Of the options those about compression and resources count, and the keys of an
+/// encrypted archive, which the new one has too.
 ///
 /// # Errors
 ///
-/// `Usage` when no commit is to be kept, `Unsupported` for archives that are encrypted or not of NRA 5, `Corrupt` when something needed is damaged;
+/// `Usage` when no commit is to be kept, `Unsupported` for archives that are not of NRA 5, `KeyNeeded` for one that is encrypted, `Corrupt` when something needed is damaged;
 /// what writing gives; `Cancelled`.
 pub fn compact(
     source: &Arc<dyn ReadAt>,
@@ -77,12 +78,15 @@ pub fn compact(
     options: &WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Compaction> {
-    let Plan { states, dense, mut compaction } = Plan::make(source, keep, options.memory_bytes / 4, monitor)?;
+    let Plan { states, dense, mut compaction } = Plan::make(source, keep, options, monitor)?;
+    // The keys that the archive has now.
+    let encryption = states.last().and_then(NraReader::keyring).cloned();
     let mut mover = Mover { dense, moved: HashSet::new(), dictionaries: HashMap::new() };
     let mut before: Option<&NraReader> = None;
     for state in &states {
         let info = state.info();
         let mut options = options.clone();
+        options.encryption.clone_from(&encryption);
         options.time = info.time;
         options.reproducible = info.time.is_none();
         options.message.clone_from(&info.message);
@@ -129,19 +133,16 @@ pub fn compact(
 }
 
 impl Plan {
-    fn make(source: &Arc<dyn ReadAt>, keep: u64, cache_bytes: u64, monitor: &dyn Monitor) -> Result<Self> {
+    fn make(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Self> {
         if keep == 0 {
             return Err(Error::Usage { detail: "at least one commit has to be kept".into() });
         }
         let open = |commit| {
-            let options = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };
-            NraReader::open(Arc::clone(source), &options)
+            let cache_bytes = options.memory_bytes / 4;
+            let open = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };
+            NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())
         };
         let newest = open(None)?;
-        if newest.info().encrypted {
-            let (found, known) = ("an encrypted archive".into(), "archives that are not encrypted".into());
-            return Err(Error::Unsupported { what: "compacting", found, known });
-        }
         let mut numbers = newest.commits().map(|commit| Ok(commit?.number)).collect::<Result<Vec<u64>>>()?;
         let all = numbers.len() as u64;
         numbers.truncate(usize::try_from(keep).unwrap_or(usize::MAX));

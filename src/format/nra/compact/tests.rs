@@ -117,7 +117,7 @@ fn kept_commits_are_what_they_were() {
             let kept = keep.min(4);
             assert_eq!((done.commits, done.dropped_commits, done.before_bytes), (kept, 4 - kept, before));
             assert_eq!(done.after_bytes, std::fs::metadata(&new).unwrap().len());
-            let planned = plan(&source(&old), keep, 1 << 20, &monitor).unwrap();
+            let planned = plan(&source(&old), keep, &WriterOptions::balanced(), &monitor).unwrap();
             assert_eq!((planned.moved_blocks, planned.repacked_blocks), (done.moved_blocks, done.repacked_blocks));
             for number in 1..=kept {
                 assert_eq!(state(&new, number), state(&old, 4 - kept + number), "keep {keep}, commit {number}");
@@ -140,7 +140,7 @@ fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     archive(&old, options(""));
-    let done = plan(&source(&old), 1, 1 << 20, &Recorder::default()).unwrap();
+    let done = plan(&source(&old), 1, &WriterOptions::balanced(), &Recorder::default()).unwrap();
     assert!(done.repacked_blocks > 0 && done.dropped_bytes > 1_000_000, "{done:?}");
     // Without commits to drop everything moves; with another level nothing could be the same if it were compressed again.
     File::create(&new).unwrap();

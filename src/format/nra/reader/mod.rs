@@ -45,6 +45,7 @@ pub(in crate::format::nra) use base::{BaseState, HeldPiece};
 use cache::Caches;
 use iter::{Children, Entries};
 use open::State;
+use opener::Unlock;
 use scan::Scan;
 use tree::{Leaf, Node, Seek, behind, is_damage};
 use window::Window;
@@ -94,8 +95,22 @@ impl NraReader {
         if open::is_nra(&window)? { Self::from_window(window, options).map(Some) } else { Ok(None) }
     }
 
-    fn from_window(mut window: Window, options: &OpenOptions) -> Result<Self> {
-        let remark = opener::unlock(&mut window, options.into(), options.recover)?;
+    /// As [`NraReader::open`], with keys that were unlocked before, if there are.
+    pub(in crate::format::nra) fn open_unlocked(
+        source: Arc<dyn ReadAt>,
+        options: &OpenOptions,
+        keyring: Option<&Keyring>,
+    ) -> Result<Self> {
+        let unlock = keyring.map_or_else(|| options.into(), |keyring| Unlock::Keyring(Some(keyring)));
+        Self::with_keys(Window::read(source)?, options, unlock)
+    }
+
+    fn from_window(window: Window, options: &OpenOptions) -> Result<Self> {
+        Self::with_keys(window, options, options.into())
+    }
+
+    fn with_keys(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
+        let remark = opener::unlock(&mut window, unlock, options.recover)?;
         let mut reader = Self::unlocked(window, options)?;
         reader.recovered_keys = remark.is_some();
         reader.info.remarks.extend(remark);

@@ -8,6 +8,7 @@ pub mod diff;
 pub mod earlier;
 pub mod extract;
 mod feed;
+mod loss;
 mod output;
 pub mod pack;
 pub mod select;

@@ -6,10 +6,11 @@
 use std::io::{self, Write};
 use std::num::NonZero;
 
+use crate::convert::loss::{Target, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::{Fidelity, Limits, Narrower, Order, within};
 use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::{Entry, Kind, Namespace};
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::stream::{Compression, Encoder, Level};
@@ -124,7 +125,7 @@ pub fn write_tar(
         }
     };
     let mut job = Job { archive, options, monitor, name: &name, sink, stats: TarStats::default() };
-    tell_whole(archive, monitor);
+    tell_whole(archive, Target::Tar, monitor)?;
     let order = Order::new(archive, monitor)?;
     let mut narrower = Narrower::new(&options.fidelity);
     for place in 0..order.len() {
@@ -138,18 +139,6 @@ pub fn write_tar(
     monitor.check()?;
     output.publish(options.sync)?;
     Ok(stats)
-}
-
-/// Tells what the archive as a whole has that tar can't hold.
-fn tell_whole(archive: &dyn Archive, monitor: &dyn Monitor) {
-    let info = archive.info();
-    let tags = info.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Nra).count();
-    for (lost, what) in [(tags > 0, "attributes of the archive"), (!info.message.is_empty(), "message of the commit")] {
-        if lost {
-            let message = format!("the {what} can't be kept in a tar archive");
-            monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
-        }
-    }
 }
 
 struct Job<'a> {
@@ -199,7 +188,7 @@ impl Job<'_> {
             let message = match loss {
                 Loss::Attributes(1) => "an attribute can't be kept in a tar archive".to_owned(),
                 Loss::Attributes(count) => format!("{count} attributes can't be kept in a tar archive"),
-                Loss::Device => "the numbers of a device are too large for a tar archive".to_owned(),
+                Loss::Device => "the numbers of a device are too large to be kept in a tar archive".to_owned(),
             };
             self.monitor.warn(Warning { path: path.to_vec(), message, degraded: true, damage: false });
         }

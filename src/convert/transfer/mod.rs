@@ -23,6 +23,7 @@ pub use limits::Limits;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
+use crate::convert::loss::{Target, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::format::archive::{Archive, OpenOptions, open, open_stream};
 use crate::format::entry::{Entry, Kind};
@@ -116,6 +117,14 @@ pub fn transfer(
     let read_bytes = writer_options.memory_bytes / READ_SHARE;
     writer_options.memory_bytes -= read_bytes;
     writer_options.repeats = true;
+    if let Opened::Indexed(archive) = &opened {
+        tell_whole(&**archive, Target::Nra, monitor)?;
+        let info = archive.info();
+        if writer_options.message.is_empty() {
+            writer_options.message.clone_from(&info.message);
+        }
+        writer_options.attributes.extend(info.attributes.iter().cloned());
+    }
     let writer = Writer::create(output, writer_options)?;
     let mut store = Store::new(writer, options.keep_going, monitor);
     let mut run = |readers: &dyn Readers<Special>, places| {

@@ -164,7 +164,10 @@ fn walk_plain(source: &dyn ReadAt, indexer: &mut Indexer) -> Result<()> {
     loop {
         let left = source.len().saturating_sub(decoder.offset());
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        source.read_exact_at(decoder.offset(), &mut buffer[..len])?;
+        // Padding may be missing at the end, which lies behind the last byte then.
+        if len > 0 {
+            source.read_exact_at(decoder.offset(), &mut buffer[..len])?;
+        }
         let mut used = 0;
         while used < len || len == 0 {
             let (taken, event) = decoder.step(&buffer[used..len], len == 0)?;
@@ -185,7 +188,6 @@ fn walk_plain(source: &dyn ReadAt, indexer: &mut Indexer) -> Result<()> {
                     indexer.remarks.append(&mut decoder.take_remarks());
                     return Ok(());
                 }
-                _ if len == 0 && taken == 0 => {}
                 _ => {}
             }
         }

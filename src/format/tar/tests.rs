@@ -131,7 +131,7 @@ fn sparse_archive() -> Vec<u8> {
     encode(&stored, None, &mut bytes);
     bytes[156] = b'S';
     bytes[257..265].copy_from_slice(b"ustar  \0");
-    for (place, number) in [(386, 512), (398, 512), (410, 8192), (422, 512), (483, 10_000)] {
+    for (place, number) in [(386, 512), (398, 512), (410, 8192), (422, 512), (434, 10_000), (446, 0), (483, 10_000)] {
         bytes[place..place + 12].copy_from_slice(format!("{number:011o}\0").as_bytes());
     }
     bytes[148..156].fill(b' ');

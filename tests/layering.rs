@@ -62,6 +62,10 @@ fn the_engine_prints_nothing() {
     let mut wrong = Vec::new();
     for name in ["format", "convert", "text", "tui"] {
         for file in module(&root, name) {
+            // Tests may print.
+            if file.strip_prefix(&root).expect("found below it").components().any(|part| part.as_os_str() == "tests") {
+                continue;
+            }
             let text = fs::read_to_string(&file).expect("source is readable");
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();
             if ["println!", "eprintln!", "print!(", "eprint!(", "dbg!("]

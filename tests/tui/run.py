@@ -64,6 +64,8 @@ class Terminal:
 
     def is_restored(self):
         """The cursor is shown, the alternate screen is left, lines are echoed, the mouse is free."""
+        # What is typed before the program has ended would be its own.
+        self.wait(lambda screen: screen.strip().rpartition("\n")[2].strip() == "ready>", "waited for the prompt")
         self.run("echo is $((40 + 2)) again; stty -a | grep -o ' echo ' | head -1")
         self.sees("is 42 again")
         flags = self.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on} #{mouse_any_flag}").strip()
@@ -134,10 +136,10 @@ def killed(terminal, nra):
 
 
 def content_in_a_pager(terminal, nra):
-    terminal.run("PAGER='cat; sleep 1' " + nra + " tree.nra")
+    terminal.run("PAGER='cat; echo end of the pager; sleep 1' " + nra + " tree.nra")
     terminal.sees("6 entries")
     terminal.keys("o")
-    terminal.sees("# Read me")
+    terminal.sees("end of the pager")
     terminal.sees("6 entries")
     terminal.keys("q")
     terminal.is_restored()

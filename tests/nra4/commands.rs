@@ -5,7 +5,16 @@ use std::process::{Command, Output};
 use super::folder;
 
 fn nra(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nra")).args(arguments).current_dir(folder()).output().unwrap()
+    with_key(arguments, None)
+}
+
+fn with_key(arguments: &[&str], key: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
+    command.args(arguments).current_dir(folder()).env_remove("NRA_ENCRYPTION_KEY").env_remove("NRA_PASSWORD");
+    if let Some(key) = key {
+        command.env("NRA_ENCRYPTION_KEY", key);
+    }
+    command.stdin(std::process::Stdio::null()).output().unwrap()
 }
 
 /// Runs a command that goes well without a warning, and gives its output.
@@ -76,4 +85,26 @@ fn archives_are_converted_both_ways() {
     assert!(out(&["verify", &old]).contains("ok"));
     let piped = nra(&["convert", ARCHIVE, "-", "--to", "nra4"]);
     assert_eq!((piped.status.code(), piped.stdout.len()), (Some(2), 0));
+}
+
+#[test]
+fn encrypted_archives_are_read_and_written_with_the_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
+    let key = super::expected()["test_key_hex"].as_str().unwrap().to_owned();
+    let plain = out(&["cat", "beta-zstd.nra", "small.txt"]);
+    let arguments = ["cat", "beta-encrypted.nra", "small.txt"];
+    let read = with_key(&arguments, Some(&key));
+    assert_eq!((read.status.code(), read.stdout), (Some(0), plain.clone().into_bytes()));
+    for wrong in [None, Some("11".repeat(32))] {
+        let read = with_key(&arguments, wrong.as_deref());
+        assert_eq!((read.status.code(), read.stdout.len()), (Some(5), 0), "{}", String::from_utf8_lossy(&read.stderr));
+    }
+    let again = path("again.nra");
+    let arguments = ["convert", "beta-encrypted.nra", &again, "--to", "nra4", "-e", "-q"];
+    let converted = with_key(&arguments, Some(&key));
+    assert_eq!(converted.status.code(), Some(0), "{}", String::from_utf8_lossy(&converted.stderr));
+    let read = with_key(&["cat", &again, "small.txt"], Some(&key));
+    assert_eq!((read.status.code(), read.stdout), (Some(0), plain.into_bytes()));
+    assert_eq!(nra(&["cat", &again, "small.txt"]).status.code(), Some(5));
 }

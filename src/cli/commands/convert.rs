@@ -21,7 +21,7 @@ use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, Transfe
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
 use crate::format::codec::Codec;
-use crate::format::crypt::{Argon2Cost, Keyring};
+use crate::format::crypt::{Argon2Cost, KEY_LEN, Keyring, Secret};
 use crate::format::nra4;
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
@@ -231,7 +231,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Input::File(args.input.clone())
     };
     let kind = args.to.unwrap_or_else(|| kind_of(&output));
-    if args.encrypt && kind != Kind::Nra {
+    if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
     let is_encrypted = !from_stdin && keys::is_encrypted(&args.input);
@@ -239,9 +239,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
     }
+    let mut earlier_key = None;
     if args.encrypt {
         let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
-        options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?);
+        match (kind, secret) {
+            (Kind::Nra4, Secret::Raw(key)) => earlier_key = Some(*key),
+            (Kind::Nra4, Secret::Password(_)) => {
+                let failure = Failure::usage("versions before 5 know keys, not passwords");
+                return Err(failure.hint("--key-file FILE or NRA_ENCRYPTION_KEY gives a key"));
+            }
+            (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
+        }
     } else if is_encrypted {
         let message = format!("{name} is encrypted, what is made of it is not; -e encrypts it too");
         ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
@@ -254,7 +262,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("converting");
     let result = match kind {
         Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
-        Kind::Nra4 => to_nra4(args, input, destination, &output, &options, &progress)?,
+        Kind::Nra4 => {
+            let title = title(args, &output);
+            to_nra4(title, earlier_key, input, destination, &options, &progress)?
+        }
         Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
     };
     progress.finish();
@@ -309,12 +320,25 @@ fn to_tar(
     }))
 }
 
+/// What an archive for versions before 5 can be called.
+struct Title {
+    /// Message of the command line.
+    message: String,
+    /// Name of the output without its ending.
+    stem: String,
+}
+
+fn title(args: &Args, output: &Path) -> Title {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Title { message: args.message.clone(), stem }
+}
+
 /// Writes an archive for versions before 5.
 fn to_nra4(
-    args: &Args,
+    title: Title,
+    key: Option<[u8; KEY_LEN]>,
     input: Input,
     destination: Destination,
-    output: &Path,
     options: &TransferOptions,
     monitor: &dyn Monitor,
 ) -> CommandResult<Result<Report, Error>> {
@@ -326,11 +350,10 @@ fn to_nra4(
     };
     Ok(open_whole(input, options, monitor).and_then(|archive| {
         let info = archive.info();
-        let stem = || output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let given = [&args.message, &info.message].into_iter().find(|text| !text.is_empty());
-        let name = given.cloned().unwrap_or_else(stem);
+        let given = [title.message, info.message.clone()].into_iter().find(|text| !text.is_empty());
+        let name = given.unwrap_or(title.stem);
         let options = EarlierOptions {
-            writer: nra4::writer::WriterOptions { name, codec, key: None },
+            writer: nra4::writer::WriterOptions { name, codec, key },
             fidelity: options.fidelity.clone(),
             limits: options.limits,
             keep_going: options.keep_going,

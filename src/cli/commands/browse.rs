@@ -60,8 +60,7 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
-    let mut options = OpenOptions::default();
-    options.cache_bytes = resources.memory.unwrap_or(CACHE);
+    let mut options = OpenOptions { cache_bytes: resources.memory.unwrap_or(CACHE), ..OpenOptions::default() };
     let (opened, locked) = match &args.archive {
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
@@ -106,7 +105,7 @@ pub fn is_interactive() -> bool {
 /// Returns how other archives, and commits of the one that is open, are opened.
 fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
     // The file that is open, and what opens it.
-    let current = Mutex::new((current, None));
+    let current = Mutex::new((current, options.key.clone()));
     Arc::new(move |door, secret| {
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
         let (path, commit, known) = match door {

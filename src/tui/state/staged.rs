@@ -81,9 +81,10 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_taken_back() {
         let path = |text: &str| EntryPath::try_from(text).unwrap();
+        let remove = |range: Range<u64>| Stage::Remove(std::iter::once(range).collect());
         let mut staged = Staged::default();
-        staged.push(Stage::Remove(vec![3..7]));
-        staged.push(Stage::Remove(vec![5..9]));
+        staged.push(remove(3..7));
+        staged.push(remove(5..9));
         staged.push(Stage::Rename(path("a"), path("b")));
         assert_eq!(staged.told(), "6 to remove, 1 to rename");
         assert!(staged.removes(8) && !staged.removes(9));

@@ -1,4 +1,5 @@
 //! What it costs to look at a large archive: counted reads, and time on the event path.
+#![allow(clippy::print_stdout, reason = "the figures are what these tests are for")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +59,6 @@ fn session(files: u64) -> Vec<(&'static str, usize, u64)> {
 #[test]
 fn looking_around_costs_the_same_in_any_archive() {
     let (small, big) = (session(5_000), session(150_000));
-    println!("{small:?}\n{big:?}");
     for ((step, few, _), (_, reads, bytes)) in small.iter().zip(&big) {
         // A level of the tree more, for each of the places that a step looks up.
         assert!(*reads <= few + 8, "{step}: {reads} reads instead of {few}");

@@ -83,12 +83,8 @@ fn commits() {
         story.then("H");
         assert_eq!(story.outside, [Effect::Commits]);
         let commit = |number: u64, message: &str| {
-            let mut commit = CommitInfo::default();
-            commit.number = number;
-            commit.time = Some(sample::TIME);
-            commit.message = message.to_owned();
-            (commit.entries, commit.added_bytes) = (number * 1_000, number << 16);
-            commit
+            let (time, message) = (Some(sample::TIME), message.to_owned());
+            CommitInfo { number, time, message, entries: number * 1_000, added_bytes: number << 16, ..CommitInfo::default() }
         };
         let list = vec![commit(2, "photos of May, and everything else that had been left out before"), commit(1, "")];
         story.event(Event::Commits(Ok(list)));

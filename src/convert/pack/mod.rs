@@ -205,7 +205,7 @@ fn walk_options(options: &PackOptions) -> WalkOptions {
 }
 
 /// Puts the name of the archive into an error of the writer, which does not know it.
-fn named(error: Error, name: &[u8]) -> Error {
+pub(in crate::convert) fn named(error: Error, name: &[u8]) -> Error {
     match error {
         Error::Io { action, path, source } if path == WRITER_NAME => Error::io(action, name, source),
         error => error,

@@ -25,6 +25,7 @@ use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
 use crate::convert::loss::{Target, tell_whole};
 use crate::convert::output::{Destination, Output};
+use crate::convert::pack::named;
 use crate::format::archive::{Archive, OpenOptions, open, open_stream};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
@@ -112,6 +113,12 @@ pub fn transfer(
 ) -> Result<TransferStats> {
     let opened = look_at(input, &options.open)?;
     let output = Output::create(destination)?;
+    let name = output.name().to_vec();
+    write(opened, output, options, monitor).map_err(|error| named(error, &name))
+}
+
+/// Stores what was opened.
+fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dyn Monitor) -> Result<TransferStats> {
     let mut writer_options = options.writer.clone();
     let threads = writer_options.threads.max(1);
     let read_bytes = writer_options.memory_bytes / READ_SHARE;

@@ -459,12 +459,14 @@ fn archives_of_a_later_version_are_named_by_it() {
         assert_eq!(refusal(tail_only), "NRA version 6 is not supported (known: 5)");
         // The tail is lost, so that the head tells.
         for lost in [both.len() - 1, both.len() - 70, 300] {
-            assert_eq!(refusal(both[..lost].to_vec()), "file type NRA 6 is not supported (known: NRA 5)");
+            let refused = refusal(both[..lost].to_vec());
+            assert!(refused.starts_with("file type NRA 6 is not supported (known: NRA 5,"), "{refused}");
         }
         let mut head_only = whole;
         later(&mut head_only, 0, 4);
         head_only[tail..].fill(0);
-        assert_eq!(refusal(head_only), "file type NRA 6 is not supported (known: NRA 5)");
+        let refused = refusal(head_only);
+        assert!(refused.starts_with("file type NRA 6 is not supported (known: NRA 5,"), "{refused}");
     }
 }
 

@@ -28,21 +28,20 @@ const HINT: &str = "--password-file FILE, --key-file FILE, NRA_PASSWORD or NRA_E
 
 /// What opens an encrypted archive.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Encryption")]
 pub struct KeyArgs {
     /// Ask for the password on the terminal
-    #[arg(short = 'p', group = "key", hide_short_help = true)]
+    #[arg(short = 'p', group = "key", help_heading = "Encryption", hide_short_help = true)]
     ask: bool,
     /// Password; other users of this machine can see it while nra runs
-    #[arg(long, value_name = "TEXT", group = "key", value_parser = parse_password, hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", group = "key", value_parser = parse_password, help_heading = "Encryption", hide_short_help = true)]
     password: Option<Secret>,
     /// Read the password from FILE, without the line end behind it
-    #[arg(long, value_name = "FILE", group = "key", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
     password_file: Option<PathBuf>,
     /// Read a raw key from FILE: 32 bytes, or 64 hexadecimal digits
     ///
     /// Without any of these options NRA_ENCRYPTION_KEY (64 hexadecimal digits) is used, else NRA_PASSWORD.
-    #[arg(long, value_name = "FILE", group = "key", hide_short_help = true)]
+    #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
     key_file: Option<PathBuf>,
     /// Nobody is asked for anything.
     #[arg(skip)]

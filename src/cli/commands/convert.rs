@@ -34,7 +34,7 @@ Examples:
   nra convert data.tar.gz
   nra convert data.tar.zst data.nra --preset random
   nra convert data.nra data.tar.zst
-  curl -s https://example.org/data.tgz | nra convert - -o data.nra")]
+  nra convert - -o data.nra < data.tgz")]
 pub struct Args {
     /// Archive to convert, of any kind that is read; - is standard input
     #[arg(value_name = "IN")]
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
     /// Encrypt OUT, with the password or key that opens IN or with a new password
-    #[arg(short, long)]
+    #[arg(short, long, hide_short_help = true)]
     encrypt: bool,
     #[command(flatten)]
     keys: KeyArgs,

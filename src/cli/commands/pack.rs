@@ -20,9 +20,8 @@ use crate::format::path::Quoted;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  nra pack photos
-  nra pack photos notes.txt -o both.nra
-  nra pack data -x '*.tmp' -x '/cache' --preset dense
+  nra pack photos notes.txt -o both.nra -p
+  nra pack data -x '*.tmp' --preset dense
   nra pack data -o - | ssh host 'cat > data.nra'")]
 pub struct Args {
     #[command(flatten)]

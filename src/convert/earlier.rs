@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::{Fidelity, Limits, Narrower};
 use crate::format::archive::Archive;
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Namespace};
 use crate::format::error::{Error, Result};
 use crate::format::nra4::writer::{WriterOptions, WriterStats, write_archive};
 use crate::format::progress::{Monitor, Warning};
@@ -47,7 +47,8 @@ pub fn write_earlier(
         Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
         other => other,
     };
-    if !archive.info().attributes.is_empty() {
+    // Those of the format tell of the file they are in.
+    if archive.info().attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra) {
         let message = "the attributes of the archive can't be kept".into();
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }

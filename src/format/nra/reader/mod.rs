@@ -47,7 +47,8 @@ use iter::{Children, Entries};
 use open::State;
 use opener::Unlock;
 use scan::Scan;
-use tree::{Leaf, Node, Seek, behind, is_damage};
+pub(in crate::format::nra) use tree::is_damage;
+use tree::{Leaf, Node, Seek, behind};
 use window::Window;
 
 /// An opened NRA 5 archive.

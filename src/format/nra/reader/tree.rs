@@ -414,7 +414,7 @@ impl NraReader {
 }
 
 /// Says whether the bytes of the file are at fault, so that another way may lead to the entries.
-pub(super) fn is_damage(error: &Error) -> bool {
+pub(in crate::format::nra) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::Limit { .. })
 }
 

@@ -19,7 +19,7 @@ use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::{REQUIRED_ENCRYPTION, Tail};
 use crate::format::nra::page::Child;
-use crate::format::nra::reader::NraReader;
+use crate::format::nra::reader::{NraReader, is_damage};
 use crate::format::nra::writer::append::{Base, above};
 use crate::format::nra::writer::index::{Added, Index};
 use crate::format::nra::writer::merge::merge;
@@ -160,13 +160,20 @@ fn write_runs<W: Write>(placing: &mut Placing<W>, index: &Index, base: Option<&B
 /// Takes runs off the list and adds their pieces to `places`: the last ones, as long as they are not much longer than what is
 /// behind them, so that a piece is written again only a few times however many commits there are.
 fn merge_runs(reader: &NraReader, runs: &mut Vec<FrameRef>, places: &mut Vec<ChunkPlace>) -> Result<()> {
-    const FACTOR: usize = 2;
+    const FACTOR: u64 = 2;
     while let Some(&last) = runs.last() {
-        let len = usize::try_from(reader.run_len(last)?).unwrap_or(usize::MAX);
-        if runs.len() < MAX_RUNS as usize && len > places.len().saturating_mul(FACTOR) {
-            break;
+        let before = places.len();
+        let taken = reader.run_len(last).and_then(|len| {
+            let is_long = len > (before as u64).saturating_mul(FACTOR);
+            if is_long && runs.len() < MAX_RUNS as usize { Ok(false) } else { reader.run_places(last, places).map(|()| true) }
+        });
+        match taken {
+            Ok(true) => {}
+            Ok(false) => break,
+            // Nothing is found by it any more, and verifying tells.
+            Err(error) if is_damage(&error) => places.truncate(before),
+            Err(error) => return Err(error),
         }
-        reader.run_places(last, places)?;
         runs.pop();
     }
     Ok(())

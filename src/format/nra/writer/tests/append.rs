@@ -323,3 +323,48 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn readers_go_on_while_a_writer_works() {
+    let before = small();
+    let disk = Disk::new(before.clone());
+    let reader = NraReader::open(disk.clone(), &OpenOptions::default()).unwrap();
+    let read = |reader: &NraReader| {
+        let entries = reader.entries(0..reader.entry_count()).map(Result::unwrap);
+        entries.map(|entry| (entry.path.to_string(), reader.read_all(&entry, u64::MAX).unwrap())).collect::<Vec<_>>()
+    };
+    let expected = read(&open(&before));
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    writer.remove(&path("a")).unwrap();
+    for i in 0..40 {
+        put(&mut writer, &format!("{i}"), &noise(200_000, i));
+    }
+    // One that was open before, and one that comes while the file is longer than the archive.
+    assert_eq!(read(&reader), expected);
+    let later = NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap();
+    assert_eq!((read(&later), later.is_recovered()), (expected.clone(), false));
+    assert!(later.remarks()[0].contains("an append that did not finish"));
+    writer.finish(&Recorder::default()).unwrap();
+    assert_eq!(read(&reader), expected);
+}
+
+#[test]
+fn damaged_runs_do_not_keep_an_archive_from_growing() {
+    let mut bytes = small();
+    for i in 0..15 {
+        (bytes, _) = append(bytes, |writer| {
+            put(writer, &format!("n/{i}"), format!("content {i}").as_bytes());
+        });
+    }
+    let runs = NraReader::base(source(bytes.clone()), 1 << 20, None).unwrap().1.commit.runs;
+    assert_eq!(runs.len(), 16);
+    let last = usize::try_from(runs[15].offset).unwrap();
+    bytes[last + 70] ^= 1;
+    let disk = Disk::new(bytes);
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    put(&mut writer, "again", b"content 14");
+    put(&mut writer, "known", b"content 13");
+    let stats = writer.finish(&Recorder::default()).unwrap().1;
+    assert_eq!((stats.pieces, stats.deduplicated_bytes), (20, 10));
+    assert!(NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap().find(b"again").unwrap().is_some());
+}

@@ -31,7 +31,7 @@ pub(super) enum Lock {
     /// They are, and the key is not known: the error says why.
     Locked(fn() -> Error),
     /// They are, and this is the key, or what was taken for it.
-    Open(Cipher),
+    Open(Box<Cipher>),
 }
 
 impl Blocks {

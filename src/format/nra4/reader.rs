@@ -66,7 +66,7 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
     let info = describe(&manifest, source.len());
     let lock = match &options.key {
         _ if !manifest.encrypted => Lock::None,
-        Some(Secret::Raw(key)) => Lock::Open(Cipher::new(key)),
+        Some(Secret::Raw(key)) => Lock::Open(Box::new(Cipher::new(key))),
         // There were no passwords.
         Some(Secret::Password(_)) => Lock::Locked(|| Error::WrongKey),
         None => Lock::Locked(|| Error::KeyNeeded),

@@ -103,9 +103,17 @@ pub struct ResourceArgs {
     /// Threads to work with; 0 = one a core
     #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true)]
     pub threads: usize,
-    /// Memory to work with (64M, 1.5G)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
+    /// Memory to work with (64M, 1.5G), 32M at least
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,
+}
+
+/// Least memory that can be asked for, bytes: a run of 8 MiB for each of two workers, and what is read ahead of them.
+pub const MIN_MEMORY: u64 = 32 << 20;
+
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let memory = parse_size(text)?;
+    if memory < MIN_MEMORY { Err("32M is the least that nra works with".into()) } else { Ok(memory) }
 }
 
 /// The archive a command reads.

@@ -97,6 +97,11 @@ impl InputArgs {
                     if path.is_empty() {
                         return Err(Failure::usage("an input is an empty name"));
                     }
+                    if path == "-" {
+                        let failure =
+                            Failure::usage("- is no input: what comes from standard input has no name to be stored under");
+                        return Err(failure.hint("./- names a file of that name; -T - reads names of inputs from standard input"));
+                    }
                     inputs.push(Input { directory: directory.clone(), path: path.into(), keep_path: false });
                 }
                 // As with cd, a relative one starts from the one before.

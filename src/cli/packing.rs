@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 
 use clap::ValueEnum;
 
-use crate::cli::args::{FilterArgs, ResourceArgs};
+use crate::cli::args::{FilterArgs, MIN_MEMORY, ResourceArgs};
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
 use crate::convert::pack::{OwnerPolicy, PackOptions};
@@ -21,8 +21,6 @@ use crate::format::path::Quoted;
 const FAST_LEVEL: i32 = 1;
 /// Level of `--best`.
 const BEST_LEVEL: i32 = 19;
-/// Least memory that packing works with, bytes.
-const MIN_MEMORY: u64 = 32 << 20;
 /// The part of the memory that names which are put into order together get, and what each takes, bytes.
 const NAMES_SHARE: u64 = 8;
 const NAME_BYTES: u64 = 64;
@@ -139,7 +137,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     };
     let most = PackOptions::default().window_names;
     let window_names = args.resources.memory.map_or(most, |memory| {
-        let names = memory.max(MIN_MEMORY) / NAMES_SHARE / NAME_BYTES;
+        let names = memory / NAMES_SHARE / NAME_BYTES;
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     Ok(PackOptions {
@@ -178,6 +176,10 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
         _ => None,
     };
     match compression.codec {
+        Some(CodecName::Lz4 | CodecName::None) if level.is_some() => {
+            let failure = Failure::usage("only zstd has levels");
+            return Err(failure.hint("leave out --codec, or --level, --fast and --best"));
+        }
         None | Some(CodecName::Zstd) => {
             if let Some(level) = level {
                 if !(1..=22).contains(&level) {

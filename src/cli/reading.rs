@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
@@ -70,7 +71,11 @@ pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &Resourc
         },
         opened => opened,
     };
-    let archive = opened.map_err(|error| explain(error, &name))?;
+    let archive = opened.map_err(|error| {
+        let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
+        let failure = explain(error, &name);
+        if is_pipe { failure.hint(format!("- in its place and < {name} behind it read a pipe")) } else { failure }
+    })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;
     Ok(Opened { archive, name, path, needless_key })
 }
@@ -129,6 +134,15 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let failure = Failure::from(error);
     let failure = if named { failure.context(place) } else { failure };
     hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// Tells that an entry is not there: where the index is damaged, that may be the fault of the damage.
+pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
+    if opened.archive.is_recovered() {
+        let text = format!("{}: no entry {} where the index is damaged", opened.name, Quoted::new(path));
+        return Failure::damaged(text).hint(format!("nra verify {} tells what is damaged", opened.name));
+    }
+    explain(Error::NotFound { path: path.to_vec() }, &opened.name)
 }
 
 /// Compiles the patterns of the command line.

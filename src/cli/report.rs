@@ -160,6 +160,11 @@ impl Failure {
         self.code
     }
 
+    /// Says whether what comes next may still go well: an entry is damaged or missing, nothing else is wrong.
+    pub fn is_about_entry(&self) -> bool {
+        matches!(self.code, Code::Failed | Code::Damaged) && !self.closed_pipe && self.kind != "io"
+    }
+
     /// Says whether the end should be a quiet one.
     pub fn is_closed_pipe(&self) -> bool {
         self.closed_pipe

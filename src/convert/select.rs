@@ -13,7 +13,7 @@ use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted, is_unsafe_to_show};
+use crate::format::path::{EntryPath, Quoted, is_unsafe_to_show, normal};
 
 /// Longest glob that is compiled, bytes.
 const MAX_GLOB: usize = 64 << 10;
@@ -188,18 +188,6 @@ impl Selection {
     /// Returns the patterns that have matched nothing so far, as they were given.
     pub fn unmatched(&self) -> Vec<&[u8]> {
         self.patterns.iter().filter(|pattern| !pattern.matched.load(Ordering::Relaxed)).map(|pattern| &*pattern.text).collect()
-    }
-}
-
-/// Takes away what a path within an archive does not have: slashes at the ends and `./` in front. What is left is empty for the top.
-fn normal(pattern: &[u8]) -> &[u8] {
-    let mut rest = pattern;
-    loop {
-        rest = match rest {
-            [b'.', b'/', tail @ ..] | [b'/', tail @ ..] | [tail @ .., b'/'] => tail,
-            [b'.'] => &[],
-            _ => return rest,
-        };
     }
 }
 

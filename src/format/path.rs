@@ -94,6 +94,19 @@ impl EntryPath {
     }
 }
 
+/// Takes away what a path that somebody typed has and one of an entry does not: slashes at the ends and `./` in front. What is left is
+/// empty for the top.
+pub fn normal(typed: &[u8]) -> &[u8] {
+    let mut rest = typed;
+    loop {
+        rest = match rest {
+            [b'.', b'/', tail @ ..] | [b'/', tail @ ..] | [tail @ .., b'/'] => tail,
+            [b'.'] => &[],
+            _ => return rest,
+        };
+    }
+}
+
 /// Checks `bytes` against the rules for paths.
 ///
 /// # Errors

@@ -238,6 +238,21 @@ fn messages_say_what_failed_and_why() {
             "nra: the following required arguments were not provided: <PATH>...\nhint: nra cat --help lists what there is\n",
         ),
         (
+            &["list", "rich.nra", "--memory", "1M"],
+            2,
+            "nra: invalid value '1M' for '--memory <SIZE>': 32M is the least that nra works with\nhint: nra list --help lists what there is\n",
+        ),
+        (
+            &["pack", ".", "--codec", "lz4", "--best"],
+            2,
+            "nra: only zstd has levels\nhint: leave out --codec, or --level, --fast and --best\n",
+        ),
+        (
+            &["pack", "-", "-o", "x.nra"],
+            2,
+            "nra: - is no input: what comes from standard input has no name to be stored under\nhint: ./- names a file of that name; -T - reads names of inputs from standard input\n",
+        ),
+        (
             &["list", "rich.nra", "--memory", "1X"],
             2,
             "nra: invalid value '1X' for '--memory <SIZE>': unknown unit 'X' (known: K, M, G, T, P, E, with iB or B behind)\nhint: nra list --help lists what there is\n",
@@ -376,6 +391,70 @@ fn damage_is_named_and_the_rest_still_reads() {
     assert_eq!(said.code, Some(4), "{}", said.err);
     assert!(room.out(&["verify", "rich.nra"]).starts_with("rich.nra: ok (13 entries, 615 B, 1 block, "));
     assert_eq!(room.out(&["verify", "-q", "rich.nra"]), "");
+}
+
+#[test]
+fn cat_goes_on_after_damage() {
+    let room = Room::new();
+    let input = room.directory.path().join("in");
+    std::fs::create_dir(&input).unwrap();
+    let noise: Vec<u8> = (0..9_000u32).map(|i| (i.wrapping_mul(i).wrapping_mul(2_654_435_761) >> 23) as u8).collect();
+    std::fs::write(input.join("noise"), &noise).unwrap();
+    std::fs::write(input.join("text"), "what is whole\n").unwrap();
+    assert_eq!(room.run(&["pack", "in", "-o", "two.nra", "--codec", "none"]).code, Some(0));
+    let mut bytes = std::fs::read(room.directory.path().join("two.nra")).unwrap();
+    let at = bytes.windows(100).position(|part| part == &noise[..100]).unwrap();
+    bytes[at + 50] ^= 1;
+    sample::save(room.directory.path(), "two.nra", &bytes);
+    for (arguments, code, out) in [
+        (&["cat", "two.nra", "noise", "text"][..], 4, "what is whole\n"),
+        (&["cat", "two.nra", "text", "noise", "nope", "text"], 4, "what is whole\nwhat is whole\n"),
+        (&["cat", "two.nra", "text", "nope"], 3, "what is whole\n"),
+        (&["cat", "two.nra", "noise", "nope"], 4, ""),
+    ] {
+        let said = room.run(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(code), out), "{arguments:?} {}", said.err);
+        for name in arguments[2..].iter().filter(|name| **name != "text") {
+            assert!(said.err.contains(&format!("nra: two.nra: {name}: ")) || said.err.contains("no entry nope"), "{}", said.err);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_found_without_an_index_may_be_damaged() {
+    let room = Room::new();
+    let mut bytes = sample::rich();
+    // The commit and all behind it.
+    let len = bytes.len();
+    bytes[len - 300..].fill(0);
+    sample::save(room.directory.path(), "bad.nra", &bytes);
+    for arguments in [&["cat", "bad.nra", "nope"][..], &["du", "bad.nra", "nope"], &["list", "bad.nra", "nope"]] {
+        let said = room.run(arguments);
+        assert_eq!(said.code, Some(4), "{arguments:?} {}", said.err);
+        assert!(said.err.contains("nope"), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_pipe_is_no_archive_but_can_be_read() {
+    let room = Room::new();
+    let pipe = room.directory.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    room.fails(
+        &["list", "pipe"],
+        1,
+        "nra: cannot open pipe: not a regular file\nhint: - in its place and < pipe behind it read a pipe\n",
+    );
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_is_a_failure_of_extract() {
+    let room = Room::new();
+    for arguments in [&["extract", "rich.nra", "nope", "-n"][..], &["extract", "rich.nra", "nope"]] {
+        let message = "nra: rich.nra: no entry matches nope\nhint: nra list rich.nra shows what is in it; quote globs\n";
+        room.fails(arguments, 1, message);
+    }
+    assert_eq!(room.run(&["extract", "rich.nra", "nope", "owned", "-n"]).code, Some(3));
 }
 
 #[test]

@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
 use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::report::{Code, CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Entry, Kind};
+use crate::format::path::{Quoted, normal};
 
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
@@ -107,38 +108,44 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
     ui.list("cat", "contents");
     let mut summary = Summary::default();
-    let mut refused: Option<Failure> = None;
+    // The worst failure so far, the last one of that kind.
+    let mut worst: Option<Failure> = None;
     for path in &args.paths {
-        match find_file(path.as_bytes(), &opened) {
-            Ok(entry) => {
-                let (start, end) = args.range.map_or((0, entry.size), |range| range.within(entry.size));
-                if ui.is_json() {
-                    print_json(&entry, start, end, &opened, ui)?
-                } else {
-                    print(&entry, start, end, &opened, ui)?
-                }
-                summary.entries += 1;
-                summary.content_bytes += end - start;
+        let printed = find_file(path.as_bytes(), &opened).and_then(|entry| {
+            let (start, end) = args.range.map_or((0, entry.size), |range| range.within(entry.size));
+            if ui.is_json() {
+                print_json(&entry, start, end, &opened, ui)?
+            } else {
+                print(&entry, start, end, &opened, ui)?
             }
-            Err((error, why)) => {
-                let failure = error.map_or_else(
-                    || Failure::failed(format!("{}: {why}", opened.name)),
-                    |error| reading::explain(error, &opened.name),
-                );
+            Ok(end - start)
+        });
+        match printed {
+            Ok(length) => {
+                summary.entries += 1;
+                summary.content_bytes += length;
+            }
+            // One entry less is no reason to keep the others back.
+            Err(failure) if failure.is_about_entry() => {
                 ui.flush()?;
-                if let Some(earlier) = refused.replace(failure) {
-                    ui.console().failure(&earlier);
-                }
+                let code = worst.as_ref().map_or(Code::Done, Failure::code);
+                let other = if failure.code() >= code { worst.replace(failure) } else { Some(failure) };
+                other.iter().for_each(|other| ui.console().failure(other));
+            }
+            Err(failure) => {
+                worst.iter().for_each(|other| ui.console().failure(other));
+                return Err(failure);
             }
         }
     }
     ui.flush()?;
     reading::remark(&opened, ui);
-    match refused {
+    match worst {
         // What was there has been printed: the rest is a gap, not a failure of the whole.
-        Some(failure) if summary.entries > 0 && failure.code() == crate::cli::report::Code::Failed => {
+        Some(failure) if summary.entries > 0 => {
             ui.console().failure(&failure);
-            ui.finish(Outcome::Degraded, "summary", &summary)
+            let outcome = if failure.code() == Code::Damaged { Outcome::Damaged } else { Outcome::Degraded };
+            ui.finish(outcome, "summary", &summary)
         }
         Some(failure) => Err(failure),
         None => ui.finish(Outcome::Done, "summary", &summary),
@@ -146,29 +153,35 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Looks up a path that must be a file; else says why not.
-fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, (Option<Error>, String)> {
-    let shown = crate::format::path::Quoted::new(path);
-    let trimmed = path.strip_prefix(b"./").unwrap_or(path);
-    let trimmed = trimmed.strip_prefix(b"/").unwrap_or(trimmed);
-    match opened.archive.find(trimmed) {
-        Ok(Some((_, entry))) if entry.kind == Kind::File => Ok(entry),
-        Ok(Some((_, entry))) if entry.kind == Kind::Symlink => {
-            Err((None, format!("{shown} is a symlink to {}, not a file", crate::format::path::Quoted::new(&entry.target))))
-        }
-        Ok(Some((_, entry))) => Err((None, format!("{shown} is a {}, not a file", text::kind(entry.kind)))),
-        Ok(None) => Err((Some(Error::NotFound { path: path.to_vec() }), String::new())),
-        Err(error) => Err((Some(error), String::new())),
+fn find_file(path: &[u8], opened: &Opened) -> CommandResult<Entry> {
+    let (name, shown) = (&opened.name, Quoted::new(path));
+    match opened.archive.find(normal(path)) {
+        Ok(Some((_, entry))) => match entry.kind {
+            Kind::File => Ok(entry),
+            Kind::Symlink => {
+                let target = Quoted::new(&entry.target);
+                Err(Failure::failed(format!("{name}: {shown} is a symlink to {target}, not a file")))
+            }
+            kind => Err(Failure::failed(format!("{name}: {shown} is a {}, not a file", text::kind(kind)))),
+        },
+        Ok(None) => Err(reading::not_found(path, opened)),
+        Err(error) => Err(reading::explain(error, name)),
     }
 }
 
 /// Prints a part of the content as it is.
 fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
     let failed = |error: io::Error| Error::io("write", "standard output", error);
+    let mut printed = 0;
     let result = if (start, end) == (0, entry.size) {
         let out = ui.out();
-        opened.archive.with_content(entry, Access::Random, &mut |part| match part {
-            Part::Data(bytes) => out.write_all(bytes).map_err(failed),
-            Part::Hole(length) => reading::write_zeros(out, length).map_err(failed),
+        opened.archive.with_content(entry, Access::Random, &mut |part| {
+            let (length, written) = match part {
+                Part::Data(bytes) => (bytes.len() as u64, out.write_all(bytes)),
+                Part::Hole(length) => (length, reading::write_zeros(out, length)),
+            };
+            printed += length;
+            written.map_err(failed)
         })
     } else {
         let mut copy = || {
@@ -182,12 +195,19 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> C
                 }
                 ui.out().write_all(&buffer[..read]).map_err(failed)?;
                 offset += read as u64;
+                printed += read as u64;
             }
             Ok(())
         };
         copy()
     };
-    result.map_err(|error| reading::explain_entry(error, &opened.name, entry))
+    result.map_err(|error| {
+        let failure = reading::explain_entry(error, &opened.name, entry);
+        if printed == 0 || !failure.is_about_entry() {
+            return failure;
+        }
+        failure.hint(format!("the first {} of it were printed", text::counted(printed, "byte", "bytes")))
+    })
 }
 
 fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {

@@ -14,7 +14,7 @@ use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::Totals;
 use crate::format::entry::{Entry, Kind};
-use crate::format::path::EntryPath;
+use crate::format::path::{EntryPath, normal};
 
 /// Arguments of `nra du`.
 #[derive(Debug, clap::Args)]
@@ -90,11 +90,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
     let fail = |error| reading::explain(error, &opened.name);
     ui.list("du", "directories");
-    let top = args.path.as_ref().map(|path| trimmed(path.as_bytes())).filter(|path| !path.is_empty());
+    let top = args.path.as_ref().map(|path| normal(path.as_bytes())).filter(|path| !path.is_empty());
     let start = match top {
-        Some(path) => {
-            Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| fail(Error::NotFound { path: path.to_vec() }))?.1)
-        }
+        Some(path) => Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| reading::not_found(path, &opened))?.1),
         None => None,
     };
     let name = start.as_ref().map_or(&b"."[..], |entry| entry.path.as_bytes());
@@ -111,13 +109,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.flush()?;
     reading::remark(&opened, ui);
     ui.finish(Outcome::Done, "summary", &sums)
-}
-
-fn trimmed(path: &[u8]) -> &[u8] {
-    let path = path.strip_prefix(b"./").unwrap_or(path);
-    let path = path.strip_prefix(b"/").unwrap_or(path);
-    let path = path.strip_suffix(b"/").unwrap_or(path);
-    if path == b"." { b"" } else { path }
 }
 
 /// Prints the directories below `start`.

@@ -212,7 +212,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             });
         }
     };
-    let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted > 0 || args.dry_run, ui)?;
+    let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
     sum_up(&stats, args.dry_run, seconds, ui);
     let summary = Summary {
         target: PathField::new(stats.target.as_os_str().as_bytes()),

@@ -1,5 +1,6 @@
 //! Entries as lines and as JSON, the same for `list` and `find`.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde::Serialize;
@@ -9,7 +10,15 @@ use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+
+/// The one attribute of entries whose name the format defines.
+pub const MEDIA_TYPE: &[u8] = b"media-type";
+
+/// Says whether an attribute is one that users give.
+pub fn is_given(attribute: &Attribute) -> bool {
+    attribute.namespace == Namespace::User || (attribute.namespace == Namespace::Nra && &*attribute.name == MEDIA_TYPE)
+}
 
 /// How entries are printed as text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +72,8 @@ pub struct EntryRecord<'a> {
     device: Option<[u32; 2]>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attributes: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    tags: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
 }
@@ -96,9 +107,24 @@ impl<'a> EntryRecord<'a> {
                 .iter()
                 .map(|attribute| String::from_utf8_lossy(&attribute.name).into_owned())
                 .collect(),
+            tags: given(entry).map(|(name, value)| (lossy(name), lossy(value))).collect(),
             digest: facts.digest.map(|digest| digest.to_string()),
         }
     }
+}
+
+/// Names and values of the attributes of an entry that users gave.
+fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
+    entry
+        .metadata
+        .attributes
+        .iter()
+        .filter(|attribute| is_given(attribute))
+        .map(|attribute| (&*attribute.name, &*attribute.value))
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Looks up what the columns want. Damage on the way is a warning that names the entry.
@@ -160,6 +186,13 @@ impl Ui {
         }
         if columns.long && entry.kind == Kind::Symlink {
             write!(out, " -> {}", text::name(&entry.target, terminal))?;
+        }
+        if columns.long && given(entry).next().is_some() {
+            let shown = given(entry).map(|(name, value)| {
+                let sign = if value.is_empty() { "" } else { "=" };
+                text::harmless(&format!("{}{sign}{}", lossy(name), lossy(value)))
+            });
+            write!(out, "  [{}]", shown.collect::<Vec<_>>().join(", "))?;
         }
         out.write_all(b"\n")
     }

@@ -7,12 +7,13 @@ use std::thread::available_parallelism;
 use clap::ValueEnum;
 
 use crate::cli::args::{FilterArgs, MIN_MEMORY, ResourceArgs};
+use crate::cli::commands::attr;
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
 use crate::convert::pack::{OwnerPolicy, PackOptions};
 use crate::format::Error;
 use crate::format::codec::{Codec, Method};
-use crate::format::entry::Timestamp;
+use crate::format::entry::{Attribute, Timestamp};
 use crate::format::limits::MAX_DICTIONARY;
 use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
 use crate::format::path::Quoted;
@@ -42,6 +43,12 @@ pub struct PackingArgs {
     /// Message of the commit
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
+    /// Attribute of the archive: name, description, licence, schema or a name of your own
+    #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
+    attr: Vec<std::ffi::OsString>,
+    /// Attribute of each entry that is stored; NAME alone is a tag, media-type has a meaning
+    #[arg(long, value_name = "NAME[=VALUE]", hide_short_help = true)]
+    tag: Vec<std::ffi::OsString>,
     #[command(flatten)]
     compression: CompressionArgs,
     #[command(flatten)]
@@ -140,8 +147,10 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         let names = memory / NAMES_SHARE / NAME_BYTES;
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
+    let mut writer = writer_options(&args.compression, &args.resources, &args.message)?;
+    writer.attributes = attributes(&args.attr)?;
     Ok(PackOptions {
-        writer: writer_options(&args.compression, &args.resources, &args.message)?,
+        writer,
         window_names,
         filter,
         prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
@@ -149,6 +158,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         one_file_system: args.one_file_system,
         owner,
         xattrs: !fidelity.no_xattrs,
+        tags: attributes(&args.tag)?,
         times: !fidelity.no_times,
         reproducible: fidelity.reproducible,
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
@@ -208,6 +218,17 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
         options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
     }
     Ok(options)
+}
+
+/// Takes attributes from the command line; the last of one name counts.
+fn attributes(texts: &[std::ffi::OsString]) -> CommandResult<Vec<Attribute>> {
+    let mut attributes: Vec<Attribute> = Vec::new();
+    for text in texts {
+        let attribute = attr::parse(text)?;
+        attributes.retain(|other| (other.namespace, &other.name) != (attribute.namespace, &attribute.name));
+        attributes.push(attribute);
+    }
+    Ok(attributes)
 }
 
 fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {

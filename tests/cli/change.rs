@@ -101,7 +101,10 @@ fn attributes_are_set_shown_and_removed() {
     );
     let lines = room.out(&["attr", "rich.nra", "-e", "*.log", "--jsonl"]);
     lines.lines().for_each(|line| schema::check(&serde_json::from_str(line).unwrap()));
-    assert!(room.out(&["list", "rich.nra", "*.log", "--json"]).contains("\"media-type\""));
+    let listed: Value = serde_json::from_str(&room.out(&["list", "rich.nra", "*.log", "--json"])).unwrap();
+    schema::check(&listed["entries"][0]);
+    assert_eq!(listed["entries"][0]["tags"], serde_json::json!({"media-type": "text/plain", "seen": ""}));
+    assert!(room.out(&["list", "-l", "rich.nra", "*.log"]).ends_with("lines.log  [seen, media-type=text/plain]\n"));
     room.changes(&["attr", "rich.nra", "rm", "-e", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
     room.changes(&["attr", "rich.nra", "rm", "name"], "changed attributes of the archive in commit 5 (+");
     room.fails(&["attr", "rich.nra", "rm", "name"], 1, "nra: rich.nra: the archive has no attribute name\n");
@@ -206,4 +209,19 @@ fn compacting_drops_what_is_not_kept() {
             .count(),
         0
     );
+}
+
+#[test]
+fn attributes_are_given_when_packing() {
+    let room = Room::new();
+    room.write("tree/one", "1\n");
+    let pack = ["pack", "tree", "--attr", "name=a", "--attr", "name=Tree", "--tag", "raw", "--tag", "media-type=text/plain"];
+    assert_eq!(room.run(&pack).code, Some(0));
+    assert_eq!(room.out(&["attr", "tree.nra"]), "name=Tree\n");
+    assert_eq!(room.out(&["attr", "tree.nra", "-e", "one"]), "one: raw\none: media-type=text/plain\n");
+    assert_eq!(room.run(&["pack", "tree", "-f", "--attr", "=x"]).code, Some(2));
+    room.write("tree/two", "2\n");
+    assert_eq!(room.run(&["add", "tree.nra", "tree", "-u", "--attr", "licence=CC0", "--tag", "late"]).code, Some(0));
+    assert_eq!(room.out(&["attr", "tree.nra"]), "licence=CC0\nname=Tree\n");
+    assert_eq!(room.out(&["attr", "tree.nra", "-e", "one", "-e", "two"]), "one: raw\none: media-type=text/plain\ntwo: late\n");
 }

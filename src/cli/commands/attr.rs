@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{self, ChangeArgs};
-use crate::cli::listing::{Columns, Facts};
+use crate::cli::listing::{Columns, Facts, MEDIA_TYPE, is_given};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
@@ -18,9 +18,6 @@ use crate::convert::select::Selection;
 use crate::format::entry::{Attribute, Entry, Namespace};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
-
-/// The one name that the format defines for entries.
-const MEDIA_TYPE: &[u8] = b"media-type";
 
 /// Arguments of `nra attr`.
 #[derive(Debug, clap::Args)]
@@ -109,11 +106,6 @@ fn named(name: &[u8], value: &[u8]) -> CommandResult<Attribute> {
     }
     let namespace = if name == MEDIA_TYPE { Namespace::Nra } else { Namespace::User };
     Ok(Attribute { namespace, name: name.into(), value: value.into() })
-}
-
-/// Says whether an attribute is one that users give.
-fn is_given(attribute: &Attribute) -> bool {
-    attribute.namespace == Namespace::User || (attribute.namespace == Namespace::Nra && &*attribute.name == MEDIA_TYPE)
 }
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {

@@ -178,8 +178,9 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if has_earlier == Some(true) {
         row("history", format!("nra log {archive} lists the commits before this one"));
     }
-    // Those of the format itself are for programs: --json has them.
-    for attribute in info.attributes.iter().filter(|attribute| attribute.namespace != Namespace::Nra) {
+    // Those of the format itself are for programs, but for the spaces that vectors of entries lie in: --json has them.
+    let shown = |attribute: &&Attribute| attribute.namespace != Namespace::Nra || attribute.name.starts_with(b"embedding:");
+    for attribute in info.attributes.iter().filter(shown) {
         let record = AttributeRecord::new(attribute);
         row(&text::harmless(&record.name), record.value);
     }

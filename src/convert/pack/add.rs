@@ -36,7 +36,7 @@ pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool
     let metadata = fs::metadata(archive).map_err(|error| Error::io("open", name, error))?;
     let store = Arc::new(FileStore::open(archive)?);
     let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
-    let describer = Describer::new(owner, options.times, options.latest, options.reproducible);
+    let describer = Describer::new(owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
     let mut writer_options = options.writer.clone();
     let read_bytes = writer_options.memory_bytes / READ_SHARE;
     writer_options.memory_bytes -= read_bytes;

@@ -34,6 +34,8 @@ pub(super) struct Describer {
     latest: Option<Timestamp>,
     /// Leave out attributes that depend on the machine.
     portable: bool,
+    /// Given to each entry, sorted.
+    tags: Vec<Attribute>,
     common: Mutex<HashMap<Common, Arc<Metadata>>>,
     users: Mutex<HashMap<u32, Box<[u8]>>>,
     groups: Mutex<HashMap<u32, Box<[u8]>>>,
@@ -55,7 +57,15 @@ pub(super) struct LastMetadata(Option<(Common, Arc<Metadata>)>);
 impl Describer {
     /// Prepares. `latest`: later times are replaced by it. `portable`: attributes that depend on the machine are left out.
     pub(super) fn new(owner: OwnerPolicy, times: bool, latest: Option<Timestamp>, portable: bool) -> Self {
-        Self { owner, times, latest, portable, common: Mutex::default(), users: Mutex::default(), groups: Mutex::default() }
+        let (common, users, groups) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { owner, times, latest, portable, tags: Vec::new(), common, users, groups }
+    }
+
+    /// Gives each entry these attributes, too.
+    pub(super) fn with_tags(mut self, tags: &[Attribute]) -> Self {
+        self.tags = tags.to_vec();
+        self.tags.sort_unstable();
+        self
     }
 
     /// Removes the attributes that are not recorded.
@@ -75,6 +85,8 @@ impl Describer {
         last: &mut LastMetadata,
     ) -> Entry {
         self.narrow(&mut attributes);
+        // Those of the file system are of another namespace, which comes first.
+        attributes.extend(self.tags.iter().cloned());
         Entry {
             path,
             kind,

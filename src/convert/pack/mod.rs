@@ -60,6 +60,8 @@ pub struct PackOptions {
     pub owner: OwnerPolicy,
     /// Record extended attributes, POSIX ACLs among them.
     pub xattrs: bool,
+    /// Given to each entry, of the namespaces behind that of extended attributes.
+    pub tags: Vec<Attribute>,
     /// Record times of modification.
     pub times: bool,
     /// Same tree and options, same bytes: no owner, no time of the commit unless `latest` is given.
@@ -82,6 +84,7 @@ impl Default for PackOptions {
             one_file_system: false,
             owner: OwnerPolicy::Names,
             xattrs: true,
+            tags: Vec::new(),
             times: true,
             reproducible: false,
             latest: None,
@@ -119,7 +122,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     let name = output.name().to_vec();
     let own = output.identities();
     let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
-    let describer = Describer::new(owner, options.times, options.latest, options.reproducible);
+    let describer = Describer::new(owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
 
     let mut writer_options = options.writer.clone();
     let read_bytes = writer_options.memory_bytes / READ_SHARE;

@@ -30,9 +30,7 @@ const MAX_FILES: usize = 1_000;
 Examples:
   nra browse photos.nra
   nra photos.nra
-  nra browse photos.nra@3
-
-? shows the keys.")]
+  nra browse photos.nra@3")]
 pub struct Args {
     /// Archive to look at, asked for if left out; A@N is A at commit N
     #[arg(value_name = "ARCHIVE")]

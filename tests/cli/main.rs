@@ -81,7 +81,8 @@ fn short_help_fits_a_screen() {
         assert!(examples.lines().skip(1).all(|line| line.starts_with("  nra ")), "{command}: {examples}");
     }
     let said = said(nra().arg("-h").output().unwrap());
-    assert!(said.out.lines().count() <= 30, "{}", said.out);
+    // A line for each command, and little around them.
+    assert!(said.out.lines().count() <= commands().len() + 12, "{}", said.out);
 }
 
 #[test]

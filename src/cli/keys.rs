@@ -110,10 +110,10 @@ impl KeyArgs {
     ///
     /// When there is none and nobody can be asked; otherwise as [`KeyArgs::to_open`].
     pub fn for_new(&self) -> CommandResult<Secret> {
-        if !self.ask {
-            if let Some(secret) = self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))? {
-                return Ok(secret);
-            }
+        if !self.ask
+            && let Some(secret) = self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))?
+        {
+            return Ok(secret);
         }
         ask_twice("Password: ")
     }
@@ -130,11 +130,11 @@ impl KeyArgs {
         if !matches!(NraReader::keys(Arc::clone(&source)), Ok(Some(_))) {
             return Ok(None);
         }
-        let mut options = OpenOptions::default();
-        options.key = match self.to_open(&name)? {
+        let key = match self.to_open(&name)? {
             Some(secret) => Some(secret),
             None => self.when_needed(&name)?,
         };
+        let options = OpenOptions { key, ..OpenOptions::default() };
         let reader = NraReader::open(source, &options).map_err(fail)?;
         Ok(reader.keyring().cloned())
     }

@@ -46,8 +46,7 @@ pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Op
 /// As [`open`].
 pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Opened> {
     let (path, commit) = locate(name, at)?;
-    let mut options = OpenOptions::default();
-    options.commit = commit;
+    let mut options = OpenOptions { commit, ..OpenOptions::default() };
     if let Some(memory) = resources.memory {
         options.cache_bytes = memory;
         // A stream is kept whole, whatever is left for caches.

@@ -1,4 +1,5 @@
 //! Archives of earlier versions, in `tests/fixtures/nra4/`, and what becomes of damaged ones.
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 mod commands;

@@ -139,6 +139,9 @@ impl Tree for &dyn Archive {
     }
 }
 
+/// Is told what can't be read and where, and decides whether the work goes on.
+pub type Trouble<'a, E> = dyn FnMut(&[u8], crate::format::Error) -> Result<(), E> + 'a;
+
 /// Compares `before` with `after` and hands each difference to `visit`, in path order. What can't be read on one side is handed to `trouble`, which
 /// decides whether the work goes on.
 ///
@@ -151,7 +154,7 @@ pub fn diff<E: From<crate::format::Error>>(
     compare: Compare,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(Difference) -> Result<(), E>,
-    trouble: &mut dyn FnMut(&[u8], crate::format::Error) -> Result<(), E>,
+    trouble: &mut Trouble<'_, E>,
 ) -> Result<Counts, E> {
     let (mut a, mut b) = (Run::new(before), Run::new(after));
     let mut counts = Counts::default();
@@ -282,7 +285,7 @@ impl<'a> Run<'a> {
         self.pages.clear();
     }
 
-    fn peek<E>(&mut self, trouble: &mut dyn FnMut(&[u8], crate::format::Error) -> Result<(), E>) -> Result<Option<&Entry>, E> {
+    fn peek<E>(&mut self, trouble: &mut Trouble<'_, E>) -> Result<Option<&Entry>, E> {
         while self.next.is_none() {
             let (tree, number) = (self.tree, self.number);
             match self.entries.get_or_insert_with(|| tree.entries(number)).next() {

@@ -230,8 +230,8 @@ impl<'a> Reader<'a> {
         let attributes = self.attributes_by_name(name, bytes, directory);
         let mut entry = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
         entry.target = target.into_bytes().into();
-        let item = self.compared(entry, 0, None);
-        outlet.push(place, None, item.unwrap_or_else(Item::Plain));
+        let item = self.compared(&entry, 0, None);
+        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
         Ok(())
     }
 
@@ -256,18 +256,17 @@ impl<'a> Reader<'a> {
         };
         let attributes = self.attributes_by_name(name, bytes, directory);
         let entry = self.describe(bytes, kind, &facts, attributes)?;
-        let item = self.compared(entry, 0, None);
-        outlet.push(place, None, item.unwrap_or_else(Item::Plain));
+        let item = self.compared(&entry, 0, None);
+        outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
         Ok(())
     }
 
-    /// Returns what to do with an entry that the archive has already, or the entry itself.
-    fn compared(&self, entry: Entry, size: u64, identity: Option<(u64, u64)>) -> Result<Item<Special>, Entry> {
-        let Some(known) = self.context.known else { return Err(entry) };
-        match known.standing(&entry, size) {
-            Standing::New => Err(entry),
-            Standing::Touched => Ok(Item::Other(Special::Touched(Box::new(entry)))),
-            Standing::Same => Ok(Item::Other(Special::Same(identity.map(|_| entry.path)))),
+    /// Returns what to do with an entry that the archive has already; `None` for a new one.
+    fn compared(&self, entry: &Entry, size: u64, identity: Option<(u64, u64)>) -> Option<Item<Special>> {
+        match self.context.known?.standing(entry, size) {
+            Standing::New => None,
+            Standing::Touched => Some(Item::Other(Special::Touched(Box::new(entry.clone())))),
+            Standing::Same => Some(Item::Other(Special::Same(identity.map(|_| entry.path.clone())))),
         }
     }
 
@@ -332,12 +331,9 @@ impl<'a> Reader<'a> {
             }
         }
         let mut entry = self.describe(bytes, Kind::File, &facts, attributes)?;
-        match self.compared(entry, facts.size, identity) {
-            Ok(item) => {
-                outlet.push(place, identity, item);
-                return Ok(());
-            }
-            Err(new) => entry = new,
+        if let Some(item) = self.compared(&entry, facts.size, identity) {
+            outlet.push(place, identity, item);
+            return Ok(());
         }
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
             entry.link_group = self.context.links_before + 1 + u64::from(place);

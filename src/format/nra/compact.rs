@@ -294,7 +294,7 @@ impl Mover {
             })?;
             order.push((mixed, last, entry));
         }
-        order.sort_by(|a, b| (a.0, a.1, a.2.place()).cmp(&(b.0, b.1, b.2.place())));
+        order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.place()));
         for (mixed, last, entry) in order {
             monitor.check()?;
             monitor.add(Counter::Entries, 1);

@@ -93,10 +93,11 @@ impl Blocks {
         let start = number.saturating_mul(BLOCK as u64);
         let mark = state.marks.iter().rev().find(|mark| mark.decoded <= start).copied();
         let mark = mark.unwrap_or(Mark { decoded: 0, stored: 0 });
-        if let Some((at, decoder)) = state.cursor.take() {
-            if at <= number && at.saturating_mul(BLOCK as u64) >= mark.decoded {
-                return Ok((at, decoder));
-            }
+        if let Some((at, decoder)) = state.cursor.take()
+            && at <= number
+            && at.saturating_mul(BLOCK as u64) >= mark.decoded
+        {
+            return Ok((at, decoder));
         }
         let input = Input::new(SourceStream::new(Arc::clone(&self.source), mark.stored), mark.stored);
         let mut decoder = Decoder::new(self.compression, input);

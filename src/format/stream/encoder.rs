@@ -64,10 +64,13 @@ fn run_len(compression: Compression, level: Level) -> usize {
     }
 }
 
+/// A member, and the buffer of its run for the next one.
+type Compressed = (io::Result<Vec<u8>>, Vec<u8>);
+
 /// Work for a thread: a run, and where the member goes.
 struct Job {
     run: Vec<u8>,
-    out: Sender<(io::Result<Vec<u8>>, Vec<u8>)>,
+    out: Sender<Compressed>,
 }
 
 /// Compresses what is written to it.
@@ -76,7 +79,7 @@ pub struct Encoder<W: Write> {
     run: Vec<u8>,
     run_len: usize,
     jobs: Option<Sender<Job>>,
-    waiting: VecDeque<Receiver<(io::Result<Vec<u8>>, Vec<u8>)>>,
+    waiting: VecDeque<Receiver<Compressed>>,
     ahead: usize,
     spare: Vec<Vec<u8>>,
     any: bool,

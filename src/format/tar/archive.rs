@@ -31,7 +31,7 @@ const SHOWN: usize = 3;
 /// Where the bytes of the archive are.
 enum Bytes {
     Plain(Arc<dyn ReadAt>),
-    Compressed(Blocks),
+    Compressed(Box<Blocks>),
 }
 
 /// The content of the entries of a tar archive, or of the one file in a compressed stream.
@@ -75,7 +75,7 @@ pub fn probe_compressed(
     if !compression.begins(&first) {
         return Ok(None);
     }
-    let blocks = Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio);
+    let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio));
     let is_tar = detect(&blocks.block(0)?);
     if is_tar {
         let format = format!("tar, {}", compression.name());
@@ -86,7 +86,7 @@ pub fn probe_compressed(
 
 /// One file: its length shows when all of it was decoded.
 fn single(
-    blocks: Blocks,
+    blocks: Box<Blocks>,
     compression: Compression,
     source: &Arc<dyn ReadAt>,
     options: &OpenOptions,

@@ -1,12 +1,16 @@
 //! Zip archives, made by the crate of that name.
 
 use std::io::{Cursor, Write};
+use std::sync::Arc;
 
-use nra::format::archive::{Access, Depth, Part};
+use nra::format::Error;
+use nra::format::archive::{Access, Depth, OpenOptions, Part, open};
+use nra::format::crypt::Secret;
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
+use nra::format::source::MemorySource;
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
+use zip::{AesMode, CompressionMethod, ZipWriter};
 
 use crate::{archive, read_what_reads};
 
@@ -107,6 +111,28 @@ fn every_cut_and_flip_is_harmless() {
         // A name may change to one that implies another directory; content is judged by its checksum.
         assert!(read_what_reads(&bytes).is_none_or(|read| read <= count + 1), "byte {at}");
     }
+}
+
+#[test]
+fn encrypted_members_need_their_password() {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let sealed = options(CompressionMethod::Deflated).with_aes_encryption(AesMode::Aes256, "open sesame");
+    zip.start_file("sealed", sealed).unwrap();
+    zip.write_all(&text(5000)).unwrap();
+    zip.start_file("plain", options(CompressionMethod::Deflated)).unwrap();
+    zip.write_all(b"for all").unwrap();
+    let bytes = zip.finish().unwrap().into_inner();
+    let read = |key: Option<&str>, name: &str| {
+        let mut options = OpenOptions::default();
+        options.key = key.map(Secret::password);
+        let archive = open(Arc::new(MemorySource::new(bytes.clone())), &options).unwrap();
+        let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
+        archive.read_all(&entry, 1 << 20)
+    };
+    assert_eq!(read(Some("open sesame"), "sealed").unwrap(), text(5000));
+    assert_eq!(read(None, "plain").unwrap(), b"for all");
+    assert!(matches!(read(None, "sealed"), Err(Error::KeyNeeded)));
+    assert!(matches!(read(Some("open barley"), "sealed"), Err(Error::WrongKey)));
 }
 
 #[test]

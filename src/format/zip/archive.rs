@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
+use crate::format::crypt::Secret;
 use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_TARGET;
@@ -30,6 +31,8 @@ pub struct ZipMembers {
     source: Arc<dyn ReadAt>,
     directory: Directory,
     decoded: Decoded,
+    /// Password of encrypted members.
+    key: Option<Secret>,
     /// Members that share bytes with another one.
     overlapping: HashSet<u64>,
     /// Long stored members whose checksum was found right.
@@ -52,6 +55,7 @@ impl ZipMembers {
             source: Arc::clone(source),
             directory,
             decoded: Decoded::new(options.cache_bytes),
+            key: options.key.clone(),
             overlapping: HashSet::new(),
             checked: Mutex::default(),
         };
@@ -179,7 +183,7 @@ impl ZipMembers {
     fn whole(&self, located: &Located) -> Result<Vec<u8>> {
         // The size is a claim: memory grows with what comes.
         let mut content = Vec::new();
-        located.decode(&self.source, &mut |bytes| {
+        located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
             content.extend_from_slice(bytes);
             Ok(())
         })?;
@@ -196,7 +200,7 @@ impl ZipMembers {
     ) -> Result<()> {
         let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
         if !is_checked() {
-            located.decode(&self.source, &mut |_| Ok(()))?;
+            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(()))?;
             self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let mut buffer = vec![0; within(RUN.min(range.end - range.start))];
@@ -233,7 +237,7 @@ impl Members for ZipMembers {
             return self.plain(member.number, &located, range, sink);
         }
         let mut at = 0u64;
-        let result = located.decode(&self.source, &mut |bytes| {
+        let result = located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
             let from = range.start.saturating_sub(at).min(bytes.len() as u64);
             let to = range.end.saturating_sub(at).min(bytes.len() as u64);
             at += bytes.len() as u64;
@@ -252,7 +256,7 @@ impl Members for ZipMembers {
     fn check(&self, member: &Member, depth: Depth) -> Result<()> {
         let located = self.located(member.number)?;
         // Nothing tells damage but decoding.
-        if depth == Depth::Full { located.decode(&self.source, &mut |_| Ok(())) } else { Ok(()) }
+        if depth == Depth::Full { located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(())) } else { Ok(()) }
     }
 
     fn stored_bytes(&self, member: &Member) -> Option<u64> {

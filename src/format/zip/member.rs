@@ -7,6 +7,7 @@ use flate2::read::DeflateDecoder;
 use zip::read::{ArchiveOffset, Config};
 use zip::result::ZipError;
 
+use crate::format::crypt::Secret;
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
 use crate::format::source::ReadAt;
@@ -77,11 +78,19 @@ impl Located {
         self.method == STORED && !self.is_encrypted
     }
 
-    /// Hands the content to `sink`, in order, and compares its length and checksum with those of the record.
-    pub fn decode(&self, source: &Arc<dyn ReadAt>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Hands the content to `sink`, in order, and compares its length and checksum with those of the record. `key` opens encrypted members.
+    pub fn decode(
+        &self,
+        source: &Arc<dyn ReadAt>,
+        key: Option<&Secret>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         if self.is_encrypted {
-            let detail = format!("{} is encrypted and needs a password", Quoted::new(self.name()));
-            return Err(Error::Unsupported { what: "zip member", found: detail, known: "members that are not encrypted".into() });
+            return match key {
+                None => Err(Error::KeyNeeded),
+                Some(Secret::Raw(_)) => Err(Error::WrongKey),
+                Some(Secret::Password(password)) => self.decode_by_crate(source, Some(password), sink),
+            };
         }
         match self.method {
             STORED | DEFLATE => {
@@ -102,17 +111,25 @@ impl Located {
                 }
                 Ok(())
             }
-            _ => self.decode_by_crate(source, sink),
+            _ => self.decode_by_crate(source, None, sink),
         }
     }
 
-    fn decode_by_crate(&self, source: &Arc<dyn ReadAt>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn decode_by_crate(
+        &self,
+        source: &Arc<dyn ReadAt>,
+        password: Option<&[u8]>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let body = self.start + self.stored_len;
         let file = OneMember::new(Arc::clone(source), body, &self.record, self.shift);
         let config = Config { archive_offset: ArchiveOffset::Known(self.shift) };
         let mut archive = zip::ZipArchive::with_config(config, file).map_err(|error| self.of_crate(&error))?;
-        let member = archive.by_index(0).map_err(|error| self.of_crate(&error))?;
-        self.pump(member, sink)
+        let member = match password {
+            Some(password) => archive.by_index_decrypt(0, password),
+            None => archive.by_index(0),
+        };
+        self.pump(member.map_err(|error| self.of_crate(&error))?, sink)
     }
 
     /// Reads all of a decoder, which must give exactly the bytes of the record.
@@ -149,6 +166,8 @@ impl Located {
     fn of_decoder(&self, error: io::Error) -> Error {
         match error.downcast::<Error>() {
             Ok(error) => error,
+            // The old encryption tells a wrong password only in 255 of 256 cases.
+            Err(error) if self.is_encrypted => self.damaged(format!("{error}, or the password is wrong")),
             Err(error) => self.damaged(error.to_string()),
         }
     }
@@ -160,6 +179,7 @@ impl Located {
                 found: format!("{} ({}) of {}", self.method, method_name(self.method), Quoted::new(self.name())),
                 known: "stored, deflate, deflate64, bzip2, lzma, zstd, xz".into(),
             },
+            ZipError::InvalidPassword => Error::WrongKey,
             error => self.damaged(error.to_string()),
         }
     }

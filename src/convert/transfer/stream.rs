@@ -211,14 +211,7 @@ impl StreamReader<'_> {
             self.warn(&member.name, remark.clone(), true);
         }
         let Some(path) = self.entry_path(&member.name, outlet, place) else { return Ok(None) };
-        let kind = match member.kind {
-            MemberKind::File | MemberKind::HardLink => Kind::File,
-            MemberKind::Directory => Kind::Directory,
-            MemberKind::Symlink => Kind::Symlink,
-            MemberKind::Fifo => Kind::Fifo,
-            MemberKind::CharacterDevice => Kind::CharacterDevice,
-            MemberKind::BlockDevice => Kind::BlockDevice,
-        };
+        let kind = member.kind.entry_kind();
         let mut entry = Entry::new(path, kind);
         entry.modified = member.modified;
         entry.device = member.device;

@@ -312,14 +312,7 @@ impl Indexer {
     }
 
     fn item(&mut self, member: &TarMember) -> Item {
-        let kind = match member.kind {
-            MemberKind::File | MemberKind::HardLink => Kind::File,
-            MemberKind::Directory => Kind::Directory,
-            MemberKind::Symlink => Kind::Symlink,
-            MemberKind::Fifo => Kind::Fifo,
-            MemberKind::CharacterDevice => Kind::CharacterDevice,
-            MemberKind::BlockDevice => Kind::BlockDevice,
-        };
+        let kind = member.kind.entry_kind();
         let number = match &member.segments {
             Some(map) => {
                 self.maps.push(map.as_slice().into());

@@ -6,7 +6,7 @@ use std::mem;
 use super::header::{BLOCK, Block, Flavour, Header, WrongChecksum};
 use super::pax::Records;
 use super::sparse::{self, Lines, Segment};
-use crate::format::entry::{Attribute, Device, Namespace, Timestamp};
+use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_OFFSET};
 
@@ -36,6 +36,20 @@ pub enum MemberKind {
     Directory,
     /// A fifo.
     Fifo,
+}
+
+impl MemberKind {
+    /// Returns the kind of the entry that it becomes: a hard link is a file.
+    pub fn entry_kind(self) -> Kind {
+        match self {
+            Self::File | Self::HardLink => Kind::File,
+            Self::Directory => Kind::Directory,
+            Self::Symlink => Kind::Symlink,
+            Self::Fifo => Kind::Fifo,
+            Self::CharacterDevice => Kind::CharacterDevice,
+            Self::BlockDevice => Kind::BlockDevice,
+        }
+    }
 }
 
 /// An entry of a tar archive, as it is written there: names are not checked.

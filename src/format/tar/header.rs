@@ -31,7 +31,8 @@ pub(super) struct WrongChecksum {
 impl<'a> Header<'a> {
     /// Takes a block for a header if its checksum says so.
     pub(super) fn parse(block: &'a Block) -> Result<Self, WrongChecksum> {
-        let stored = number(&block[148..156]);
+        // An empty field would be right for any block whose signed bytes happen to add up to 0: it is none.
+        let stored = Some(&block[148..156]).filter(|field| field.iter().any(|&byte| !matches!(byte, 0 | b' '))).and_then(number);
         // The field itself counts as spaces. Some old programs added signed bytes.
         let outside = || block[..148].iter().chain(&block[156..]);
         let unsigned: i64 = outside().map(|&byte| i64::from(byte)).sum::<i64>() + 8 * 32;
@@ -157,6 +158,15 @@ mod tests {
         ] {
             assert_eq!(number(field), expected, "{field:02x?}");
         }
+    }
+
+    #[test]
+    fn an_empty_checksum_is_none() {
+        let mut block = [0u8; BLOCK];
+        block[0] = 0x40;
+        block[1..6].fill(0xc0);
+        assert_eq!(block.iter().map(|&byte| i32::from(byte.cast_signed())).sum::<i32>(), -256);
+        assert!(Header::parse(&block).is_err(), "the sum is that of the spaces in the field, negated");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::cli::reading::explain;
 use crate::cli::report::{CommandResult, Failure};
 use crate::format::Error;
-use crate::format::archive::OpenOptions;
+use crate::format::archive::{Archive, OpenOptions};
 use crate::format::crypt::{KEY_LEN, Keyring, Secret};
 use crate::format::nra::reader::NraReader;
 use crate::format::path::Quoted;

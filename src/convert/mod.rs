@@ -8,6 +8,7 @@ pub mod diff;
 pub mod earlier;
 pub mod extract;
 mod feed;
+pub mod kinds;
 mod loss;
 mod output;
 pub mod pack;

@@ -63,7 +63,7 @@ pub use stream::{EntryReader, reader};
 
 use std::ops::Range;
 
-use crate::format::crypt::KeyInfo;
+use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::entry::{Attribute, Entry, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
@@ -234,6 +234,11 @@ pub trait Archive: Send + Sync {
     /// Says whether the container has entries that are not served, since their names mean no place in an archive: the remarks tell which.
     fn omits_entries(&self) -> bool {
         false
+    }
+
+    /// Returns the keys that opened an encrypted archive to which can be added; whoever does needs them.
+    fn keyring(&self) -> Option<&Keyring> {
+        None
     }
 
     /// Iterates over the commits from the one that is read back to the first; nothing for archives without history. An error is the last item.

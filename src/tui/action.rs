@@ -59,6 +59,12 @@ pub enum Action {
     Extract,
     /// Extract to the current directory.
     ExtractHere,
+    /// Plan to add files.
+    Add,
+    /// Plan to make a directory.
+    MakeDirectory,
+    /// Write the archive as another kind of archive.
+    Convert,
     /// Plan to remove entries.
     Remove,
     /// Plan to rename the entry.

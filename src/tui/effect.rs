@@ -32,6 +32,8 @@ pub enum Effect {
     Find(FindRequest),
     /// Find out which numbers are to be marked, or how much is.
     Marks(MarksRequest),
+    /// Find out whether there is something to add, below a directory.
+    Look(PathBuf, Option<EntryPath>),
     /// Collect everything that is known of an entry.
     Inspect(Entry),
     /// Start a job.
@@ -100,6 +102,11 @@ pub enum Task {
         message: String,
         /// The changes.
         changes: Vec<Stage>,
+    },
+    /// Write everything as another archive.
+    Convert {
+        /// Its file; the ending tells the kind.
+        output: PathBuf,
     },
     /// Check entries.
     Verify {

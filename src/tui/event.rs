@@ -15,6 +15,7 @@ use crate::tui::state::jobs::{JobId, News};
 use crate::tui::state::listing::{self, RowsAnswer};
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewAnswer;
+use crate::tui::state::staged::Stage;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,8 @@ pub enum Event {
     Found(FindAnswer),
     /// Numbers whose marks change, or why there are none.
     Marked(Result<Vec<Range<u64>>, String>, Change),
+    /// Something to add is there, or why not.
+    Looked(Result<Stage, String>),
     /// The marks of this generation hold so many bytes.
     MarkTotals(u64, u64),
     /// What is known of an entry: its name and the facts.

@@ -195,6 +195,49 @@ def changes(terminal, nra):
     terminal.is_restored()
 
 
+def additions(terminal, nra):
+    (terminal.directory / "notes.txt").write_text("to be added\n")
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("Enter")
+    terminal.sees("guide.md")
+    terminal.keys("a")
+    terminal.sees("Add to docs")
+    terminal.types("notes.txt")
+    terminal.keys("Enter")
+    terminal.sees("will be added")
+    terminal.keys("F7")
+    terminal.sees("Make a directory in docs")
+    terminal.types("empty")
+    terminal.keys("Enter")
+    terminal.sees("1 to make")
+    terminal.keys("W")
+    terminal.sees("as one commit")
+    terminal.keys("C-u")
+    terminal.types("notes and room for more")
+    terminal.keys("Enter")
+    terminal.sees("8 entries")
+    terminal.sees("notes.txt")
+    terminal.keys("q")
+    terminal.is_restored()
+    listed = subprocess.run([shlex.split(nra)[0], "log", str(terminal.directory / "tree.nra")], capture_output=True, text=True).stdout
+    assert "notes and room for more" in listed, listed
+
+
+def conversion(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("c")
+    terminal.sees("Write everything in tree.nra as")
+    terminal.keys("C-u")
+    terminal.types("copy.tar.gz")
+    terminal.keys("Enter")
+    terminal.sees("wrote copy.tar.gz")
+    terminal.keys("q")
+    terminal.is_restored()
+    subprocess.run(["tar", "-xzf", "copy.tar.gz", "--to-stdout", "docs/other.txt"], cwd=terminal.directory, check=True)
+
+
 def not_a_terminal(terminal, nra):
     terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
     terminal.sees("code 2")
@@ -202,7 +245,7 @@ def not_a_terminal(terminal, nra):
 
 
 STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
-           changes, not_a_terminal]
+           changes, additions, conversion, not_a_terminal]
 
 
 def main():

@@ -2,8 +2,9 @@
 
 use std::io::IsTerminal;
 use std::num::NonZero;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -15,6 +16,7 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
 use crate::cli::ui::{self, Ui};
 use crate::convert::earlier::{EarlierOptions, write_earlier};
+use crate::convert::kinds::{KINDS, Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
@@ -111,46 +113,11 @@ struct LimitArgs {
     limit_ratio: Option<u64>,
 }
 
-/// A kind of archive that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Nra,
-    Nra4,
-    Tar(Option<Compression>),
-}
-
-/// Endings of the kinds that are written; `--to` takes them without the dot.
-const KINDS: [(&str, Kind); 15] = [
-    (".nra", Kind::Nra),
-    (".nra4", Kind::Nra4),
-    (".tar", Kind::Tar(None)),
-    (".tar.gz", Kind::Tar(Some(Compression::Gzip))),
-    (".tgz", Kind::Tar(Some(Compression::Gzip))),
-    (".tar.zst", Kind::Tar(Some(Compression::Zstd))),
-    (".tzst", Kind::Tar(Some(Compression::Zstd))),
-    (".tar.xz", Kind::Tar(Some(Compression::Xz))),
-    (".txz", Kind::Tar(Some(Compression::Xz))),
-    (".tar.bz2", Kind::Tar(Some(Compression::Bzip2))),
-    (".tbz2", Kind::Tar(Some(Compression::Bzip2))),
-    (".tbz", Kind::Tar(Some(Compression::Bzip2))),
-    (".tar.lz4", Kind::Tar(Some(Compression::Lz4))),
-    (".tlz4", Kind::Tar(Some(Compression::Lz4))),
-    (".taz", Kind::Tar(Some(Compression::Gzip))),
-];
-
 fn parse_kind(text: &str) -> Result<Kind, String> {
     let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
     known
         .map(|(_, kind)| *kind)
         .ok_or_else(|| "nra writes nra, nra4, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
-}
-
-/// Tells the kind by the name of the output.
-fn kind_of(output: &Path) -> Kind {
-    let name = output.as_os_str().as_bytes();
-    let ends =
-        |ending: &str| name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes());
-    KINDS.iter().find(|(ending, _)| ends(ending)).map_or(Kind::Nra, |(_, kind)| *kind)
 }
 
 /// What was converted.
@@ -230,7 +197,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     } else {
         Input::File(args.input.clone())
     };
-    let kind = args.to.unwrap_or_else(|| kind_of(&output));
+    let kind = args.to.or_else(|| kind_of(&output)).unwrap_or(Kind::Nra);
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
@@ -372,7 +339,7 @@ fn to_nra4(
 }
 
 /// Opens an input to be read by its index, and says what is wrong with that.
-fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Box<dyn Archive>, Error> {
+fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Arc<dyn Archive>, Error> {
     let archive = open_input(input, &options.open)?;
     let damaged = archive.is_recovered();
     for remark in archive.remarks() {
@@ -385,10 +352,10 @@ fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) ->
     Ok(archive)
 }
 
-fn open_input(input: Input, options: &OpenOptions) -> Result<Box<dyn Archive>, Error> {
+fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, Error> {
     match input {
-        Input::File(path) => open_path(&path, options),
-        Input::Stream(mut stream, name) => open_stream(&mut stream, &name, options),
+        Input::File(path) => open_path(&path, options).map(Arc::from),
+        Input::Stream(mut stream, name) => open_stream(&mut stream, &name, options).map(Arc::from),
         Input::Archive(archive) => Ok(archive),
     }
 }
@@ -431,27 +398,6 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         keep_going: args.keep_going,
         sync: !args.no_sync,
     })
-}
-
-/// Endings that go when an archive gets another one; those of compression go with `.tar` before them.
-const ENDINGS: [&str; 17] = [
-    ".tar", ".tgz", ".taz", ".tzst", ".txz", ".tlz", ".tbz2", ".tbz", ".tlz4", ".gz", ".zst", ".xz", ".lzma", ".bz2", ".lz4",
-    ".zip", ".7z",
-];
-
-/// Returns the name beside the input with `.nra` in place of its ending.
-fn default_output(input: &Path) -> PathBuf {
-    let name = input.file_name().unwrap_or_default().as_bytes();
-    let without = |name: &[u8], endings: &[&str]| {
-        let ends = |ending: &&&str| {
-            name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
-        };
-        endings.iter().find(ends).map(|ending| name[..name.len() - ending.len()].to_vec())
-    };
-    let stem = without(name, &ENDINGS).unwrap_or_else(|| name.to_vec());
-    let mut stem = without(&stem, &[".tar"]).unwrap_or(stem);
-    stem.extend_from_slice(b".nra");
-    input.with_file_name(std::ffi::OsString::from_vec(stem))
 }
 
 fn same_file(input: &Path, output: &Path) -> bool {
@@ -505,26 +451,4 @@ fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> Strin
         line += &format!(", {} left out", text::count(report.left_out));
     }
     line + &format!(", {}", text::duration(elapsed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_outputs() {
-        for (input, expected) in [
-            ("a/in.tar.gz", "a/in.nra"),
-            ("in.TGZ", "in.nra"),
-            ("in.tar", "in.nra"),
-            ("in.TAR.ZST", "in.nra"),
-            ("in.txt.gz", "in.txt.nra"),
-            ("in", "in.nra"),
-            ("v1.2", "v1.2.nra"),
-            (".gz", ".gz.nra"),
-            ("x.zip", "x.nra"),
-        ] {
-            assert_eq!(default_output(Path::new(input)), Path::new(expected));
-        }
-    }
 }

@@ -13,6 +13,7 @@ use crate::cli::reading::explain;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
+use crate::format::archive::Archive;
 use crate::format::crypt::{Argon2Cost, KeyInfo, KeyKind};
 use crate::format::nra::reader::NraReader;
 use crate::format::path::Quoted;

@@ -40,6 +40,11 @@ impl<W: Write + Send> Feed<W> {
         Self { path: Vec::new(), writer, left_out: 0, skipping: false, begun: None }
     }
 
+    /// Returns the writer, and how many names gave no entry.
+    pub(in crate::convert) fn into_writer(self) -> (Writer<W>, u64) {
+        (self.writer, self.left_out)
+    }
+
     /// Finishes the archive; returns what was written and how many names gave no entry.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Files and directories into an archive that is there, as its next commit.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -55,6 +56,30 @@ pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool
         return Err(Error::io("add", path, std::io::Error::other("nothing could be read")));
     }
     Ok(stats)
+}
+
+/// Adds `inputs` to the commit that `writer` is making, among its other changes. Paths are those that [`pack`](super::pack) gives. Returns how
+/// many names gave no entry; a warning said why for each. The archive itself, at `archive`, is no input.
+///
+/// # Errors
+///
+/// `Io` when an input or the archive is missing, what [`Writer::add`] gives, `Cancelled`.
+pub fn add_to<W: Write + Send>(
+    inputs: &[Input],
+    archive: &Path,
+    writer: Writer<W>,
+    options: &PackOptions,
+    monitor: &dyn Monitor,
+) -> Result<(Writer<W>, u64)> {
+    let own = fs::metadata(archive).map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
+    let own = vec![(own.dev(), own.ino())];
+    let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
+    let mut walk = Walk::new(walk_options(options), resolved.starts)?;
+    let describer = Describer::new(options.owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
+    let threads = options.writer.threads.max(1);
+    let read_bytes = options.writer.memory_bytes / READ_SHARE;
+    let job = Job { describer, options, own, known: None, threads, read_bytes, monitor };
+    Ok(job.fill(&mut walk, writer)?.into_writer())
 }
 
 /// The state that is updated.

@@ -20,7 +20,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use self::add::Known;
-pub use self::add::add;
+pub use self::add::{add, add_to};
 pub use self::describe::OwnerPolicy;
 use self::describe::{Describer, LastMetadata};
 pub use self::input::{Input, default_output};
@@ -235,6 +235,11 @@ struct Job<'a> {
 impl Job<'_> {
     /// Stores everything that `walk` finds and finishes the archive.
     fn run<W: Write + Send>(&self, walk: &mut Walk, writer: Writer<W>) -> Result<(W, PackStats)> {
+        self.fill(walk, writer)?.finish(self.monitor)
+    }
+
+    /// Stores everything that `walk` finds.
+    fn fill<W: Write + Send>(&self, walk: &mut Walk, writer: Writer<W>) -> Result<Store<W>> {
         let mut store = Store::new(writer);
         let mut first = true;
         let mut before = 0;
@@ -249,7 +254,7 @@ impl Job<'_> {
         if !window.names.is_empty() {
             self.store(&mut store, walk, &mut window, before, false)?;
         }
-        store.finish(self.monitor)
+        Ok(store)
     }
 
     /// Stores a window: directories, then names in the order of storage. Returns the number of names; there were `before` in

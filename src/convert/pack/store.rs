@@ -53,6 +53,11 @@ impl<W: Write + Send> Store<W> {
         std::mem::take(&mut self.deferred)
     }
 
+    /// Returns the writer, and how many names gave no entry.
+    pub(super) fn into_writer(self) -> (Writer<W>, u64) {
+        self.feed.into_writer()
+    }
+
     /// Finishes the archive.
     ///
     /// # Errors

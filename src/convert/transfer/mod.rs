@@ -48,7 +48,7 @@ pub enum Input {
     /// Anything that reads, and its name for messages.
     Stream(Box<dyn Read + Send>, String),
     /// An archive that is open already.
-    Archive(Box<dyn Archive>),
+    Archive(Arc<dyn Archive>),
 }
 
 impl std::fmt::Debug for Input {
@@ -95,7 +95,7 @@ pub struct TransferStats {
 /// An input that was looked at.
 enum Opened {
     Once { stream: Box<dyn crate::format::stream::ByteStream>, shape: Shape, stored: Arc<AtomicU64> },
-    Indexed(Box<dyn Archive>),
+    Indexed(Arc<dyn Archive>),
 }
 
 /// Converts `input` into a new NRA archive.
@@ -173,7 +173,7 @@ fn look_at(input: Input, options: &OpenOptions) -> Result<Opened> {
             let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
             match once(Buffered::new(stream, 0), source.name(), stored)? {
                 Ok(opened) => Ok(opened),
-                Err(_) => Ok(Opened::Indexed(open(source, options)?)),
+                Err(_) => Ok(Opened::Indexed(Arc::from(open(source, options)?))),
             }
         }
         Input::Stream(reader, name) => {
@@ -181,7 +181,7 @@ fn look_at(input: Input, options: &OpenOptions) -> Result<Opened> {
             let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
             match once(Buffered::new(stream, 0), name.as_bytes(), stored)? {
                 Ok(opened) => Ok(opened),
-                Err(mut rest) => Ok(Opened::Indexed(open_stream(&mut rest, &name, options)?)),
+                Err(mut rest) => Ok(Opened::Indexed(Arc::from(open_stream(&mut rest, &name, options)?))),
             }
         }
     }

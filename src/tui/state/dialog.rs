@@ -61,6 +61,12 @@ pub enum Purpose {
     Filter,
     /// New name of the entry.
     Rename,
+    /// File or directory to add.
+    Add,
+    /// Name of a directory to make.
+    MakeDirectory,
+    /// Archive to write.
+    Convert,
     /// Message of a commit.
     Message,
     /// Password of an archive.
@@ -82,6 +88,13 @@ pub struct Prompt {
     pub policy: Option<usize>,
     /// What was wrong with it.
     pub error: Option<String>,
+}
+
+impl Prompt {
+    /// Asks for a line, with `typed` as a first answer.
+    pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
+        Self { purpose, title: title.into(), note: note.to_owned(), input: typed.into(), policy: None, error: None }
+    }
 }
 
 /// What a choice leads to.

@@ -1,6 +1,7 @@
 //! Changes of the archive that are planned and not written yet.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use rangemap::RangeSet;
 
@@ -14,6 +15,10 @@ pub enum Stage {
     Remove(Vec<Range<u64>>),
     /// An entry gets another path.
     Rename(EntryPath, EntryPath),
+    /// A file or directory is added below a directory, `None` = at the top.
+    Add(PathBuf, Option<EntryPath>),
+    /// A directory is made.
+    MakeDirectory(EntryPath),
 }
 
 /// Planned changes in their order.
@@ -66,8 +71,13 @@ impl Staged {
     /// Says what is planned.
     pub fn told(&self) -> String {
         let removed: u64 = self.removed.iter().map(|range| range.end - range.start).sum();
-        let renamed = self.list.iter().filter(|stage| matches!(stage, Stage::Rename(..))).count() as u64;
-        let parts = [(removed, "to remove"), (renamed, "to rename")];
+        let count = |of: fn(&Stage) -> bool| self.list.iter().filter(|stage| of(stage)).count() as u64;
+        let parts = [
+            (count(|stage| matches!(stage, Stage::Add(..))), "to add"),
+            (count(|stage| matches!(stage, Stage::MakeDirectory(_))), "to make"),
+            (removed, "to remove"),
+            (count(|stage| matches!(stage, Stage::Rename(..))), "to rename"),
+        ];
         let told: Vec<String> =
             parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))).collect();
         told.join(", ")
@@ -86,6 +96,9 @@ mod tests {
         staged.push(remove(3..7));
         staged.push(remove(5..9));
         staged.push(Stage::Rename(path("a"), path("b")));
+        staged.push(Stage::Add(PathBuf::from("x"), None));
+        assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
+        assert!(staged.undo());
         assert_eq!(staged.told(), "6 to remove, 1 to rename");
         assert!(staged.removes(8) && !staged.removes(9));
         assert_eq!(staged.renamed(&path("a")), Some(&path("b")));

@@ -249,3 +249,82 @@ fn a_password_is_asked_for_and_never_shown() {
     story.then("esc");
     story.sees("README.md");
 }
+
+#[test]
+fn files_and_directories_are_added() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    std::fs::create_dir(work.path().join("new")).unwrap();
+    std::fs::write(work.path().join("new/x.txt"), "x").unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("enter a");
+    story.sees("Add to b");
+    story.event(Event::Paste(work.path().join("missing").display().to_string()));
+    story.then("enter");
+    story.sees("No such file").misses("to add");
+    story.then("a");
+    story.event(Event::Paste(work.path().join("new").display().to_string()));
+    story.then("enter h f7").types("x//y");
+    story.then("enter");
+    story.sees("empty component");
+    story.then("ctrl-u").types("fresh/deep");
+    story.then("enter j");
+    story.sees("1 to add, 1 to make: W writes, u takes back");
+    story.then("W enter");
+    story.sees("commit 2 is written");
+    open(&mut story, &file);
+    assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/new", "b/new/x.txt", "e.txt", "fresh", "fresh/deep"]);
+}
+
+#[test]
+fn an_archive_is_written_as_another() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("c");
+    story.sees("Write everything in a.nra as").sees("a.tar.zst");
+    story.then("ctrl-u").types("a.rar");
+    story.then("enter");
+    story.sees("known endings: .nra .nra4 .tar");
+    for name in ["copy.tar.gz", "copy.nra"] {
+        story.then("ctrl-u");
+        let output = work.path().join(name);
+        story.event(Event::Paste(output.display().to_string()));
+        story.then("enter");
+        story.sees("10 files");
+        let copy = open_path(&output, &OpenOptions::default()).unwrap();
+        assert_eq!(paths(&*copy).len(), 14, "{name}");
+        story.then("c");
+    }
+    // Never over something that is there.
+    story.then("ctrl-u");
+    story.event(Event::Paste(work.path().join("copy.nra").display().to_string()));
+    story.then("enter");
+    story.sees("exists");
+}
+
+#[test]
+fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
+    use crate::format::crypt::{Argon2Cost, Keyring, Secret};
+    use crate::format::nra::writer::{Writer, WriterOptions};
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let secret = Secret::Raw([7; 32].into());
+    let encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "").unwrap());
+    let writer = Writer::create(Vec::new(), WriterOptions { encryption, ..WriterOptions::default() }).unwrap();
+    let (bytes, _) = writer.finish(&crate::format::progress::Recorder::default()).unwrap();
+    std::fs::write(&file, bytes).unwrap();
+    let with_key = OpenOptions { key: Some(secret), ..OpenOptions::default() };
+    let mut story = Story::begin(everything(), 100, 24);
+    story.archive = Arc::from(open_path(&file, &with_key).unwrap());
+    let mut facts = story.state.archive.clone();
+    facts.info = story.archive.info().clone();
+    facts.path = Some(file.clone());
+    story.event(Event::Opened(Box::new(facts)));
+    story.then("f7").types("sealed");
+    story.then("enter W enter");
+    story.sees("commit 2 is written");
+    assert_eq!(paths(&*open_path(&file, &with_key).unwrap()), ["sealed"]);
+    assert!(open_path(&file, &OpenOptions::default()).is_err());
+}

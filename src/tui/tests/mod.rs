@@ -92,7 +92,7 @@ impl Story {
     fn perform(&mut self, effects: Vec<Effect>) {
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
-            match work::answers(&*self.archive, effect.clone()) {
+            match work::answers(&self.archive, effect.clone()) {
                 Some(events) => events.into_iter().for_each(|event| queue.extend(update(&mut self.state, event, self.now))),
                 None => self.outside.push(effect),
             }

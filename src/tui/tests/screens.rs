@@ -62,6 +62,11 @@ fn extraction_asks() {
 }
 
 #[test]
+fn another_archive_is_written() {
+    snapshots("convert", "c");
+}
+
+#[test]
 fn find() {
     snapshots("find", "/ m d");
 }

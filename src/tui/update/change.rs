@@ -12,7 +12,8 @@ use crate::tui::update::jobs;
 
 /// Does what the user asked for; says whether it was about changes.
 pub fn act(state: &mut State, action: Action) -> bool {
-    if !matches!(action, Action::Remove | Action::Rename | Action::Undo | Action::Write) {
+    use Action::{Add, MakeDirectory, Remove, Rename, Undo, Write};
+    if !matches!(action, Add | MakeDirectory | Remove | Rename | Undo | Write) {
         return false;
     }
     if state.archive.path.is_none() {
@@ -20,13 +21,15 @@ pub fn act(state: &mut State, action: Action) -> bool {
         return true;
     }
     match action {
-        Action::Remove => remove(state),
-        Action::Rename => ask_name(state),
-        Action::Undo => {
+        Remove => remove(state),
+        Rename => ask_name(state),
+        Add => ask(state, Purpose::Add, "Add to", "a file, or a directory with all that is in it"),
+        MakeDirectory => ask(state, Purpose::MakeDirectory, "Make a directory in", "its name, or a path with several"),
+        Undo => {
             let undone = state.staged.undo();
             state.say(Tone::Calm, if undone { "taken back" } else { "nothing is planned" });
         }
-        _ if state.staged.is_empty() => state.say(Tone::Warning, "nothing is planned: d removes, r renames"),
+        _ if state.staged.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
     true
@@ -49,14 +52,42 @@ fn remove(state: &mut State) {
 fn ask_name(state: &mut State) {
     let Some(entry) = state.listing.entry() else { return };
     let name = String::from_utf8_lossy(entry.path.name()).into_owned();
-    state.dialogs.push(Dialog::Prompt(Prompt {
-        purpose: Purpose::Rename,
-        title: format!("Rename {}", glyphs::shown(entry.path.name())),
-        note: "to a name here, or to a path from the top that begins with /".to_owned(),
-        input: name.into(),
-        policy: None,
-        error: None,
-    }));
+    let title = format!("Rename {}", glyphs::shown(entry.path.name()));
+    let note = "to a name here, or to a path from the top that begins with /";
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename, title, note, name)));
+}
+
+/// Asks for something that goes into the directory shown.
+fn ask(state: &mut State, purpose: Purpose, what: &str, note: &str) {
+    let place = state.listing.scope.directory.as_ref().map_or_else(|| state.archive.name.clone(), place);
+    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, format!("{what} {place}"), note, "")));
+}
+
+fn place(directory: &EntryPath) -> String {
+    glyphs::shown(directory.as_bytes())
+}
+
+/// Plans to add what was found.
+pub fn add(state: &mut State, stage: Result<Stage, String>) {
+    match stage {
+        Ok(stage) => {
+            state.staged.push(stage);
+            state.say(Tone::Calm, "will be added: W writes it, u takes it back");
+        }
+        Err(error) => state.say(Tone::Error, error),
+    }
+}
+
+/// Plans to make a directory; says what is wrong with its name.
+pub fn make_directory(state: &mut State, text: &str) -> Result<(), String> {
+    let path = match (text.strip_prefix('/'), &state.listing.scope.directory) {
+        (Some(path), _) => EntryPath::try_from(path),
+        (None, Some(parent)) => parent.join(text.as_bytes()),
+        (None, None) => EntryPath::try_from(text),
+    };
+    state.staged.push(Stage::MakeDirectory(path.map_err(|error| error.to_string())?));
+    state.say(Tone::Calm, "will be made: W writes it, u takes it back");
+    Ok(())
 }
 
 /// Takes the new name of the entry under the cursor; says what is wrong with it.
@@ -79,14 +110,9 @@ pub fn rename(state: &mut State, text: &str) -> Result<(), String> {
 }
 
 fn ask_message(state: &mut State) {
-    state.dialogs.push(Dialog::Prompt(Prompt {
-        purpose: Purpose::Message,
-        title: format!("Write to {}: {}", state.archive.name, state.staged.told()),
-        note: "as one commit; earlier commits stay (H). Message:".to_owned(),
-        input: state.staged.told().into(),
-        policy: None,
-        error: None,
-    }));
+    let title = format!("Write to {}: {}", state.archive.name, state.staged.told());
+    let note = "as one commit; earlier commits stay (H). Message:";
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message, title, note, state.staged.told())));
 }
 
 /// Starts writing what is planned.

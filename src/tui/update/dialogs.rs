@@ -84,9 +84,13 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
-    if purpose == Purpose::Rename
-        && let Err(error) = change::rename(state, &text)
-    {
+    let checked = match purpose {
+        Purpose::Rename => change::rename(state, &text),
+        Purpose::MakeDirectory => change::make_directory(state, &text),
+        Purpose::Convert => jobs::convert(state, &text, effects),
+        _ => Ok(()),
+    };
+    if let Err(error) = checked {
         if let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() {
             prompt.error = Some(error);
         }
@@ -111,7 +115,8 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             let directory = state.listing.scope.directory.clone();
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
-        Purpose::Filter | Purpose::Rename => {}
+        Purpose::Add => effects.push(Effect::Look(text.into(), state.listing.scope.directory.clone())),
+        Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert => {}
     }
 }
 

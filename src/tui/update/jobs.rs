@@ -1,9 +1,10 @@
 //! Jobs: asked for, followed, stopped; and leaving while some run.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::convert::extract::Overwrite;
+use crate::convert::kinds;
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::glyphs;
@@ -93,6 +94,34 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     let title = if whole { format!("verify {}", state.archive.name) } else { format!("verify {}", subject(state)) };
     let id = state.jobs.add(title, state.now);
     effects.push(Effect::Start(id, Task::Verify { ranges }));
+}
+
+/// Asks for the archive that everything is written to.
+pub fn ask_output(state: &mut State) {
+    let note = if state.archive.info.encrypted {
+        "it will not be encrypted; the ending tells the kind"
+    } else {
+        "the ending tells the kind: .nra, .tar, .tar.gz, .tar.zst …"
+    };
+    let (stem, is_nra) = match state.archive.name.strip_suffix(".nra") {
+        Some(stem) => (stem, true),
+        None => (state.archive.name.as_str(), false),
+    };
+    let output = if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem)).display().to_string() };
+    let title = format!("Write everything in {} as", state.archive.name);
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Convert, title, note, output)));
+}
+
+/// Starts a conversion; says what is wrong with the name of the output.
+pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let path = PathBuf::from(output);
+    if kinds::kind_of(&path).is_none() {
+        let known: Vec<&str> = kinds::KINDS.iter().map(|(ending, _)| *ending).collect();
+        return Err(format!("known endings: {}", known.join(" ")));
+    }
+    let id = state.jobs.add(format!("write {}", glyphs::shown(output.as_bytes())), state.now);
+    effects.push(Effect::Start(id, Task::Convert { output: path }));
+    Ok(())
 }
 
 /// Takes what a job tells.

@@ -2,28 +2,51 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use crate::convert::change::remove;
+use crate::convert::change::{make_directory, remove};
+use crate::convert::pack::{Input, PackOptions, add_to};
 use crate::convert::select::Selection;
 use crate::format::archive::Archive;
+use crate::format::entry::Timestamp;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{Writer, WriterOptions};
+use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
+use crate::tui::event::Event;
 use crate::tui::state::staged::Stage;
+use crate::tui::work::jobs::expand;
+use crate::tui::work::told;
 
-/// Writes changes that were planned at a commit, and says what has been written.
+/// What has been written.
+pub struct Done {
+    /// A sentence on it.
+    pub text: String,
+    /// Files that could not be added.
+    pub left_out: u64,
+}
+
+/// Writes changes that were planned at a commit, with a message, and says what has been written. `archive` is that commit; it has the keys.
 ///
 /// # Errors
 ///
 /// `Usage` when the archive has another commit by now: the numbers would mean other entries. The archive is what it was then.
-pub fn commit(file: &Path, planned_at: u64, message: &str, changes: &[Stage], monitor: &dyn Monitor) -> Result<String> {
-    let options = WriterOptions { message: message.to_owned(), ..WriterOptions::balanced() };
+pub fn commit(
+    archive: &dyn Archive,
+    file: &Path,
+    (planned_at, message): (u64, &str),
+    changes: &[Stage],
+    monitor: &dyn Monitor,
+) -> Result<Done> {
+    let encryption = archive.keyring().cloned();
+    let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
     let mut writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
     let base = writer.base().map(Arc::clone);
     let base = base.filter(|base| base.info().commit == Some(planned_at));
     let stale = || Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() };
     let base = base.ok_or_else(stale)?;
+    let mut left_out = 0;
     for change in changes {
         match change {
             Stage::Remove(ranges) => {
@@ -31,8 +54,38 @@ pub fn commit(file: &Path, planned_at: u64, message: &str, changes: &[Stage], mo
                 remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
             }
             Stage::Rename(from, to) => writer.rename(from, to)?,
+            Stage::MakeDirectory(path) => make_directory(&mut writer, path, now())?,
+            Stage::Add(path, directory) => {
+                let prefix = directory.as_ref().map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
+                let options = PackOptions { prefix, ..PackOptions::default() };
+                let lost;
+                (writer, lost) = add_to(&[input(path)], file, writer, &options, monitor)?;
+                left_out += lost;
+            }
         }
     }
     let (_, stats) = writer.finish(monitor)?;
-    Ok(format!("commit {} is written; H goes back", stats.commit))
+    Ok(Done { text: format!("commit {} is written; H goes back", stats.commit), left_out })
+}
+
+/// Returns a file or directory that goes into the archive under its own name.
+fn input(path: &Path) -> Input {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_path_buf);
+    let name = path.file_name().map_or_else(|| path.to_owned(), Into::into);
+    Input { directory, path: name, keep_path: true }
+}
+
+/// Finds out whether there is something to add.
+pub fn look(path: &Path, directory: Option<EntryPath>) -> Event {
+    let path = expand(path);
+    // Such as `..`: the name in the archive is the real one.
+    let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
+    let there = named.and_then(|named| named.symlink_metadata().map(|_| named));
+    let told = |error| told(&Error::io("read", std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()), error));
+    Event::Looked(there.map(|named| Stage::Add(named, directory)).map_err(told))
+}
+
+fn now() -> Option<Timestamp> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Timestamp { seconds: i64::try_from(since.as_secs()).ok()?, nanoseconds: since.subsec_nanos() })
 }

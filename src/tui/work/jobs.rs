@@ -1,4 +1,4 @@
-//! Long work on threads of its own: extraction, verification.
+//! Long work on threads of its own: extraction, conversion, verification, changes.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,6 +11,7 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 
 use crate::convert::extract::{ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use crate::convert::kinds;
 use crate::convert::select::Selection;
 use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::error::{Error, Result};
@@ -41,7 +42,7 @@ impl Jobs {
         let monitor = Teller::new(id, Arc::clone(&cancel), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
-            let (ending, text) = catch_unwind(AssertUnwindSafe(|| perform(&*archive, &task, &monitor)))
+            let (ending, text) = catch_unwind(AssertUnwindSafe(|| perform(&archive, &task, &monitor)))
                 .unwrap_or_else(|_| (Ending::Failed, "a fault in nra itself ended it".to_owned()));
             monitor.end(ending, text);
         });
@@ -65,15 +66,16 @@ impl Drop for Jobs {
 }
 
 /// Does a job and says how it ended.
-pub fn perform(archive: &dyn Archive, task: &Task, monitor: &Teller) -> (Ending, String) {
+pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (Ending, String) {
+    let archive = &**shared;
     let done = match task {
         Task::Extract { ranges, target, strip, overwrite } => {
             let target = expand(target);
             extract_to(archive, ranges, &target, *strip, *overwrite, monitor).map(|stats| extracted(&stats, monitor))
         }
-        Task::Change { file, commit, message, changes } => {
-            change::commit(file, *commit, message, changes, monitor).map(|text| (Ending::Done, text))
-        }
+        Task::Change { file, commit, message, changes } => change::commit(archive, file, (*commit, message), changes, monitor)
+            .map(|done| judged(done.text, done.left_out, monitor)),
+        Task::Convert { output } => convert(shared, &expand(output), monitor),
         Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),
     };
     match done {
@@ -99,18 +101,31 @@ fn extract_to(
 }
 
 fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
-    let mut text = format!(
+    let text = format!(
         "extracted {}, {} to {}",
         text::counted(stats.files, "file", "files"),
         SizeStyle::Binary.show(stats.bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
     );
-    let left = stats.omitted + stats.kept;
-    if left > 0 {
-        text.push_str(&format!("; {} left out", text::counted(left, "entry", "entries")));
+    judged(text, stats.omitted + stats.kept, monitor)
+}
+
+/// Says how work ended that left entries out.
+fn judged(mut text: String, left_out: u64, monitor: &Teller) -> (Ending, String) {
+    if left_out > 0 {
+        text.push_str(&format!("; {} left out", text::counted(left_out, "entry", "entries")));
     }
-    let whole = left == 0 && !monitor.degraded.load(Ordering::Relaxed);
+    let whole = left_out == 0 && !monitor.degraded.load(Ordering::Relaxed);
     (if whole { Ending::Done } else { Ending::Degraded }, text)
+}
+
+fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Result<(Ending, String)> {
+    let kind = kinds::kind_of(output).unwrap_or(kinds::Kind::Nra);
+    let stats = kinds::rewrite(archive, kind, output, monitor)?;
+    let name = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
+    let text =
+        format!("wrote {name}: {}, {}", text::counted(stats.files, "file", "files"), SizeStyle::Binary.show(stats.archive_bytes));
+    Ok(judged(text, stats.left_out, monitor))
 }
 
 fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &Teller) -> Result<Verdict> {
@@ -137,7 +152,7 @@ fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
 }
 
 /// Takes `~` in front of a path for the home directory.
-fn expand(path: &Path) -> PathBuf {
+pub fn expand(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => PathBuf::from(home).join(rest),
         _ => path.to_owned(),

@@ -93,6 +93,11 @@ impl Work {
             Effect::Arrange(request) => drop(self.arrange.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
             Effect::Marks(request) => drop(self.marks.send(request)),
+            Effect::Look(path, directory) => {
+                // Once in a while, and a network file system may take its time.
+                let events = self.events.clone();
+                thread::spawn(move || drop(events.send(change::look(&path, directory))));
+            }
             Effect::Inspect(entry) => drop(self.inspect.send(entry)),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
             Effect::Stop(id) => self.jobs.stop(id),
@@ -214,8 +219,10 @@ pub fn told(error: &dyn std::error::Error) -> String {
 
 /// Does an effect at once, as the threads would, and returns the answers; `None` for those that concern the terminal.
 #[cfg(test)]
-pub fn answers(archive: &dyn Archive, effect: Effect) -> Option<Vec<Event>> {
+pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>> {
     let one = |event| Some(vec![event]);
+    let shared = archive;
+    let archive = &**shared;
     match effect {
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
         Effect::Facts(request) => one(facts(archive, request)),
@@ -230,11 +237,12 @@ pub fn answers(archive: &dyn Archive, effect: Effect) -> Option<Vec<Event>> {
             Some(answers)
         }
         Effect::Marks(request) => one(marks::answer(archive, request)),
+        Effect::Look(path, directory) => one(change::look(&path, directory)),
         Effect::Inspect(entry) => one(inspect(archive, &entry)),
         Effect::Start(id, task) => {
             let (sender, events) = unbounded();
             let teller = jobs::Teller::new(id, Arc::default(), sender);
-            let (ending, text) = jobs::perform(archive, &task, &teller);
+            let (ending, text) = jobs::perform(shared, &task, &teller);
             teller.end(ending, text);
             Some(events.try_iter().collect())
         }

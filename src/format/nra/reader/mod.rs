@@ -181,11 +181,6 @@ impl NraReader {
         })
     }
 
-    /// The keys of an encrypted archive, unlocked: what a writer that adds to it needs.
-    pub fn keyring(&self) -> Option<&Keyring> {
-        self.window.opener().map(opener::Opener::keyring)
-    }
-
     /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.
     ///
     /// # Errors
@@ -226,6 +221,10 @@ impl NraReader {
 }
 
 impl Archive for NraReader {
+    fn keyring(&self) -> Option<&Keyring> {
+        self.window.opener().map(opener::Opener::keyring)
+    }
+
     fn info(&self) -> &Info {
         &self.info
     }

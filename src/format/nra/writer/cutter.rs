@@ -212,25 +212,25 @@ mod tests {
 
     #[test]
     fn blocks_end_by_what_they_cost() {
-        let balanced =
+        let long =
             BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10, max_cheap_bytes: 16 << 20 };
         let mut bench = Bench::default();
         // Noise that shrinks by half: as hex digits.
         let half: Vec<u8> = noise(1 << 20).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
         let lens = vec![4096; half.len() / 4096];
-        let cut_half = cut(&mut bench, policy(balanced, Method::zstd(3)), None, &half, &lens).unwrap();
+        let cut_half = cut(&mut bench, policy(long, Method::zstd(3)), None, &half, &lens).unwrap();
         check(&cut_half, &half, &lens);
         assert!(cut_half.blocks.iter().rev().skip(1).all(|block| (384 << 10..768 << 10).contains(&block.raw_len)));
         // Zeros cost nothing: one block.
         let zeros = vec![0; 8 << 20];
         let lens = vec![1 << 16; 128];
-        let cut_zeros = cut(&mut bench, policy(balanced, Method::zstd(3)), None, &zeros, &lens).unwrap();
+        let cut_zeros = cut(&mut bench, policy(long, Method::zstd(3)), None, &zeros, &lens).unwrap();
         check(&cut_zeros, &zeros, &lens);
         assert_eq!(cut_zeros.blocks.len(), 1);
         // What was not told to be incompressible is found to be so.
         let noise = noise(3 << 20);
         let lens = vec![3 << 10; 1 << 10];
-        let cut_noise = cut(&mut bench, policy(balanced, Method::zstd(3)), None, &noise, &lens).unwrap();
+        let cut_noise = cut(&mut bench, policy(long, Method::zstd(3)), None, &noise, &lens).unwrap();
         check(&cut_noise, &noise, &lens);
         assert!(cut_noise.blocks.iter().all(|block| block.codec == Codec::None && block.raw_len <= MAX_RAW_BLOCK));
     }

@@ -74,7 +74,7 @@ impl WriterOptions {
             block: BlockPolicy {
                 min_raw_bytes: 256 << 10,
                 max_raw_bytes: 4 << 20,
-                stored_bytes: 192 << 10,
+                stored_bytes: 96 << 10,
                 max_cheap_bytes: 16 << 20,
             },
             dictionary: DictionaryPolicy::Never,

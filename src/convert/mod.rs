@@ -12,6 +12,7 @@ pub mod kinds;
 mod loss;
 mod output;
 pub mod pack;
+pub mod salvage;
 pub mod select;
 pub mod tarball;
 pub mod transfer;

@@ -8,7 +8,7 @@ use crate::{Room, Said, nra, said, schema};
 const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 /// Runs with variables set.
-fn run(directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
+pub fn run(directory: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Said {
     let mut command = nra();
     command.args(arguments).current_dir(directory).env_remove("NRA_PASSWORD").env_remove("NRA_ENCRYPTION_KEY");
     said(command.envs(variables.iter().copied()).output().unwrap())

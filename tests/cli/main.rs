@@ -4,6 +4,7 @@
 mod change;
 mod history;
 mod keys;
+mod salvage;
 mod sample;
 mod schema;
 

@@ -24,6 +24,7 @@ pub mod mv;
 pub mod pack;
 pub mod paths;
 pub mod rm;
+pub mod salvage;
 pub mod verify;
 pub mod version;
 
@@ -75,6 +76,8 @@ pub enum Command {
     /// Check every byte of an archive
     #[command(alias = "t")]
     Verify(verify::Args),
+    /// Take what a damaged archive still holds into a new one
+    Salvage(salvage::Args),
     /// Find entries by name, size, time and kind
     Find(find::Args),
     /// Search the content of files in an archive
@@ -121,6 +124,7 @@ impl Command {
             Self::Info(args) => info::run(args, ui),
             Self::Log(args) => log::run(args, ui),
             Self::Verify(args) => verify::run(args, ui),
+            Self::Salvage(args) => salvage::run(args, ui),
             Self::Find(args) => find::run(args, ui),
             Self::Grep(args) => grep::run(args, ui),
             Self::Diff(args) => diff::run(args, ui),

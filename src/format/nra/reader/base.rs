@@ -99,8 +99,9 @@ impl NraReader {
             let (what, found) = ("changing", "a file that is no NRA archive".into());
             return Err(Error::Unsupported { what, found, known: "NRA 5".into() });
         }
-        opener::unlock(&mut window, Unlock::Keyring(keyring.as_ref()), false)?;
-        let (state, head, lost_tail) = open::for_append(&mut window)?;
+        let keys = Unlock::Keyring(keyring.as_ref());
+        opener::unlock(&mut window, keys, false)?;
+        let (state, head, lost_tail) = open::for_append(&mut window, keys)?;
         let (commit, place, keys, end) = (state.commit.clone(), state.place, state.keys, state.end);
         let base = BaseState { head, commit, place, keys, end, lost_tail };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };

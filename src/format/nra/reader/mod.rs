@@ -18,6 +18,7 @@ mod map;
 mod moving;
 mod open;
 mod opener;
+mod remains;
 mod scan;
 mod stored;
 mod tree;
@@ -46,6 +47,7 @@ use cache::Caches;
 use iter::{Children, Entries};
 use open::State;
 use opener::Unlock;
+pub use remains::open_remains;
 use scan::Scan;
 pub(in crate::format::nra) use tree::is_damage;
 use tree::{Leaf, Node, Seek, behind};
@@ -112,14 +114,18 @@ impl NraReader {
 
     fn with_keys(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
         let remark = opener::unlock(&mut window, unlock, options.recover)?;
-        let mut reader = Self::unlocked(window, options)?;
+        let mut reader = Self::unlocked(window, options, unlock)?;
         reader.recovered_keys = remark.is_some();
         reader.info.remarks.extend(remark);
         Ok(reader)
     }
 
-    fn unlocked(mut window: Window, options: &OpenOptions) -> Result<Self> {
-        let cause = match (open::newest(&window, options.recover), options.commit) {
+    fn unlocked(mut window: Window, options: &OpenOptions, unlock: Unlock<'_>) -> Result<Self> {
+        let newest = open::newest(&window, options.recover);
+        if let Ok(state) = &newest {
+            opener::settle(&mut window, state, unlock)?;
+        }
+        let cause = match (newest, options.commit) {
             (Ok(state), None) => return Self::with_state(window, state, options, true),
             (Ok(newest), Some(number)) => {
                 let last = newest.commit.number;

@@ -12,7 +12,7 @@ use crate::format::nra::head::{
     HEAD_LEN, Head, MAGIC, OPTIONAL_RECOVERY, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
 };
 use crate::format::nra::reader::frames;
-use crate::format::nra::reader::opener::{self, KeysPlace};
+use crate::format::nra::reader::opener::{self, Unlock};
 use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) place: FrameRef,
     /// Offset and length of its key frame; zeros when the archive is not encrypted, or it was not met.
     pub(super) keys: (u64, u64),
+    /// Salt of its frames, if they are sealed.
+    pub(super) salt: Option<[u8; SALT_LEN]>,
     /// Length of the file at that commit.
     pub(super) end: u64,
     pub(super) remarks: Vec<String>,
@@ -65,7 +67,8 @@ fn tail_at_end(window: &Window) -> Result<Tail> {
     Tail::parse(&window.array("tail", place)?, place)
 }
 
-/// Finds the newest whole state: by the tail, else by a slot (but see [`is_finished_behind`]), else (if `recover`) by the last commit near the end of the file.
+/// Finds the newest whole state: by the tail, else by a slot (if `recover`, on to what [`finished_behind`] finds), else (if `recover`) by the last
+/// commit near the end of the file.
 ///
 /// # Errors
 ///
@@ -86,8 +89,9 @@ pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
                 Err(error) => return Err(error),
             };
             match by_slots(window, slots) {
-                Ok(Some(state)) if !(recover && is_finished_behind(window, &state)?) => return Ok(state),
-                Ok(_) => error,
+                Ok(Some(state)) if recover => return behind(window, state, &error),
+                Ok(Some(state)) => return Ok(state),
+                Ok(None) => error,
                 Err(error) if is_damage(&error) => error,
                 Err(error) => return Err(error),
             }
@@ -117,16 +121,12 @@ fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
         );
         return Err(Error::corrupt("commit", tail.commit_offset, detail));
     }
-    if let Some(opener) = window.opener()
-        && opener.keys.offset == tail.keys.0
-    {
-        let KeysPlace { offset, length, commit, salt: of_keys } = opener.keys;
-        if (offset + length, commit, Some(of_keys)) != (commit_ref.offset, tail.number, salt) {
-            return Err(Error::corrupt("keys", offset, format!("they are not those of commit {}", tail.number)));
-        }
-    }
     let end = commit_ref.offset + commit_ref.length + TAIL_LEN as u64;
-    Ok(State { commit, place: commit_ref, keys: tail.keys, end, remarks: Vec::new(), recovered: false })
+    let state = State { commit, place: commit_ref, keys: tail.keys, salt, end, remarks: Vec::new(), recovered: false };
+    match window.opener().filter(|opener| opener.keys.offset == tail.keys.0) {
+        Some(opener) => opener.keys.check(&state).map(|()| state),
+        None => Ok(state),
+    }
 }
 
 /// Returns the state that the newest slot with a tail leads to.
@@ -155,12 +155,13 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
     Ok(None)
 }
 
-/// Finds the newest finished state for a writer, the head, and whether the tail of that state is lost.
+/// Finds the newest finished state for a writer with these keys, the head, and whether the tail of that state is lost.
 ///
 /// # Errors
 ///
-/// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head or commit are damaged, or nothing leads to a state.
-pub(super) fn for_append(window: &mut Window) -> Result<(State, Head, bool)> {
+/// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head, commit or newest keys are damaged, or nothing leads to a
+/// state.
+pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State, Head, bool)> {
     let head = head(window)?;
     check_required(head.required, SUPPORTED)?;
     check_optional(head.optional, OPTIONAL_RECOVERY)?;
@@ -173,9 +174,10 @@ pub(super) fn for_append(window: &mut Window) -> Result<(State, Head, bool)> {
     while let Some(next) = finished_behind(window, &state)? {
         (state, lost_tail) = (next, true);
     }
-    if lost_tail && state.keys.0 != 0 {
-        // The keys that were used are those of the state that a slot led to.
-        opener::adopt(window, state.keys.0)?;
+    opener::settle(window, &state, keys)?;
+    if window.opener().is_some_and(|opener| opener.keys.offset != state.keys.0) {
+        let detail = "it does not read, and with an earlier one keys would come back that were removed";
+        return Err(Error::corrupt(FrameKind::Keys.name(), state.keys.0, detail));
     }
     Ok((state, head, lost_tail))
 }
@@ -192,7 +194,7 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
         if header.kind != FrameKind::Commit {
             continue;
         }
-        let (commit, place, _) = match commit_at(window, offset) {
+        let (commit, place, salt) = match commit_at(window, offset) {
             Err(error) if is_damage(&error) => return Ok(None),
             found => found?,
         };
@@ -200,21 +202,25 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
             return Ok(None);
         }
         let end = place.offset + place.length + TAIL_LEN as u64;
-        return Ok(Some(State { commit, place, keys, end, remarks: Vec::new(), recovered: false }));
+        return Ok(Some(State { commit, place, keys, salt, end, remarks: Vec::new(), recovered: false }));
     }
     Ok(None)
 }
 
-/// Says whether the append behind a state did finish and has lost its tail since: a newer commit is there, and nothing but frames in front of it.
-fn is_finished_behind(window: &Window, state: &State) -> Result<bool> {
-    let Some(newer) = last_commit(window)?.filter(|newer| newer.commit.number > state.commit.number) else { return Ok(false) };
-    let mut between = Walk::from(window, state.end);
-    while let Some(Step::Frame { offset, start }) = between.next()? {
-        if offset + start.header.frame_len() == newer.end {
-            return Ok(true);
-        }
+/// Goes on from the state that a slot led to, over appends that finished and have lost their tails since; `lost` is what is wrong with the last one.
+fn behind(window: &Window, by_slot: State, lost: &Error) -> Result<State> {
+    let Some(mut state) = finished_behind(window, &by_slot)? else { return Ok(by_slot) };
+    while let Some(next) = finished_behind(window, &state)? {
+        state = next;
     }
-    Ok(false)
+    state.recovered = true;
+    state.remarks.push(format!("{lost}; the archive was opened by its last commit"));
+    let left = window.file_len().saturating_sub(state.end);
+    if left > 0 {
+        let number = state.commit.number;
+        state.remarks.push(format!("{left} bytes behind commit {number} are the remains of an append that did not finish"));
+    }
+    Ok(state)
 }
 
 /// Looks for a commit frame in the last bytes of the file.
@@ -232,8 +238,8 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
             Err(error) if is_damage(&error) => None,
             other => other?,
         };
-        if let Some((commit, commit_ref, _)) = found {
-            let end = commit_ref.offset + commit_ref.length;
+        if let Some((commit, place, salt)) = found {
+            let end = place.offset + place.length;
             // Frames behind it belong to a later state, which the directories tell better.
             let mut behind = Walk::from(window, end);
             while let Some(step) = behind.next()? {
@@ -241,7 +247,7 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
                     return Ok(None);
                 }
             }
-            return Ok(Some(State { commit, place: commit_ref, keys: (0, 0), end, remarks: Vec::new(), recovered: true }));
+            return Ok(Some(State { commit, place, keys: (0, 0), salt, end, remarks: Vec::new(), recovered: true }));
         }
         offset -= ALIGNMENT;
     }

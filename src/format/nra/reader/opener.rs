@@ -14,12 +14,16 @@ use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADE
 use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
 use crate::format::nra::layout::sealed;
 use crate::format::nra::reader::frames;
+use crate::format::nra::reader::open::State;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
 
 /// Salts kept at hand: one for each commit that frames are read of.
 const MAX_SESSIONS: usize = 256;
+
+/// Key frames that are tried when nothing leads to them, the newest ones: each password may cost the time of Argon2.
+const MAX_SEARCHED: usize = 16;
 
 /// Opens the sealed frames of an archive.
 pub(super) struct Opener {
@@ -36,6 +40,17 @@ pub(super) struct KeysPlace {
     pub(super) length: u64,
     pub(super) commit: u64,
     pub(super) salt: [u8; SALT_LEN],
+}
+
+impl KeysPlace {
+    /// Checks that these are the keys of `state`.
+    pub(super) fn check(&self, state: &State) -> Result<()> {
+        let (end, number) = (state.place.offset, state.commit.number);
+        if (self.offset + self.length, self.commit, Some(self.salt)) == (end, number, state.salt) {
+            return Ok(());
+        }
+        Err(Error::corrupt(FrameKind::Keys.name(), self.offset, format!("they are not those of commit {number}")))
+    }
 }
 
 impl Opener {
@@ -93,8 +108,19 @@ impl Opener {
 struct Candidates {
     /// Offsets of key frames, the best first.
     offsets: Vec<u64>,
-    /// The first of them is the one that the newest state names.
-    is_named: bool,
+    /// What tells that the first of them is the right one.
+    named: Named,
+}
+
+/// What names a key frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// The tail at the end of the file: no other keys count.
+    ByTail,
+    /// The tail that a slot leads to; behind it may be a newer state with keys of its own.
+    BySlot,
+    /// Nothing.
+    No,
 }
 
 /// Returns where to look for keys, or `None` if the archive is not encrypted.
@@ -108,13 +134,13 @@ fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
             Err(error) => Err(error),
         }
     };
-    let by_tail = |tail: Tail| {
+    let by_tail = |tail: Tail, named| {
         // Other features are refused by name, and before a key is asked for.
         let is_encrypted = tail.required == REQUIRED_ENCRYPTION;
-        is_encrypted.then(|| Candidates { offsets: vec![tail.keys.0, first], is_named: true })
+        is_encrypted.then(|| Candidates { offsets: vec![tail.keys.0, first], named })
     };
     if let Some(tail) = tail(window.file_len())? {
-        return Ok(by_tail(tail));
+        return Ok(by_tail(tail, Named::ByTail));
     }
     let head = match window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
         Ok((head, _)) => Some(head),
@@ -129,28 +155,35 @@ fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
         slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
         for slot in slots {
             if let Some(tail) = tail(slot.end)?.filter(|tail| tail.number == slot.number) {
-                return Ok(by_tail(tail));
+                return Ok(by_tail(tail, Named::BySlot));
             }
         }
-        return Ok(Some(Candidates { offsets: vec![first], is_named: false }));
+        return Ok(Some(Candidates { offsets: vec![first], named: Named::No }));
     }
     // Neither end of the file tells: the frames do.
     if frames::header(window, FrameKind::Keys, first).is_ok() {
-        return Ok(Some(Candidates { offsets: vec![first], is_named: false }));
+        return Ok(Some(Candidates { offsets: vec![first], named: Named::No }));
     }
     if !recover {
         return Ok(None);
     }
-    let (mut walk, mut last) = (Walk::new(window), None);
+    let offsets = search(window)?;
+    Ok((!offsets.is_empty()).then_some(Candidates { offsets, named: Named::No }))
+}
+
+/// Finds the key frames of an archive without being led to them, the newest first; none if it is not encrypted.
+fn search(window: &Window) -> Result<Vec<u64>> {
+    let (mut walk, mut found) = (Walk::new(window), Vec::new());
     while let Some(step) = walk.next()? {
         match step {
-            Step::Frame { offset, start } if start.header.kind == FrameKind::Keys => last = Some(offset),
+            Step::Frame { offset, start } if start.header.kind == FrameKind::Keys => found.push(offset),
             // An archive that is not encrypted begins with frames that read.
-            Step::Frame { .. } if last.is_none() => break,
+            Step::Frame { start, .. } if found.is_empty() && start.header.kind.is_sealed() => break,
             _ => {}
         }
     }
-    Ok(last.map(|offset| Candidates { offsets: vec![offset], is_named: false }))
+    found.reverse();
+    Ok(found)
 }
 
 fn read_keys(window: &Window, offset: u64) -> Result<(KeyFrame, KeysPlace)> {
@@ -197,28 +230,43 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
             _ => Ok(None),
         };
     };
-    let mut damage: Option<Error> = None;
-    for offset in candidates.offsets {
-        let unlocked = read_keys(window, offset).and_then(|(keys, place)| {
-            let at = Place { offset, commit: place.commit };
-            let keyring = match with {
-                Unlock::Secret(Some(secret)) => keys.unlock(secret, at)?,
-                Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,
-                Unlock::Secret(None) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
-            };
-            Ok(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) })
-        });
-        match unlocked {
+    let Candidates { mut offsets, named } = candidates;
+    let (mut damage, mut is_wrong, mut may_search, mut at) = (None::<Error>, false, recover, 0);
+    loop {
+        if at == offsets.len() && std::mem::take(&mut may_search) {
+            let mut others = search(window)?;
+            others.retain(|offset| !offsets.contains(offset));
+            offsets.extend(others.into_iter().take(MAX_SEARCHED));
+        }
+        let Some(&offset) = offsets.get(at) else { break };
+        match open_keys(window, offset, with) {
             Ok(opener) => {
                 window.set_opener(opener);
-                let guess = (!candidates.is_named).then(|| "its newest keys are lost, those of its beginning were used".into());
-                return Ok(damage.map(|error| format!("{error}; the keys of the beginning were used")).or(guess));
+                return Ok(match damage {
+                    Some(error) => Some(format!("{error}; other keys of the archive were used")),
+                    None if at == 0 && named != Named::No => None,
+                    None => Some("its newest keys were not found, earlier ones were used".into()),
+                });
             }
+            Err(Error::WrongKey) if at > 0 || named != Named::ByTail => is_wrong = true,
             Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
             Err(error) => return Err(error),
         }
+        at += 1;
     }
-    Err(damage.expect("there is a candidate, and each gives keys or an error"))
+    Err(damage.filter(|_| !is_wrong).unwrap_or(Error::WrongKey))
+}
+
+/// Unlocks the key frame at `offset`.
+fn open_keys(window: &Window, offset: u64, with: Unlock<'_>) -> Result<Opener> {
+    let (keys, place) = read_keys(window, offset)?;
+    let at = Place { offset, commit: place.commit };
+    let keyring = match with {
+        Unlock::Secret(Some(secret)) => keys.unlock(secret, at)?,
+        Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,
+        Unlock::Secret(None) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
+    };
+    Ok(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) })
 }
 
 /// Returns what can be told of the keys of an archive without opening it; `None` if it is not encrypted.
@@ -234,12 +282,23 @@ pub(super) fn list(window: &Window) -> Result<Option<Vec<KeyInfo>>> {
     Err(damage.expect("there is a candidate, and each gives keys or an error"))
 }
 
-/// Goes on with the keys of another key frame of the same archive.
-pub(super) fn adopt(window: &mut Window, offset: u64) -> Result<()> {
-    let Some(opener) = window.opener() else { return Ok(()) };
-    let (keys, place) = read_keys(window, offset)?;
-    let keyring = keys.unlock_with(opener.keyring.archive_key(), Place { offset, commit: place.commit })?;
-    window.set_opener(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) });
+/// Goes on with the keys of the state that was found, if others led to it.
+///
+/// # Errors
+///
+/// `WrongKey` when these do not open it: whoever has a former password reads former states only.
+pub(super) fn settle(window: &mut Window, state: &State, with: Unlock<'_>) -> Result<()> {
+    let offset = state.keys.0;
+    if window.opener().is_none_or(|opener| offset == 0 || offset == opener.keys.offset) {
+        return Ok(());
+    }
+    let opened = open_keys(window, offset, with).and_then(|opener| opener.keys.check(state).map(|()| opener));
+    match opened {
+        Ok(opener) => window.set_opener(opener),
+        // They were passed over before.
+        Err(error) if is_damage(&error) => {}
+        Err(error) => return Err(error),
+    }
     Ok(())
 }
 

@@ -8,11 +8,32 @@ use std::collections::BTreeMap;
 use super::append::{append, files, pack, put};
 use super::disk::{Disk, Step, source};
 use super::*;
-use crate::format::archive::{Archive, OpenOptions};
+use crate::format::archive::{Archive, Depth, OpenOptions};
+use crate::format::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
 use crate::format::nra::reader::NraReader;
 
-type Files = BTreeMap<String, Vec<u8>>;
 type Change = fn(&mut Writer<StoreEnd>);
+
+/// What an archive holds, and what opens it.
+#[derive(Debug, PartialEq)]
+struct State {
+    files: BTreeMap<String, Vec<u8>>,
+    keys: Vec<KeyInfo>,
+    /// Which of the passwords do.
+    passwords: [bool; 2],
+}
+
+const PASSWORDS: [&str; 2] = ["old", "new"];
+const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+
+/// The key that always opens encrypted archives.
+fn key() -> Secret {
+    Secret::raw([9; 32])
+}
+
+fn password(number: usize) -> Secret {
+    Secret::password(PASSWORDS[number])
+}
 
 /// What a disk writes as a whole, bytes.
 const SECTOR: usize = 512;
@@ -91,51 +112,73 @@ fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> {
     images
 }
 
-fn read(bytes: &[u8], recover: bool) -> Files {
-    let options = OpenOptions { recover, ..OpenOptions::default() };
-    let reader = NraReader::open(source(bytes.to_vec()), &options).unwrap();
+fn reader(bytes: &[u8], key: Secret, recover: bool) -> Result<NraReader> {
+    let options = OpenOptions { recover, key: Some(key), ..OpenOptions::default() };
+    NraReader::open(source(bytes.to_vec()), &options)
+}
+
+fn read(bytes: &[u8], recover: bool) -> State {
+    let reader = reader(bytes, key(), recover).unwrap();
     let entries = reader.entries(0..reader.entry_count()).map(Result::unwrap);
-    entries
+    let files = entries
         .map(|entry| {
             let slash = if entry.kind == Kind::Directory { "/" } else { "" };
             (format!("{}{slash}", entry.path), reader.read_all(&entry, u64::MAX).unwrap())
         })
-        .collect()
+        .collect();
+    let keys = reader.info().keys.clone();
+    let opens = |number| !keys.is_empty() && self::reader(bytes, password(number), recover).is_ok();
+    State { files, passwords: [opens(0), opens(1)], keys }
+}
+
+/// As [`read`], of an archive that must be whole.
+fn read_whole(bytes: &[u8]) -> State {
+    let reader = reader(bytes, key(), false).unwrap();
+    assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
+    assert!(reader.remarks().is_empty());
+    read(bytes, false)
+}
+
+/// Begins a commit on what is on the disk.
+fn writer(disk: &Arc<Disk>) -> Writer<StoreEnd> {
+    let encryption = reader(&disk.bytes(), key(), true).unwrap().keyring().cloned();
+    Writer::append(disk.clone(), WriterOptions { encryption, ..options() }).unwrap()
 }
 
 /// Does `change` and fails at each step.
 fn matrix(base: &[u8], (name, change): (&str, Change)) -> Vec<Vec<u8>> {
     let disk = Disk::new(base.to_vec());
-    let mut writer = Writer::append(disk.clone(), options()).unwrap();
-    change(&mut writer);
-    drop(writer.finish(&Recorder::default()).unwrap());
+    let mut first = writer(&disk);
+    change(&mut first);
+    drop(first.finish(&Recorder::default()).unwrap());
     let steps = disk.steps();
-    let (old, new) = (read(base, false), files(&disk.bytes()));
+    let (old, new) = (read(base, false), read_whole(&disk.bytes()));
     assert!(old != new);
     let mut seen = [false; 2];
     let images = images(base, &steps, &mut Random(steps.len() as u64));
     for (i, image) in images.iter().enumerate() {
         let found = [read(image, false), read(image, true)];
         for found in &found {
-            assert!(*found == old || *found == new, "{name}: image {i}: {:?}", found.keys());
+            assert!(*found == old || *found == new, "{name}: image {i}: {:?}", found.files.keys());
         }
         seen[0] |= found[1] == old;
         seen[1] |= found[1] == new;
         // The next writer takes the state that readers who look behind a lost tail see.
-        let (bytes, _) = append(image.clone(), |writer| {
-            put(writer, "next", b"after the crash");
-        });
-        let mut after = files(&bytes);
-        assert_eq!(after.remove("next").unwrap(), b"after the crash");
+        let disk = Disk::new(image.clone());
+        let mut next = writer(&disk);
+        put(&mut next, "next", b"after the crash");
+        drop(next.finish(&Recorder::default()).unwrap());
+        let mut after = read_whole(&disk.bytes());
+        assert_eq!(after.files.remove("next").unwrap(), b"after the crash");
         assert!(after == found[1], "{name}: image {i}");
     }
     assert_eq!(seen, [true; 2]);
     // A writer that is dropped at any step, and could still tidy up, leaves the old state and no remains.
     for limit in 0..steps.len() {
         let disk = Disk::failing(base.to_vec(), limit);
-        let mut writer = Writer::append(disk.clone(), options()).unwrap();
-        change(&mut writer);
-        assert!(writer.finish(&Recorder::default()).is_err());
+        let mut failing = writer(&disk);
+        change(&mut failing);
+        assert!(failing.finish(&Recorder::default()).is_err());
         assert!(read(&disk.bytes(), false) == old || read(&disk.bytes(), true) == new);
     }
     images
@@ -161,6 +204,16 @@ const CHANGES: [(&str, Change); 5] = [
     }),
 ];
 
+const KEY_CHANGES: [(&str, Change); 4] = [
+    ("add a key", |writer| writer.change_keys(|keys| keys.add(&password(1), CHEAP, "later")).unwrap()),
+    ("change a key", |writer| writer.change_keys(|keys| keys.replace(1, &password(1), CHEAP)).unwrap()),
+    ("remove a key", |writer| writer.change_keys(|keys| keys.remove(1)).unwrap()),
+    ("remove a key and files", |writer| {
+        writer.change_keys(|keys| keys.remove(1)).unwrap();
+        writer.remove(&path("a")).unwrap();
+    }),
+];
+
 fn base() -> Vec<u8> {
     pack(|writer| {
         put(writer, "a/one", &text(1_000, 1));
@@ -181,6 +234,27 @@ fn a_failure_at_any_point_leaves_the_old_or_the_new_archive() {
             });
         }
         matrix(&bytes, change);
+    }
+}
+
+#[test]
+fn a_failure_leaves_the_old_or_the_new_keys() {
+    let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
+    keyring.add(&password(0), CHEAP, "goes").unwrap();
+    let options = WriterOptions { encryption: Some(keyring), ..options() };
+    let mut first = Writer::create(Vec::new(), options).unwrap();
+    put(&mut first, "a/one", &text(1_000, 1));
+    put(&mut first, "b", b"see");
+    let mut bytes = first.finish(&Recorder::default()).unwrap().0;
+    for commit in 0..2 {
+        for change in KEY_CHANGES.into_iter().chain([CHANGES[0]]) {
+            matrix(&bytes, change);
+        }
+        let disk = Disk::new(bytes);
+        let mut next = writer(&disk);
+        put(&mut next, &format!("more/{commit}"), b"more");
+        drop(next.finish(&Recorder::default()).unwrap());
+        bytes = disk.bytes();
     }
 }
 

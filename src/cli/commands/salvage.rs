@@ -1,0 +1,155 @@
+//! `nra salvage`
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::args::ResourceArgs;
+use crate::cli::keys::KeyArgs;
+use crate::cli::reading;
+use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::text;
+use crate::cli::ui::{self, Ui};
+use crate::convert::pack::Destination;
+use crate::convert::salvage::salvage;
+use crate::format::Error;
+use crate::format::archive::{Archive, OpenOptions};
+use crate::format::nra::reader::open_remains;
+use crate::format::nra::writer::WriterOptions;
+use crate::format::path::Quoted;
+use crate::format::progress::Warning;
+use crate::format::source::{FileSource, ReadAt};
+
+/// Arguments of `nra salvage`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra salvage broken.nra -o rescued.nra
+  nra salvage half.nra.part -o rescued.nra --json
+
+OUT holds the newest state that can be found, as one commit. What was encrypted stays
+encrypted, with the same keys.")]
+pub struct Args {
+    /// Damaged archive, or what is left of one
+    archive: PathBuf,
+    /// Archive to write what still reads to
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Replace OUT if it exists
+    #[arg(short = 'f', long, alias = "force")]
+    overwrite: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    resources: ResourceArgs,
+}
+
+/// What was taken, for programs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    archive: String,
+    output: String,
+    /// The index did not serve: entries were found by the blocks.
+    recovered: bool,
+    entries: u64,
+    files: u64,
+    content_bytes: u64,
+    archive_bytes: u64,
+    lost: u64,
+    seconds: f64,
+}
+
+/// Writes what reads of a damaged archive into a new one.
+///
+/// # Errors
+///
+/// When nothing reads, or the new archive can't be written.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
+    let mut options = OpenOptions::default();
+    options.cache_bytes = args.resources.memory.unwrap_or(options.cache_bytes);
+    options.key = args.keys.to_open(&name)?;
+    let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&args.archive)?);
+    refuse_same(args)?;
+    let opened = match open_remains(Arc::clone(&source), &options) {
+        Err(Error::KeyNeeded) => match args.keys.when_needed(&name)? {
+            Some(secret) => {
+                options.key = Some(secret);
+                open_remains(source, &options)
+            }
+            None => Err(Error::KeyNeeded),
+        },
+        opened => opened,
+    };
+    let (archive, base) = opened.map_err(|error| {
+        let nothing = matches!(error, Error::Corrupt { .. });
+        let failure = reading::explain(error, &name);
+        if nothing { failure.hint("nothing in it tells of an entry") } else { failure }
+    })?;
+    let mut writer = WriterOptions::balanced();
+    // What was secret stays so.
+    writer.encryption = archive.keyring().cloned();
+    writer.message = format!("salvaged from {}", args.archive.to_string_lossy());
+    if args.resources.threads > 0 {
+        writer.threads = args.resources.threads;
+    }
+    let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
+    let progress = ui.progress("salvaging");
+    let result = salvage(&archive, destination, writer, true, &progress);
+    progress.finish();
+    let elapsed = progress.elapsed();
+    drop(progress);
+    let stats = result.map_err(explain)?;
+    let console = ui.console();
+    let warn = |message: String, damage| {
+        console.warn(Warning { path: Vec::new(), message: format!("{name}: {message}"), degraded: damage, damage });
+    };
+    if base > 0 {
+        warn(format!("{base} bytes in front of the archive were left out"), true);
+    } else if base < 0 {
+        warn(format!("the first {} bytes of the archive are missing", base.unsigned_abs()), true);
+    }
+    for remark in archive.remarks() {
+        warn(remark, archive.is_recovered());
+    }
+    let written = &stats.written;
+    let mut line = format!("salvaged {}, {}", text::counted(written.entries, "entry", "entries"), ui.size(written.content_bytes));
+    if stats.lost > 0 {
+        line += &format!(", {} lost", text::counted(stats.lost, "entry", "entries"));
+    }
+    console.note(&format!("{line}, {}", text::duration(elapsed)));
+    let recovered = archive.is_recovered();
+    let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
+    let summary = Summary {
+        archive: args.archive.to_string_lossy().into_owned(),
+        output: args.output.to_string_lossy().into_owned(),
+        recovered,
+        entries: written.entries,
+        files: written.files,
+        content_bytes: written.content_bytes,
+        archive_bytes: written.archive_bytes,
+        lost: stats.lost,
+        seconds: ui::seconds(elapsed),
+    };
+    ui.finish(if whole { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
+}
+
+/// Refuses to put the new archive in the place of the damaged one, which may hold what a later attempt brings out.
+fn refuse_same(args: &Args) -> CommandResult<()> {
+    let place = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
+    match (place(&args.archive), place(&args.output)) {
+        (Some(old), Some(new)) if old == new => {
+            let failure = Failure::usage("OUT is the damaged archive itself");
+            Err(failure.hint("choose another name: what was not saved is gone with it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn explain(error: Error) -> Failure {
+    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
+    let failure = Failure::from(error);
+    if exists { failure.hint("-f replaces it, -o chooses another name") } else { failure }
+}

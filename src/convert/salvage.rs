@@ -1,0 +1,164 @@
+//! Takes what a damaged archive still holds into a new one.
+//!
+//! Every entry whose content reads whole is taken, with its name, metadata and links; what does not is told and left out.
+
+use std::collections::HashMap;
+
+use crate::convert::output::Output;
+use crate::convert::pack::Destination;
+use crate::format::archive::{Access, Archive, Part};
+use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
+use crate::format::codec::looks_incompressible;
+use crate::format::digest::Digest;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterOptions, WriterStats};
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// What was taken, and what was not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SalvageStats {
+    /// What the new archive holds.
+    pub written: WriterStats,
+    /// Entries that were left out since their content is damaged; a warning named each.
+    pub lost: u64,
+    /// Parts of the index that do not read: their entries are not known by name.
+    pub unreadable: u64,
+}
+
+/// Writes the entries of `archive` that read whole to `destination`. `sync`: make sure that the new archive is on disk.
+///
+/// # Errors
+///
+/// `Io` when the new archive can't be written, `Cancelled`. Then nothing is left under the name of the destination.
+pub fn salvage(
+    archive: &dyn Archive,
+    destination: Destination,
+    mut options: WriterOptions,
+    sync: bool,
+    monitor: &dyn Monitor,
+) -> Result<SalvageStats> {
+    options.attributes.clone_from(&archive.info().attributes);
+    let output = Output::create(destination)?;
+    let mut taker = Taker { archive, writer: Writer::create(output, options)?, links: HashMap::new(), buffer: Vec::new() };
+    let mut stats = SalvageStats::default();
+    monitor.expect(Counter::Entries, archive.info().entries);
+    monitor.expect(Counter::Bytes, archive.info().content_bytes);
+    for entry in archive.entries(0..archive.info().entries) {
+        monitor.check()?;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                stats.unreadable += 1;
+                lost(&error, &[], "some entries are lost", monitor)?;
+                continue;
+            }
+        };
+        monitor.current(entry.path.as_bytes());
+        monitor.add(Counter::Entries, 1);
+        monitor.add(Counter::Bytes, entry.size);
+        if let Err(error) = taker.take(&entry) {
+            stats.lost += 1;
+            lost(&error, entry.path.as_bytes(), "left out", monitor)?;
+        }
+    }
+    let (output, written) = taker.writer.finish(monitor)?;
+    output.publish(sync)?;
+    stats.written = written;
+    Ok(stats)
+}
+
+/// Tells what is lost, or returns the error if it says nothing of the archive.
+fn lost(error: &Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
+    match error {
+        Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. } => {
+            monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });
+            Ok(())
+        }
+        Error::Io { action, path, source } => {
+            Err(Error::Io { action, path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) })
+        }
+        Error::Cancelled => Err(Error::Cancelled),
+        other => Err(Error::Usage { detail: other.to_string() }),
+    }
+}
+
+struct Taker<'a> {
+    archive: &'a dyn Archive,
+    writer: Writer<Output>,
+    /// First entry of each link group that was taken.
+    links: HashMap<u64, EntryId>,
+    buffer: Vec<u8>,
+}
+
+impl Taker<'_> {
+    fn take(&mut self, entry: &Entry) -> Result<()> {
+        let group = entry.link_group;
+        let mut new = entry.clone();
+        // Links are told by their first entry: numbers of the old archive mean nothing in the new one.
+        new.link_group = 0;
+        if let Some(&first) = self.links.get(&group).filter(|_| group != 0) {
+            self.writer.add_link(new, first)?;
+            return Ok(());
+        }
+        let id = if entry.size > WHOLE_MAX as u64 {
+            self.writer.begin(new)?;
+            match self.pieces(entry) {
+                Ok(()) => self.writer.end(None)?,
+                Err(error) => {
+                    self.writer.abandon();
+                    return Err(error);
+                }
+            }
+        } else {
+            let bytes = if entry.size == 0 { Vec::new() } else { self.archive.read_all(entry, WHOLE_MAX as u64)? };
+            let content = if bytes.is_empty() {
+                NewContent::None
+            } else {
+                let (digest, incompressible) = (Digest::of(&bytes), looks_incompressible(&bytes));
+                NewContent::Whole { bytes: &bytes, digest, incompressible }
+            };
+            self.writer.add(new, content)?
+        };
+        if group != 0 {
+            self.links.insert(group, id);
+        }
+        Ok(())
+    }
+
+    /// Gives the content of a large file piece by piece.
+    fn pieces(&mut self, entry: &Entry) -> Result<()> {
+        let Self { archive, writer, buffer, .. } = self;
+        buffer.clear();
+        archive.with_content(entry, Access::Sequential, &mut |part| match part {
+            Part::Data(bytes) => {
+                for bytes in bytes.chunks(MAX_PIECE) {
+                    buffer.extend_from_slice(bytes);
+                    cut(writer, buffer, false)?;
+                }
+                Ok(())
+            }
+            Part::Hole(len) => {
+                cut(writer, buffer, true)?;
+                writer.hole(len)
+            }
+        })?;
+        cut(writer, buffer, true)
+    }
+}
+
+/// Writes the pieces at the front of `buffer`; all of it if `last`.
+fn cut(writer: &mut Writer<Output>, buffer: &mut Vec<u8>, last: bool) -> Result<()> {
+    let mut from = 0;
+    while let Some(len) = buffer.get(from..).filter(|rest| !rest.is_empty()).and_then(|rest| next_piece(rest, last)) {
+        let piece = &buffer[from..from + len];
+        writer.piece(piece, Digest::of(piece), looks_incompressible(piece))?;
+        from += len;
+    }
+    buffer.drain(..from);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

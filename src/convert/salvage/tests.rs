@@ -1,0 +1,226 @@
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::*;
+use crate::format::archive::OpenOptions;
+use crate::format::crypt::{Argon2Cost, Keyring, Secret};
+use crate::format::entry::{Attribute, Kind, Namespace};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::format::nra::reader::open_remains;
+use crate::format::path::EntryPath;
+use crate::format::progress::Recorder;
+use crate::format::source::MemorySource;
+
+type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
+
+fn entry(path: &str, kind: Kind) -> Entry {
+    Entry::new(EntryPath::try_from(path).unwrap(), kind)
+}
+
+fn noise(len: usize, mut state: u64) -> Vec<u8> {
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| step()).collect()
+}
+
+/// An archive with texts, raw content, a large file with a hole, hard links and a tag.
+fn sample() -> Vec<u8> {
+    packed(None)
+}
+
+fn packed(encryption: Option<Keyring>) -> Vec<u8> {
+    let options = WriterOptions { reproducible: true, threads: 1, encryption, ..WriterOptions::balanced() };
+    let mut writer = Writer::create(Vec::new(), options).unwrap();
+    let mut tagged = entry("texts/0", Kind::File);
+    let tag = Attribute { namespace: Namespace::User, name: b"tag"[..].into(), value: b"x"[..].into() };
+    let metadata = Arc::make_mut(&mut tagged.metadata);
+    metadata.mode = 0o640;
+    metadata.attributes = vec![tag].into();
+    for i in 0..40u64 {
+        let new = if i == 0 { tagged.clone() } else { entry(&format!("texts/{i}"), Kind::File) };
+        let bytes = format!("a text of which {i} is the number\n").repeat(50).into_bytes();
+        writer.add(new, NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false }).unwrap();
+    }
+    let mut first = None;
+    for i in 0..30 {
+        let bytes = noise(60_000, i);
+        let content = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: true };
+        first = Some(writer.add(entry(&format!("images/{i}"), Kind::File), content).unwrap());
+    }
+    writer.add_link(entry("link", Kind::File), first.unwrap()).unwrap();
+    writer.begin(entry("large", Kind::File)).unwrap();
+    for i in 0..8 {
+        let bytes = noise(200_000, 100 + i);
+        writer.piece(&bytes, Digest::of(&bytes), true).unwrap();
+        if i == 3 {
+            writer.hole(1_000_000).unwrap();
+        }
+    }
+    writer.end(None).unwrap();
+    writer.finish(&Recorder::default()).unwrap().0
+}
+
+/// Salvages `bytes`; returns the entries of the new archive, those lost, and whether anything was told.
+fn salvaged(bytes: Vec<u8>) -> Option<(Contents, u64, bool)> {
+    salvaged_with(bytes, None)
+}
+
+fn salvaged_with(bytes: Vec<u8>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
+    let options = OpenOptions { key, ..OpenOptions::default() };
+    let (archive, base) = open_remains(Arc::new(MemorySource::new(bytes)), &options).ok()?;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.nra");
+    let destination = Destination::File { path: path.clone(), overwrite: false };
+    let monitor = Recorder::default();
+    let encryption = archive.keyring().cloned();
+    let writer = WriterOptions { threads: 1, encryption, ..WriterOptions::balanced() };
+    let stats = salvage(&archive, destination, writer, false, &monitor).unwrap();
+    let told = base != 0 || archive.is_recovered() || !monitor.take_warnings().is_empty();
+    let new = crate::format::archive::open_path(&path, &options).unwrap();
+    assert!(!new.is_recovered());
+    assert!(new.verify(Default::default(), None, &monitor).unwrap().damage.is_empty());
+    Some((contents(&*new), stats.lost, told))
+}
+
+fn contents(archive: &dyn Archive) -> Contents {
+    let read = |entry: Entry| {
+        let content = if entry.kind == Kind::File { archive.read_all(&entry, 10 << 20).unwrap() } else { Vec::new() };
+        (entry.path.to_string(), (entry.kind, entry.link_group, content))
+    };
+    archive.entries(0..archive.entry_count()).map(|entry| read(entry.unwrap())).collect()
+}
+
+fn whole(bytes: &[u8]) -> Contents {
+    let source = Arc::new(MemorySource::new(bytes.to_vec()));
+    contents(&*crate::format::archive::open(source, &OpenOptions::default()).unwrap())
+}
+
+/// The frames of an archive without damage.
+fn frames(bytes: &[u8]) -> Vec<(FrameKind, Range<usize>)> {
+    let mut found = Vec::new();
+    let mut at = 256;
+    while at + HEADER_LEN <= bytes.len() {
+        let header = bytes[at..].first_chunk().unwrap();
+        let Ok((header, _)) = FrameHeader::parse(header, at as u64) else { break };
+        let end = at + header.frame_len() as usize;
+        found.push((header.kind, at..end));
+        at = end;
+    }
+    found
+}
+
+fn zeroed(bytes: &[u8], ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    ranges.into_iter().for_each(|range| bytes[range].fill(0));
+    bytes
+}
+
+#[test]
+fn all_entries_come_out_of_an_archive_without_head_index_commit_and_tail() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let pages: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 != FrameKind::Block).map(|frame| frame.1).collect();
+    let end = bytes.len();
+    let cases: [(&str, Vec<Range<usize>>, bool); 6] = [
+        ("nothing", vec![], false),
+        ("head", vec![0..256], false),
+        ("tail", vec![end - 64..end], true),
+        ("index pages", pages.clone(), true),
+        ("index pages and tail", pages.iter().cloned().chain([end - 64..end]).collect(), true),
+        ("all but blocks", pages.iter().cloned().chain([0..256, end - 64..end]).collect(), true),
+    ];
+    for (what, ranges, tells) in cases {
+        let (found, lost, told) = salvaged(zeroed(&bytes, ranges)).unwrap_or_else(|| panic!("{what}"));
+        assert_eq!(found, expected, "{what}");
+        assert_eq!((lost, told), (0, tells), "{what}");
+    }
+}
+
+#[test]
+fn a_damaged_block_costs_its_entries() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let blocks: Vec<_> = frames(&bytes).into_iter().filter(|frame| frame.0 == FrameKind::Block).map(|frame| frame.1).collect();
+    for without_index in [false, true] {
+        let end = bytes.len();
+        let index = if without_index { Some(end - 400..end) } else { None };
+        for block in &blocks {
+            if block.len() < 300 {
+                continue;
+            }
+            let hit = block.start + 100..block.start + 101;
+            let mut damaged = zeroed(&bytes, index.clone());
+            damaged[hit.start] ^= 0xff;
+            let (found, lost, told) = salvaged(damaged).unwrap();
+            assert!(told && lost > 0);
+            assert_eq!(found.len() as u64 + lost, expected.len() as u64);
+            for (path, (kind, _, content)) in &found {
+                assert_eq!((kind, content), (&expected[path].0, &expected[path].2), "{path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_in_front_of_a_cut_comes_out() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let last = frames(&bytes).into_iter().rev().find(|frame| frame.0 == FrameKind::Block).unwrap().1.end;
+    for cut in [bytes.len() - 1, bytes.len() - 64, last] {
+        assert_eq!(salvaged(bytes[..cut].to_vec()).unwrap().0, expected);
+    }
+    let (found, _, told) = salvaged(bytes[..bytes.len() / 2].to_vec()).unwrap();
+    assert!(told && !found.is_empty() && found.len() < expected.len());
+    assert!(salvaged(bytes[..300].to_vec()).is_none());
+}
+
+#[test]
+fn bytes_in_front_and_a_lost_front_are_no_obstacle() {
+    let bytes = sample();
+    let expected = whole(&bytes);
+    let (found, lost, told) = salvaged([b"HTTP/1.1 200 OK\r\n\r\n", &bytes[..]].concat()).unwrap();
+    assert_eq!((found, lost, told), (expected.clone(), 0, true));
+    // A head shows the place as well as a tail.
+    let (found, ..) = salvaged([b"junk", &bytes[..bytes.len() - 64]].concat()).unwrap();
+    assert_eq!(found, expected);
+    let (found, lost, told) = salvaged(bytes[400..].to_vec()).unwrap();
+    assert!(told && lost > 0);
+    assert_eq!(found.len() as u64 + lost, expected.len() as u64);
+}
+
+#[test]
+fn what_is_no_archive_is_refused() {
+    for bytes in [Vec::new(), b"NRA".to_vec(), noise(100_000, 7)] {
+        assert!(salvaged(bytes).is_none());
+    }
+}
+
+#[test]
+fn encrypted_archives_are_salvaged_with_their_key() {
+    let key = || Secret::raw([7; 32]);
+    let bytes = packed(Some(Keyring::create(&key(), Argon2Cost::default(), "").unwrap()));
+    let expected = whole(&sample());
+    let end = bytes.len();
+    let cases: [(&str, Vec<Range<usize>>); 4] = [
+        ("nothing", vec![]),
+        ("tail", vec![end - 64..end]),
+        ("head and first keys", vec![0..512]),
+        // The last keys lie in front of the commit.
+        ("first keys and tail", vec![256..512, end - 64..end]),
+    ];
+    for (what, ranges) in cases {
+        let damaged = zeroed(&bytes, ranges);
+        assert!(salvaged_with(damaged.clone(), None).is_none(), "{what}");
+        assert!(salvaged_with(damaged.clone(), Some(Secret::raw([8; 32]))).is_none(), "{what}");
+        let (found, lost, _) = salvaged_with(damaged, Some(key())).unwrap_or_else(|| panic!("{what}"));
+        assert!(found == expected && lost == 0, "{what}");
+    }
+    let (found, lost, told) = salvaged_with([b"junk", &bytes[..]].concat(), Some(key())).unwrap();
+    assert!(found == expected && (lost, told) == (0, true));
+    // A page of the index gone: entries are found by the directories of blocks.
+    let (found, lost, told) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
+    assert!(found == expected && (lost, told) == (0, true), "{lost} {}", found.len());
+}

@@ -1,0 +1,105 @@
+//! Opening what is left of an archive: also with bytes in front of it, or without its own first bytes.
+//!
+//! Spec: nra.md, section 22. All checksums depend on the place in the archive, so the place has to be found first: by a head somewhere in the
+//! file, or by a tail at its end, which tells where it lies.
+
+use std::sync::Arc;
+
+use crate::format::archive::OpenOptions;
+use crate::format::error::{Error, Result};
+use crate::format::nra::head::{HEAD_LEN, Head, MAGIC, TAIL_LEN, TAIL_MAGIC, Tail, VERSION};
+use crate::format::nra::layout::tail as field;
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::reader::tree::is_damage;
+use crate::format::source::ReadAt;
+
+/// How much is read at once in search of a head, bytes.
+const STRIDE: usize = 1 << 20;
+/// How far behind the start of the file a head is looked for, bytes.
+const HEAD_SEARCH: u64 = 1 << 30;
+
+/// Opens what is left of an archive, and tells by how many bytes it begins behind the start of the file (less than 0: so many are missing).
+///
+/// # Errors
+///
+/// As [`NraReader::open`] when no entry can be found in any way.
+pub fn open_remains(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<(NraReader, i64)> {
+    let options = OpenOptions { recover: true, ..options.clone() };
+    let cause = match NraReader::open(Arc::clone(&source), &options) {
+        Err(error) if is_damage(&error) || matches!(error, Error::Unsupported { .. }) => error,
+        opened => return opened.map(|reader| (reader, 0)),
+    };
+    for base in [base_by_tail(&*source)?, base_by_head(&*source)?].into_iter().flatten().filter(|&base| base != 0) {
+        match NraReader::open(Arc::new(Shifted { inner: Arc::clone(&source), base }), &options) {
+            Err(error) if is_damage(&error) => {}
+            opened => return opened.map(|reader| (reader, base)),
+        }
+    }
+    Err(cause)
+}
+
+/// Finds where the archive begins if the file ends with its tail.
+fn base_by_tail(source: &dyn ReadAt) -> Result<Option<i64>> {
+    let Some(place) = source.len().checked_sub(TAIL_LEN as u64) else { return Ok(None) };
+    let mut bytes = [0; TAIL_LEN];
+    source.read_exact_at(place, &mut bytes)?;
+    if field::MAGIC.get(&bytes) != TAIL_MAGIC {
+        return Ok(None);
+    }
+    let offset = u64::from_le_bytes(field::COMMIT_OFFSET.get(&bytes));
+    let length = u64::from_le_bytes(field::COMMIT_LENGTH.get(&bytes));
+    let Some(own) = offset.checked_add(length).filter(|&own| Tail::parse(&bytes, own).is_ok()) else { return Ok(None) };
+    let (Ok(place), Ok(own)) = (i64::try_from(place), i64::try_from(own)) else { return Ok(None) };
+    Ok(Some(place - own))
+}
+
+/// Finds the first valid head in the file.
+fn base_by_head(source: &dyn ReadAt) -> Result<Option<i64>> {
+    let len = source.len();
+    let last = len.saturating_sub(HEAD_LEN as u64).min(HEAD_SEARCH);
+    let mut from = 0;
+    while from <= last && len >= HEAD_LEN as u64 {
+        let take = usize::try_from(len - from).unwrap_or(usize::MAX).min(STRIDE + HEAD_LEN);
+        let mut bytes = vec![0; take];
+        source.read_exact_at(from, &mut bytes)?;
+        let found = bytes.windows(HEAD_LEN).position(|window| {
+            let is_start = window.starts_with(&MAGIC) && window[MAGIC.len()..].starts_with(&VERSION.to_le_bytes());
+            is_start && window.first_chunk().is_some_and(|head| Head::parse(head).is_ok())
+        });
+        if let Some(at) = found {
+            return Ok(i64::try_from(from + at as u64).ok());
+        }
+        from += STRIDE as u64;
+    }
+    Ok(None)
+}
+
+/// A source as it would be if the archive began at its start.
+struct Shifted {
+    inner: Arc<dyn ReadAt>,
+    /// Where the archive begins in `inner`; less than 0: bytes that are missing, which read as zeros.
+    base: i64,
+}
+
+impl ReadAt for Shifted {
+    fn len(&self) -> u64 {
+        let moved = i128::from(self.inner.len()) - i128::from(self.base);
+        u64::try_from(moved.max(0)).unwrap_or(u64::MAX)
+    }
+
+    fn name(&self) -> &[u8] {
+        self.inner.name()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let missing = if self.base < 0 { self.base.unsigned_abs().saturating_sub(offset) } else { 0 };
+        let missing = usize::try_from(missing).unwrap_or(usize::MAX).min(buffer.len());
+        let (zeros, rest) = buffer.split_at_mut(missing);
+        zeros.fill(0);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let place = offset.saturating_add(missing as u64).saturating_add_signed(self.base);
+        self.inner.read_exact_at(place, rest)
+    }
+}

@@ -1,0 +1,69 @@
+//! `nra salvage`: what it says, what it leaves alone, and how it ends.
+
+use std::fs;
+
+use crate::keys::run;
+use crate::{Room, sample, schema};
+
+#[test]
+fn a_damaged_archive_becomes_a_whole_one() {
+    let room = Room::new();
+    let listed = room.out(&["list", "rich.nra", "-l"]);
+    let mut bytes = sample::rich();
+    let end = bytes.len();
+    // Head, commit and tail, and what lies in front of them: the index.
+    bytes[..256].fill(0);
+    bytes[end - 700..].fill(0);
+    sample::save(room.directory.path(), "broken.nra", &bytes);
+    let said = room.run(&["salvage", "broken.nra", "-o", "new.nra"]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert!(said.err.contains("salvaged 13 entries") && said.err.contains("directories of its blocks"), "{}", said.err);
+    let (list, verify) = (room.out(&["list", "new.nra", "-l"]), room.run(&["verify", "new.nra"]));
+    let names = |list: &str| list.lines().map(|line| line.split("03:04:05").last().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!((names(&list), verify.code), (names(&listed), Some(0)));
+    // Nothing is replaced that was not to be, least of all the damaged archive.
+    let said = room.run(&["salvage", "broken.nra", "-o", "new.nra"]);
+    assert!(said.code == Some(1) && said.err.contains("-f replaces it"), "{}", said.err);
+    let said = room.run(&["salvage", "broken.nra", "-o", "broken.nra", "-f"]);
+    assert!(said.code == Some(2) && said.err.contains("itself"), "{}", said.err);
+    assert_eq!(fs::read(room.directory.path().join("broken.nra")).unwrap(), bytes);
+    let said = room.run(&["salvage", "broken.nra", "-o", "new.nra", "-f", "--jsonl"]);
+    let summary: serde_json::Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+    schema::check(&summary);
+    assert_eq!((&summary["entries"], &summary["lost"], &summary["recovered"]), (&13.into(), &0.into(), &true.into()));
+}
+
+#[test]
+fn a_whole_archive_is_copied_and_nothing_is_made_of_none() {
+    let room = Room::new();
+    let said = room.run(&["salvage", "rich.nra", "-o", "new.nra"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    fs::write(room.directory.path().join("none"), [7; 3_000]).unwrap();
+    let said = room.run(&["salvage", "none", "-o", "none.nra"]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
+    assert!(!room.directory.path().join("none.nra").exists());
+}
+
+#[test]
+fn an_encrypted_archive_stays_encrypted() {
+    let room = Room::new();
+    let at = room.directory.path();
+    fs::create_dir(at.join("in")).unwrap();
+    fs::write(at.join("in/quite-secret"), "what is in it").unwrap();
+    let password = [("NRA_PASSWORD", "sesame")];
+    assert_eq!(run(at, &password, &["pack", "in", "-o", "a.nra", "-e"]).code, Some(0));
+    let mut bytes = fs::read(at.join("a.nra")).unwrap();
+    let end = bytes.len();
+    bytes[end - 64..].fill(0);
+    fs::write(at.join("a.nra"), bytes).unwrap();
+    for variables in [&[][..], &[("NRA_PASSWORD", "open")]] {
+        let said = run(at, variables, &["salvage", "a.nra", "-o", "new.nra"]);
+        assert!(said.code == Some(5) && !said.err.contains("quite") && !at.join("new.nra").exists(), "{}", said.err);
+    }
+    assert_eq!(run(at, &password, &["salvage", "a.nra", "-o", "new.nra"]).code, Some(4));
+    let said = run(at, &[], &["cat", "new.nra", "quite-secret"]);
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    let said = run(at, &password, &["cat", "new.nra", "quite-secret"]);
+    assert_eq!((said.code, &*said.out), (Some(0), "what is in it"));
+    assert!(!fs::read(at.join("new.nra")).unwrap().windows(6).any(|window| window == b"secret"));
+}

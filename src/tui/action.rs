@@ -103,8 +103,10 @@ pub enum Action {
     Reverse,
     /// Directories open in place, or are entered.
     Tree,
-    /// Sizes as bars, too.
-    Bars,
+    /// Sizes as bars, as a map, as numbers.
+    Sizes,
+    /// Keep entries at any depth by what they are.
+    Query,
     /// The commits of the archive.
     History,
     /// The commit before.

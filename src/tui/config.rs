@@ -9,12 +9,13 @@ use toml::Spanned;
 
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
+use crate::tui::layout::Column;
 
 /// Longest file that is read, bytes.
 const MAX_LEN: u64 = 1 << 20;
 
 /// Which colours are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ThemeName {
     /// As the terminal says.
@@ -37,13 +38,24 @@ pub struct Config {
     pub mouse: bool,
     /// The preview is on at the start.
     pub preview: bool,
+    /// The terminal's cursor follows.
+    pub linear: bool,
+    /// Columns that are shown where there is room.
+    pub columns: Vec<Column>,
     /// Keys.
     pub keymap: Keymap,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { theme: ThemeName::default(), mouse: true, preview: true, keymap: Keymap::default() }
+        Self {
+            theme: ThemeName::default(),
+            mouse: true,
+            preview: true,
+            linear: false,
+            columns: Column::CHOICES.to_vec(),
+            keymap: Keymap::default(),
+        }
     }
 }
 
@@ -57,6 +69,10 @@ struct File {
     mouse: bool,
     #[serde(default = "yes")]
     preview: bool,
+    #[serde(default)]
+    linear: bool,
+    #[serde(default)]
+    columns: Option<Vec<Spanned<String>>>,
     #[serde(default)]
     keys: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }
@@ -85,7 +101,18 @@ impl Config {
             let keys: Vec<Key> = keys.iter().map(parse).collect::<Result<_, _>>()?;
             keymap.set(name.get_ref(), keys).map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
         }
-        Ok(Self { theme: file.theme, mouse: file.mouse, preview: file.preview, keymap })
+        let column = |name: &Spanned<String>| {
+            let known = Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref());
+            let unknown = || {
+                format!("line {}: no column '{}' (known: size, ratio, modified, mode)", line(name.span().start), name.get_ref())
+            };
+            known.ok_or_else(unknown)
+        };
+        let columns = match &file.columns {
+            Some(names) => names.iter().map(column).collect::<Result<_, _>>()?,
+            None => Column::CHOICES.to_vec(),
+        };
+        Ok(Self { theme: file.theme, mouse: file.mouse, preview: file.preview, linear: file.linear, columns, keymap })
     }
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file is no failure.
@@ -131,6 +158,7 @@ mod tests {
         assert_eq!(action("down"), Some(Action::Down));
         assert_eq!(action("e"), None);
         assert_eq!(Config::parse("").unwrap(), Config::default());
+        assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().columns, [Column::Mode]);
     }
 
     #[test]
@@ -141,6 +169,7 @@ mod tests {
             ("mouse = true\n[keys]\nextract = [\"hyper-x\"]\n", 3, "no key"),
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "no command"),
             ("[keys\n", 1, ""),
+            ("columns = [\"size\",\n\"colour\"]\n", 2, "no column"),
         ] {
             let error = Config::parse(text).unwrap_err();
             assert!(error.starts_with(&format!("line {line}: ")) && error.contains(why), "{text:?}: {error}");

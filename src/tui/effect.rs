@@ -15,6 +15,7 @@ use crate::tui::state::jobs::JobId;
 use crate::tui::state::listing::RowsRequest;
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewRequest;
+use crate::tui::state::sizes::MapRequest;
 use crate::tui::state::staged::Stage;
 
 /// Something to do outside of the state.
@@ -28,6 +29,8 @@ pub enum Effect {
     Preview(PreviewRequest),
     /// Arrange a directory.
     Arrange(ArrangeRequest),
+    /// Add up what is in a directory.
+    Map(MapRequest),
     /// Search paths.
     Find(FindRequest),
     /// Find out which numbers are to be marked, or how much is.

@@ -15,6 +15,7 @@ use crate::tui::state::jobs::{JobId, News};
 use crate::tui::state::listing::{self, RowsAnswer};
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewAnswer;
+use crate::tui::state::sizes::MapAnswer;
 use crate::tui::state::staged::Stage;
 
 /// Something that happened.
@@ -36,6 +37,8 @@ pub enum Event {
     Preview(PreviewAnswer),
     /// An arrangement has come.
     Arranged(ArrangeAnswer),
+    /// What is in a directory has been added up.
+    Mapped(MapAnswer),
     /// Hits have come.
     Found(FindAnswer),
     /// Numbers whose marks change, or why there are none.

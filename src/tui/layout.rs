@@ -109,6 +109,9 @@ pub enum Column {
 }
 
 impl Column {
+    /// Those that can be chosen.
+    pub const CHOICES: [Self; 4] = [Self::Size, Self::Ratio, Self::Time, Self::Mode];
+
     /// Returns what stands above the column.
     pub fn title(self) -> &'static str {
         match self {
@@ -124,7 +127,7 @@ impl Column {
 
 impl Columns {
     /// Divides so many columns of the screen.
-    pub fn new(width: u16, bars: bool) -> Self {
+    pub fn new(width: u16, bars: bool, chosen: &[Column]) -> Self {
         let (size, ratio, time, mode) = match width {
             92.. => (10, 6, 16, 10),
             68.. => (10, 6, 16, 0),
@@ -133,6 +136,9 @@ impl Columns {
             28.. => (10, 0, 0, 0),
             _ => (0, 0, 0, 0),
         };
+        let wanted = |column, width| if chosen.contains(&column) { width } else { 0 };
+        let (size, ratio) = (wanted(Column::Size, size), wanted(Column::Ratio, ratio));
+        let (time, mode) = (wanted(Column::Time, time), wanted(Column::Mode, mode));
         // Bars take the place of times where there is not room for both.
         let bar = if bars && width >= 40 { 10 } else { 0 };
         let time = if bar > 0 && width < 80 { 0 } else { time };
@@ -173,7 +179,7 @@ mod tests {
     fn columns_fit_and_names_have_room() {
         for width in 20..300 {
             for bars in [false, true] {
-                let columns = Columns::new(width, bars);
+                let columns = Columns::new(width, bars, &Column::CHOICES);
                 let end = columns.right_of_name().last().map_or(FRONT + columns.name, |(_, start, width)| start + width);
                 assert!(end <= width, "{width}");
                 assert!(columns.name >= 12, "{width} {bars} {columns:?}");

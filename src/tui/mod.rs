@@ -15,6 +15,7 @@ pub mod keymap;
 pub mod layout;
 pub mod pager;
 pub mod preview;
+pub mod query;
 pub mod rows;
 pub mod run;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub mod terminal;
 #[cfg(test)]
 mod tests;
 pub mod theme;
+pub mod treemap;
 pub mod update;
 pub mod view;
 pub mod work;

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{self, KeyEventKind};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
+use rustix::fs::{Access, access};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -27,7 +27,7 @@ use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::pager;
-use crate::tui::state::{Facts, State, Tone};
+use crate::tui::state::{Facts, ONLY_NRA, State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
@@ -36,8 +36,6 @@ use crate::tui::work::{Work, told};
 
 /// A new list may take this long to come before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// The thread that reads keys looks this often whether it should let go of the terminal.
-const PAUSE_CHECK: Duration = Duration::from_millis(50);
 /// Commits that are listed.
 const MAX_COMMITS: usize = 1_000;
 /// Events taken at once before the screen is drawn.
@@ -54,10 +52,19 @@ pub struct Opened {
 }
 
 impl Opened {
-    fn facts(&self) -> Facts {
+    fn facts(&self, read_only: bool) -> Facts {
         let info = self.archive.info().clone();
-        let path = self.path.clone().filter(|_| info.format.starts_with("NRA 5"));
-        Facts { name: self.name.clone(), info, path }
+        let (remarks, damaged) = (self.archive.remarks(), self.archive.is_recovered());
+        let (path, fixed) = match &self.path {
+            Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
+                _ if read_only => (None, "the browser was started with --read-only"),
+                _ if damaged => (None, "a damaged archive can't be changed"),
+                Err(_) => (None, "the file is write-protected"),
+                Ok(()) => (Some(path.clone()), ""),
+            },
+            _ => (None, ONLY_NRA),
+        };
+        Facts { name: self.name.clone(), info, path, fixed, remarks, damaged }
     }
 }
 
@@ -77,6 +84,8 @@ pub struct Options {
     pub archives: Vec<PathBuf>,
     /// An archive that needs a password.
     pub locked: Option<PathBuf>,
+    /// Nothing is changed.
+    pub read_only: bool,
 }
 
 /// Runs the browser on the terminal until the user, or a signal, ends it. Returns whether a signal did. Without an archive it asks for one.
@@ -88,9 +97,11 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
     let opened = archive.map_or_else(nothing, Ok)?;
-    let (facts, archive) = (opened.facts(), opened.archive);
-    let mut state = State::new(facts, theme(options.config.theme), options.config.keymap.clone(), width, height);
+    let (facts, archive) = (opened.facts(options.read_only), opened.archive);
+    let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
+    state.linear = options.config.linear;
+    state.columns.clone_from(&options.config.columns);
     state.archives = options.archives.clone();
     state.vacant = vacant;
     if let Some(warning) = &options.warning {
@@ -104,21 +115,20 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     thread::spawn(move || signals.forever().take_while(|_| terminated.send(Event::Terminate).is_ok()).count());
 
     let mut screen = Screen::take(options.config.mouse)?;
-    let input = Input::start(&sender);
     let work = Work::start(&archive, &sender);
     drop(archive);
+    if needs_ground(&options.config) {
+        state.theme = theme(options.config.theme, terminal::ask_ground());
+    }
     let mut session = Session::new(state, work, events);
+    session.keys = Some(read_keys(&sender));
     let mut effects = match &options.locked {
         Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
     };
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
-            if next == Next::Quit {
-                Ok(None)
-            } else {
-                outside(next, &mut session, &mut screen, &input, &sender, options).map(Some)
-            }
+            if next == Next::Quit { Ok(None) } else { outside(next, &mut session, &mut screen, &sender, options).map(Some) }
         }) {
             Ok(Some(effects)) => effects,
             Ok(None) => break Ok(()),
@@ -134,13 +144,12 @@ fn outside(
     next: Next,
     session: &mut Session,
     screen: &mut Screen,
-    input: &Input,
     events: &Sender<Event>,
     options: &Options,
 ) -> io::Result<Vec<Effect>> {
     match next {
         Next::Suspend => {
-            let size = suspend(screen, input)?;
+            let size = suspend(screen)?;
             return Ok(session.take(Event::Resize(size.0, size.1)));
         }
         Next::Copy(text) => {
@@ -149,19 +158,21 @@ fn outside(
             }
         }
         Next::Page(entry) => {
-            let _hands_off = input.pause();
             let archive = Arc::clone(session.work.archive());
-            if let Err(error) = screen.lend(|| pager::show(&*archive, &entry))? {
+            let shown = screen.lend(|| pager::show(&*archive, &entry))?;
+            session.next_key();
+            if let Err(error) = shown {
                 return Ok(session.take(trouble("show it in the pager", &error)));
             }
         }
         Next::Open(door, password) => {
+            let read_only = options.read_only;
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
             thread::spawn(move || {
                 let secret = password.map(|password| Secret::Password(password.0));
                 let event = match opener(&door, secret) {
                     Ok(opened) => {
-                        let facts = opened.facts();
+                        let facts = opened.facts(read_only);
                         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
                         Event::Opened(Box::new(facts))
                     }
@@ -197,15 +208,23 @@ fn nothing() -> io::Result<Opened> {
     Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None })
 }
 
-fn theme(name: ThemeName) -> Theme {
+/// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
+fn theme(name: ThemeName, told: Option<Ground>) -> Theme {
     let variable = |name: &str| std::env::var(name).ok();
-    let (ground, depth) = (terminal::ground(variable), terminal::depth(variable));
+    let depth = terminal::depth(variable);
+    let ground = terminal::ground(variable).or(told).unwrap_or_default();
     match name {
         ThemeName::Auto => Theme::new(ground, depth),
         ThemeName::Dark => Theme::new(Ground::Dark, depth),
         ThemeName::Light => Theme::new(Ground::Light, depth),
         ThemeName::Mono => Theme::new(ground, Depth::Mono),
     }
+}
+
+/// Says whether the colours depend on what only the terminal knows.
+fn needs_ground(config: &Config) -> bool {
+    let variable = |name: &str| std::env::var(name).ok();
+    config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
 }
 
 /// What the caller of [`Session::turn`] has to do with the terminal.
@@ -234,6 +253,8 @@ pub struct Session {
     work: Work,
     events: Receiver<Event>,
     started: Instant,
+    /// Lets the thread that reads keys read the next one.
+    keys: Option<Sender<()>>,
     /// Effects that concern the terminal and are still to be done.
     outside: VecDeque<Effect>,
     /// The archive that has been opened last and is not shown yet.
@@ -247,7 +268,7 @@ impl Session {
     /// Begins.
     pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
-        Self { state, work, events, started, outside, opened, pending: None, terminated: false }
+        Self { state, work, events, started, keys: None, outside, opened, pending: None, terminated: false }
     }
 
     /// Does effects and takes events until something concerns the terminal itself.
@@ -317,7 +338,22 @@ impl Session {
         {
             self.work.turn_to(&archive);
         }
-        update(&mut self.state, event, self.started.elapsed())
+        let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
+        let effects = update(&mut self.state, event, self.started.elapsed());
+        // What is typed from here on may belong to the shell, or to the pager.
+        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Suspend | Effect::Page(_));
+        if typed && !effects.iter().any(other) {
+            self.next_key();
+        }
+        effects
+    }
+
+    /// Lets the next key be read.
+    fn next_key(&self) {
+        if let Some(keys) = &self.keys {
+            // The thread is gone when the terminal is.
+            let _ = keys.send(());
+        }
     }
 
     fn draw<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
@@ -336,61 +372,27 @@ fn trouble(what: &str, error: &io::Error) -> Event {
 }
 
 /// Stops the process as ctrl-z does elsewhere; returns the size of the screen when the shell has continued it.
-fn suspend(screen: &mut Screen, input: &Input) -> io::Result<(u16, u16)> {
-    let _hands_off = input.pause();
+fn suspend(screen: &mut Screen) -> io::Result<(u16, u16)> {
     screen.lend(|| kill_process(getpid(), Signal::TSTP))??;
     crossterm::terminal::size()
 }
 
-/// The thread that reads keys.
-struct Input {
-    paused: Arc<AtomicBool>,
-}
-
-/// While it lives, keys belong to somebody else.
-struct Paused<'a>(&'a Input);
-
-impl Input {
-    fn start(events: &Sender<Event>) -> Self {
-        let paused = Arc::new(AtomicBool::new(false));
-        let (events, pause) = (events.clone(), Arc::clone(&paused));
-        thread::spawn(move || {
-            loop {
-                if pause.load(Ordering::SeqCst) {
-                    thread::sleep(PAUSE_CHECK);
-                    continue;
-                }
-                let event = match event::poll(PAUSE_CHECK) {
-                    Ok(false) => continue,
-                    Ok(true) if pause.load(Ordering::SeqCst) => continue,
-                    Ok(true) => event::read(),
-                    Err(error) => Err(error),
-                };
-                // A terminal that is gone is as good as a request to end.
-                let event = event.map_or(Some(Event::Terminate), translate);
-                if let Some(event) = event {
-                    let last = event == Event::Terminate;
-                    if events.send(event).is_err() || last {
-                        return;
-                    }
-                }
+/// Starts the thread that reads keys: one, then the next when it is told that what the first one led to still reads keys. So nothing is read that
+/// belongs to whoever has the terminal next.
+fn read_keys(events: &Sender<Event>) -> Sender<()> {
+    let (keys, next) = unbounded();
+    let events = events.clone();
+    thread::spawn(move || {
+        loop {
+            // A terminal that is gone is as good as a request to end.
+            let Some(event) = event::read().map_or(Some(Event::Terminate), translate) else { continue };
+            let last = event == Event::Terminate;
+            if events.send(event).is_err() || last || next.recv().is_err() {
+                return;
             }
-        });
-        Self { paused }
-    }
-
-    fn pause(&self) -> Paused<'_> {
-        self.paused.store(true, Ordering::SeqCst);
-        // Long enough for the thread to notice.
-        thread::sleep(PAUSE_CHECK + Duration::from_millis(10));
-        Paused(self)
-    }
-}
-
-impl Drop for Paused<'_> {
-    fn drop(&mut self) {
-        self.0.paused.store(false, Ordering::SeqCst);
-    }
+        }
+    });
+    keys
 }
 
 fn translate(event: event::Event) -> Option<Event> {

@@ -4,6 +4,7 @@ use std::io::{self, Stdout, Write, stdout};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use base64::Engine as _;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
@@ -11,8 +12,12 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::tui::theme::{Depth, Ground};
+
+/// How long a terminal may take to tell its background: one that does not know the question says so at once, but the line may be slow.
+const ANSWER: Duration = Duration::from_millis(500);
 
 /// The terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -122,17 +127,48 @@ pub fn depth(variable: impl Fn(&str) -> Option<String>) -> Depth {
     }
 }
 
-/// Says which background the terminal has, as far as its environment tells.
-pub fn ground(variable: impl Fn(&str) -> Option<String>) -> Ground {
+/// Asks the terminal which background it has (OSC 11). `None` when it does not tell, or when keys wait that the answer would be mixed with. Call it
+/// while the terminal is taken and nobody reads from it.
+pub fn ask_ground() -> Option<Ground> {
+    if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
+        return None;
+    }
+    let mut options = QueryOptions::default();
+    options.timeout = ANSWER;
+    match theme_mode(options).ok()? {
+        ThemeMode::Dark => Some(Ground::Dark),
+        ThemeMode::Light => Some(Ground::Light),
+    }
+}
+
+/// Says which background the terminal has, if its environment tells.
+pub fn ground(variable: impl Fn(&str) -> Option<String>) -> Option<Ground> {
     // Such as `15;0`: the last number is the background; 7 and 9 to 15 are light.
     let colors = variable("COLORFGBG").unwrap_or_default();
     let background = colors.rsplit(';').next().and_then(|number| number.parse::<u8>().ok());
-    if background.is_some_and(|number| number == 7 || (9..=15).contains(&number)) { Ground::Light } else { Ground::Dark }
+    let light = |number| number == 7 || (9..=15).contains(&number);
+    background.map(|number| if light(number) { Ground::Light } else { Ground::Dark })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_gives_the_terminal_back() {
+        let hook = panic::take_hook();
+        let drawing = thread::spawn(|| {
+            install_hook(thread::current().id());
+            TAKEN.store(true, Ordering::SeqCst);
+            // That of another thread leaves it alone: the drawing one will tell of it.
+            assert!(thread::spawn(|| panic!("elsewhere")).join().is_err());
+            assert!(TAKEN.load(Ordering::SeqCst));
+            panic!("while drawing");
+        });
+        assert!(drawing.join().is_err());
+        assert!(!TAKEN.load(Ordering::SeqCst));
+        panic::set_hook(hook);
+    }
 
     #[test]
     fn colours_are_told_by_the_environment() {
@@ -143,8 +179,8 @@ mod tests {
         assert_eq!(depth(with(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")])), Depth::Mono);
         assert_eq!(depth(with(&[("TERM", "xterm"), ("NO_COLOR", "")])), Depth::Ansi);
         assert_eq!(depth(with(&[("TERM", "xterm"), ("COLORTERM", "truecolor")])), Depth::True);
-        assert_eq!(ground(with(&[("COLORFGBG", "0;15")])), Ground::Light);
-        assert_eq!(ground(with(&[("COLORFGBG", "15;default;0")])), Ground::Dark);
-        assert_eq!(ground(with(&[])), Ground::Dark);
+        assert_eq!(ground(with(&[("COLORFGBG", "0;15")])), Some(Ground::Light));
+        assert_eq!(ground(with(&[("COLORFGBG", "15;default;0")])), Some(Ground::Dark));
+        assert_eq!(ground(with(&[])), None);
     }
 }

@@ -135,6 +135,91 @@ def killed(terminal, nra):
     terminal.is_restored()
 
 
+def hung_up(terminal, nra):
+    terminal.run(nra + " tree.nra; echo code $?")
+    terminal.sees("6 entries")
+    os.kill(pid_of(terminal), signal.SIGHUP)
+    terminal.sees("code 143")
+    terminal.is_restored()
+
+
+def resized_again_and_again(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    for step in range(60):
+        width, height = 10 + step * 37 % 160, 3 + step * 13 % 50
+        terminal.tmux("resize-window", "-x", str(width), "-y", str(height))
+        terminal.keys("j" if step % 2 else "k")
+    terminal.tmux("resize-window", "-x", "100", "-y", "30")
+    terminal.sees("6 entries ·")
+    terminal.sees("README.md")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def keys_for_the_shell(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    # Not waiting for the prompt: all of it is for the shell.
+    terminal.run("echo all of $((6 * 7)) is here")
+    terminal.sees("all of 42 is here")
+    terminal.is_restored()
+
+
+def light_or_dark(terminal, nra):
+    # tmux tells its background, and that keys were typed meanwhile does no harm.
+    terminal.run("env -u COLORFGBG " + nra + " browse tree.nra --theme auto")
+    terminal.keys("j", "j")
+    terminal.sees("6 entries")
+    terminal.sees("README.md")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def heard(terminal, nra):
+    terminal.run(nra + " browse tree.nra --linear --read-only")
+    terminal.sees("6 entries")
+    terminal.keys("j")
+    terminal.wait(lambda _: terminal.tmux("display-message", "-p", "#{cursor_flag} #{cursor_y}").strip() == "1 3",
+                  "waited for the cursor in the second row")
+    terminal.keys("d")
+    terminal.sees("--read-only")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def sizes(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("b", "b")
+    terminal.sees("areas by size")
+    terminal.sees("┌zeros.bin")
+    terminal.keys("b")
+    terminal.misses("areas by size")
+    terminal.keys("F")
+    terminal.types("size>4k")
+    terminal.keys("Enter")
+    terminal.misses("README.md")
+    terminal.sees("zeros.bin")
+    terminal.keys("Escape")
+    terminal.sees("README.md")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def a_damaged_index(terminal, nra):
+    path = terminal.directory / "tree.nra"
+    data = bytearray(path.read_bytes())
+    data[len(data) - 700:len(data) - 300] = bytes(400)
+    path.write_bytes(data)
+    terminal.run(nra + " tree.nra")
+    terminal.sees("damaged")
+    terminal.sees("README.md")
+    terminal.keys("Q")
+    terminal.is_restored()
+
+
 def content_in_a_pager(terminal, nra):
     terminal.run("PAGER='cat; echo end of the pager; sleep 1' " + nra + " tree.nra")
     terminal.sees("6 entries")
@@ -245,7 +330,8 @@ def not_a_terminal(terminal, nra):
 
 
 STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
-           changes, additions, conversion, not_a_terminal]
+           changes, additions, conversion, hung_up, resized_again_and_again,
+           keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, not_a_terminal]
 
 
 def main():

@@ -14,7 +14,7 @@ use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::Quoted;
-use crate::tui::config::Config;
+use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::Door;
 use crate::tui::glyphs;
 use crate::tui::run::{self, Opened, Options};
@@ -38,6 +38,15 @@ pub struct Args {
     /// Show the archive as it was at commit N (nra log lists them)
     #[arg(long, value_name = "N", requires = "archive")]
     at: Option<u64>,
+    /// Change nothing: adding, removing and renaming are off
+    #[arg(long)]
+    read_only: bool,
+    /// Colours: as the terminal has them, or for a dark or a light ground, or none
+    #[arg(long, value_name = "NAME", value_enum)]
+    theme: Option<ThemeName>,
+    /// Let the cursor of the terminal follow, for screen readers: no mouse, no second pane
+    #[arg(long)]
+    linear: bool,
     /// Leave the mouse to the terminal
     #[arg(long)]
     no_mouse: bool,
@@ -83,12 +92,15 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         Ok(config) => (config, None),
         Err(error) => (Config::default(), Some(error)),
     };
-    config.mouse &= !args.no_mouse;
+    config.theme = args.theme.unwrap_or(config.theme);
+    config.linear |= args.linear;
+    config.mouse &= !args.no_mouse && !config.linear;
+    config.preview &= !config.linear;
     let current = opened.as_ref().and_then(|opened| opened.path.clone()).unwrap_or_default();
     let opener = opener(current, options);
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
-    match run::run(opened, &Options { config, warning, opener, archives, locked }) {
+    match run::run(opened, &Options { config, warning, opener, archives, locked, read_only: args.read_only }) {
         Ok(true) => Err(Error::Cancelled.into()),
         Ok(false) => Ok(Outcome::Done),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),

@@ -31,6 +31,8 @@ pub struct Arrangement {
     pub reverse: bool,
     /// A glob, or a part of names; empty = all.
     pub filter: String,
+    /// What entries at any depth must be; empty = the children of the directory.
+    pub query: String,
 }
 
 impl Arrangement {

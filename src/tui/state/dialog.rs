@@ -67,6 +67,8 @@ pub enum Purpose {
     MakeDirectory,
     /// Archive to write.
     Convert,
+    /// What entries must be.
+    Query,
     /// Message of a commit.
     Message,
     /// Password of an archive.

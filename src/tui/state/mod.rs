@@ -7,6 +7,7 @@ pub mod jobs;
 pub mod listing;
 pub mod marks;
 pub mod pane;
+pub mod sizes;
 pub mod staged;
 
 use std::collections::{BTreeSet, HashMap};
@@ -20,7 +21,7 @@ use crate::format::archive::Info;
 use crate::format::path::EntryPath;
 use crate::tui::effect::Door;
 use crate::tui::keymap::{Keymap, Place};
-use crate::tui::layout::{Areas, Wanted};
+use crate::tui::layout::{Areas, Column, Wanted};
 use crate::tui::theme::Theme;
 
 use jobs::JobId;
@@ -31,6 +32,7 @@ pub use jobs::Jobs;
 pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
+pub use sizes::Sizes;
 pub use staged::Staged;
 
 /// Directories whose cursor is remembered.
@@ -46,6 +48,9 @@ pub enum Focus {
     Preview,
 }
 
+/// Why archives of other formats can't be changed.
+pub const ONLY_NRA: &str = "only NRA 5 archives in files can be changed";
+
 /// What is known of the archive from its opening.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
@@ -55,6 +60,12 @@ pub struct Facts {
     pub info: Info,
     /// Its file, if it can be changed.
     pub path: Option<PathBuf>,
+    /// Why it can't be, if it can't.
+    pub fixed: &'static str,
+    /// What is unusual about the file.
+    pub remarks: Vec<String>,
+    /// Its index is damaged: what is shown was found in another way.
+    pub damaged: bool,
 }
 
 /// A sentence in the status line.
@@ -104,8 +115,14 @@ pub struct State {
     pub arrangement: Arrangement,
     /// An arrangement is on its way.
     pub arranging: bool,
-    /// Sizes are shown as bars, too.
-    pub bars: bool,
+    /// How sizes are shown.
+    pub sizes: Sizes,
+    /// Columns that are shown where there is room.
+    pub columns: Vec<Column>,
+    /// The terminal's cursor goes where the user is, for those who hear the screen.
+    pub linear: bool,
+    /// Something is being opened.
+    pub opening: bool,
     /// The divider is being dragged.
     pub dragging: bool,
     /// When and on which row the mouse was last clicked.
@@ -163,7 +180,10 @@ impl State {
             focus: Focus::List,
             arrangement: Arrangement::default(),
             arranging: false,
-            bars: false,
+            sizes: Sizes::default(),
+            columns: Column::CHOICES.to_vec(),
+            linear: false,
+            opening: false,
             dragging: false,
             clicked: None,
             archives: Vec::new(),
@@ -206,6 +226,11 @@ impl State {
     pub fn wake_at(&self) -> Option<Duration> {
         let message = self.message.as_ref().map(|message| message.until);
         self.pane.due().into_iter().chain(message).min()
+    }
+
+    /// Says whether keys go into a line that is typed.
+    pub fn is_typing(&self) -> bool {
+        matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_)))
     }
 
     /// Says something in the status line.

@@ -3,6 +3,29 @@
 use super::{Story, everything};
 
 #[test]
+fn entries_are_found_by_what_they_are() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("F").types("size>x");
+    story.then("enter");
+    story.sees("size>x: ").sees("unknown unit");
+    story.then("ctrl-u").types("has:deep");
+    story.then("enter");
+    assert_eq!(story.names(), ["docs/more/deep/file"]);
+    story.sees("docs/more/deep/file").sees("found: has:deep");
+    story.then("F ctrl-u").types("*.json size<10");
+    story.then("enter");
+    assert_eq!(story.names().len(), 3);
+    // Marks and work mean what was found.
+    story.then("A");
+    assert_eq!(story.state.marks.count(), 3);
+    story.then("esc esc");
+    assert_eq!(story.names()[0], "README.md");
+    story.then("F").types("nothing-is-called-so");
+    story.then("enter");
+    story.sees("nothing is like that");
+}
+
+#[test]
 fn a_path_is_found_by_typing() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("/").types("gdmd");

@@ -21,7 +21,7 @@ use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::sample;
-use crate::tui::state::{Facts, State};
+use crate::tui::state::{Facts, ONLY_NRA, State};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
 use crate::tui::view::view;
@@ -39,7 +39,8 @@ pub struct Story {
 impl Story {
     /// Opens an archive on a screen.
     pub fn begin(archive: Arc<dyn Archive>, width: u16, height: u16) -> Self {
-        let facts = Facts { name: "a.nra".to_owned(), info: archive.info().clone(), path: None };
+        let info = archive.info().clone();
+        let facts = Facts { name: "a.nra".to_owned(), info, fixed: ONLY_NRA, ..Facts::default() };
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);
@@ -126,6 +127,12 @@ impl Story {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns where the cursor of the terminal is, if it is shown.
+    pub fn cursor(&self) -> Option<(u16, u16)> {
+        let area = self.state.screen;
+        view(&self.state, area, &mut ratatui::buffer::Buffer::empty(area)).map(|at| (at.x, at.y))
     }
 
     /// Returns the name under the cursor.

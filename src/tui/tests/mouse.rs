@@ -31,6 +31,26 @@ fn rows_are_clicked() {
 }
 
 #[test]
+fn areas_of_the_map_are_clicked() {
+    let mut story = Story::begin(everything(), 120, 40);
+    story.then("b b");
+    assert_eq!(story.name(), "model.bin");
+    let screen = story.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("docs/")).unwrap();
+    let column = line.chars().take_while(|c| *c != 'd').count();
+    let at = (u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
+    click(&mut story, at.0, at.1);
+    assert_eq!(story.name(), "docs");
+    click(&mut story, at.0, at.1);
+    story.sees("a.nra ▸ docs").sees("areas by size").sees("guide.md");
+    story.then("h");
+    assert_eq!(story.name(), "docs");
+    // Off again: rows in the order of before.
+    story.then("b");
+    assert_eq!(story.names()[0], "README.md");
+}
+
+#[test]
 fn heads_sort() {
     let mut story = Story::begin(everything(), 80, 24);
     let at = u16::try_from(story.screen().lines().nth(1).unwrap().find("size").unwrap()).unwrap();

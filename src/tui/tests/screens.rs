@@ -10,6 +10,7 @@ use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::jobs::{News, Progress};
+use crate::tui::state::{Facts, ONLY_NRA};
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
@@ -79,6 +80,45 @@ fn palette() {
 #[test]
 fn bars() {
     snapshots("bars", "b s s");
+}
+
+#[test]
+fn map_of_sizes() {
+    snapshots("map", "b b j");
+}
+
+#[test]
+fn found_by_size_and_kind() {
+    snapshots("found", "F m d space t y p e : f i l e enter");
+}
+
+#[test]
+fn a_damaged_archive_says_so() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let remark = "the root of the entry tree is damaged".to_owned();
+    let facts = Facts { damaged: true, remarks: vec![remark], ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    story.sees("the root of the entry tree is damaged").sees("README.md");
+    story.then("j");
+    story.sees("the index is damaged: what still reads is shown");
+    story.then("f7");
+    story.sees(ONLY_NRA);
+}
+
+#[test]
+fn the_cursor_of_the_terminal_follows_those_who_hear() {
+    let mut story = Story::begin(everything(), 80, 24);
+    assert_eq!(story.cursor(), None);
+    story.state.linear = true;
+    assert_eq!(story.cursor(), Some((0, 2)));
+    story.then("j j");
+    assert_eq!(story.cursor(), Some((0, 4)));
+    // What is said comes first, until the next key.
+    story.then("y");
+    assert_eq!(story.cursor(), Some((0, 22)));
+    story.then("s down");
+    let row = story.screen().lines().position(|line| line.contains("stored size")).unwrap();
+    assert_eq!(story.cursor().map(|at| usize::from(at.1) + 1), Some(row));
 }
 
 #[test]
@@ -184,7 +224,7 @@ fn a_tiny_screen_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
     for (width, height) in [(19, 24), (80, 4), (1, 1), (0, 0)] {
         story.event(Event::Resize(width, height));
-        assert!(story.screen().trim().len() <= "too small".len());
+        assert!("too small: 20x5 are needed".starts_with(story.screen().trim()));
     }
     story.event(Event::Resize(20, 5));
     story.sees("README.md");
@@ -192,7 +232,7 @@ fn a_tiny_screen_says_so() {
 
 #[test]
 fn every_size_can_be_drawn() {
-    for keys in ["", "?", "f3", "j j j enter", "5", "e", "/ m", ":", "s", "i", "V J", "t j j j l", "f x"] {
+    for keys in ["", "?", "f3", "j j j enter", "5", "e", "/ m", ":", "s", "i", "V J", "t j j j l", "f x", "b b", "F x enter"] {
         let mut story = Story::begin(everything(), 80, 24);
         story.then(keys);
         for width in (0..130).step_by(7) {

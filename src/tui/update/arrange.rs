@@ -2,6 +2,7 @@
 
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
+use crate::tui::query::{Query, WORDS};
 use crate::tui::rows::Order;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
@@ -63,13 +64,20 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
     }
 }
 
-/// Takes the filter away; says whether there was one.
+/// Takes filter and query away; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    if state.arrangement.filter.is_empty() {
+    if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {
         return false;
     }
-    change(state, Arrangement { filter: String::new(), ..state.arrangement.clone() }, effects);
+    change(state, Arrangement { filter: String::new(), query: String::new(), ..state.arrangement.clone() }, effects);
     true
+}
+
+/// Lists what is looked for; says what is wrong with it.
+pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    Query::parse(query)?;
+    change(state, Arrangement { query: query.to_owned(), ..state.arrangement.clone() }, effects);
+    Ok(())
 }
 
 /// Does what the user asked for; says whether it was about arranging.
@@ -89,6 +97,11 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Action::Reverse => {
             let reverse = !state.arrangement.reverse;
             change(state, Arrangement { reverse, ..state.arrangement.clone() }, effects);
+        }
+        Action::Query => {
+            let typed = state.arrangement.query.clone();
+            let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", WORDS, typed);
+            state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Filter => state.dialogs.push(Dialog::Prompt(Prompt {
             purpose: Purpose::Filter,

@@ -10,19 +10,21 @@ use crate::tui::effect::{Effect, FactsRequest};
 use crate::tui::rows::{Order, Scope};
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::{Focus, Listing, State};
-use crate::tui::update::{arrange, preview};
+use crate::tui::update::{arrange, preview, sizes};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     state.remember();
     let at = at.or_else(|| state.remembered.get(&directory).cloned());
-    // A filter belongs to the directory it was set in.
+    // What narrows the list belongs to the directory it was set in.
     if directory != state.listing.scope.directory {
         state.arrangement.filter.clear();
+        state.arrangement.query.clear();
     }
     state.anchor = None;
     list(state, directory, Order::Path, at, effects);
     arrange::request(state, effects);
+    sizes::request(state, effects);
 }
 
 /// Begins a new list.

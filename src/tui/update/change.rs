@@ -17,7 +17,7 @@ pub fn act(state: &mut State, action: Action) -> bool {
         return false;
     }
     if state.archive.path.is_none() {
-        state.say(Tone::Warning, "only NRA 5 archives in files can be changed");
+        state.say(Tone::Warning, state.archive.fixed);
         return true;
     }
     match action {

@@ -8,7 +8,7 @@ use crate::tui::effect::{Door, Effect, MarksRequest, Password};
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
-use crate::tui::state::{Arrangement, Dialog, State, Tone};
+use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{act as do_action, arrange, change, find, jobs};
 
@@ -80,13 +80,14 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     let text = prompt.input.value().trim().to_owned();
     let (purpose, policy) = (prompt.purpose, prompt.policy.unwrap_or(jobs::SAFE));
-    if text.is_empty() && purpose != Purpose::Filter {
+    if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
     let checked = match purpose {
         Purpose::Rename => change::rename(state, &text),
         Purpose::MakeDirectory => change::make_directory(state, &text),
+        Purpose::Query => arrange::find_by(state, &text, effects),
         Purpose::Convert => jobs::convert(state, &text, effects),
         _ => Ok(()),
     };
@@ -104,7 +105,6 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             if let (Some(door), Some(Dialog::Prompt(prompt))) = (state.door.take(), typed) {
                 let password = Zeroizing::new(prompt.input.value().as_bytes().to_vec());
                 effects.push(Effect::Unlock(door, Password(password)));
-                state.say(Tone::Calm, "opening …");
             }
         }
         Purpose::Extract => {
@@ -116,7 +116,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
         Purpose::Add => effects.push(Effect::Look(text.into(), state.listing.scope.directory.clone())),
-        Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert => {}
+        Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert | Purpose::Query => {}
     }
 }
 

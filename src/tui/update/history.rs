@@ -39,6 +39,7 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 /// Asks for the password of an archive.
 pub fn locked(state: &mut State, door: Door, wrong: bool) {
     state.message = None;
+    state.opening = false;
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
         Door::Commit(_) => state.archive.name.clone(),
@@ -54,12 +55,22 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
     }));
 }
 
+/// Says what is unusual about the archive.
+pub fn remark(state: &mut State) {
+    if let Some(first) = state.archive.remarks.first().cloned() {
+        let tone = if state.archive.damaged { Tone::Error } else { Tone::Warning };
+        state.say(tone, glyphs::shown(first.as_bytes()));
+    }
+}
+
 /// Shows another archive, or another commit: the same place if it is there.
 pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     let same = facts.name == state.archive.name && !state.vacant;
     let commit = facts.info.commit.filter(|_| same);
     state.vacant = false;
+    state.opening = false;
     state.archive = facts;
+    remark(state);
     state.dialogs.clear();
     // Numbers mean other entries now.
     state.marks.clear();

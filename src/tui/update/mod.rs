@@ -10,6 +10,7 @@ mod jobs;
 mod marks;
 mod mouse;
 mod preview;
+mod sizes;
 
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ pub use jobs::POLICIES;
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
     let mut effects = Vec::new();
+    history::remark(state);
     if state.vacant {
         find::archives(state);
     } else {
@@ -57,19 +59,25 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             state.pane.take(answer);
             browse::fit(state, &mut effects);
         }
+        Event::Mapped(answer) => sizes::take(state, answer),
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
         Event::Looked(stage) => change::add(state, stage),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
-        Event::Inspected(_, Err(error)) | Event::Trouble(error) => state.say(Tone::Error, error),
+        Event::Inspected(_, Err(error)) => state.say(Tone::Error, error),
+        Event::Trouble(error) => {
+            state.opening = false;
+            state.say(Tone::Error, error);
+        }
         Event::Commits(commits) => history::take(state, commits),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
         Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Terminate => effects.push(Effect::Quit),
     }
+    state.opening |= effects.iter().any(|effect| matches!(effect, Effect::Open(_) | Effect::Unlock(..)));
     effects.extend(state.pane.wake(now).map(Effect::Preview));
     effects
 }
@@ -112,7 +120,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::History => effects.push(Effect::Commits),
         Action::Earlier => history::step(state, false, effects),
         Action::Later => history::step(state, true, effects),
-        Action::Bars => state.bars = !state.bars,
+        Action::Sizes => sizes::turn(state, effects),
         _ if marks::act(state, action, effects) => {}
         _ if change::act(state, action) => {}
         _ if arrange::act(state, action, effects) => {}

@@ -11,7 +11,7 @@ use crate::tui::crumbs::{self, BETWEEN};
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
 use crate::tui::layout::{Column, Columns};
-use crate::tui::state::{Focus, State};
+use crate::tui::state::{Focus, Sizes, State};
 use crate::tui::update::{act, browse};
 
 /// Two clicks on one row within this time are a double click.
@@ -56,6 +56,18 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         state.dragging = true;
     } else if areas.list.contains(at) {
         state.focus = Focus::List;
+        if let Sizes::Map(map) = &state.sizes {
+            let places = map.places(areas.list);
+            let tile = map.tiles.iter().zip(places).find(|(_, place)| place.contains(at));
+            let Some(path) = tile.map(|(tile, _)| tile.path.clone()) else { return };
+            let again = state.listing.entry().is_some_and(|entry| entry.path == path);
+            let request = state.listing.to_path(path);
+            browse::moved(state, request, effects);
+            if again {
+                act(state, Action::Enter, effects);
+            }
+            return;
+        }
         let index = state.listing.top + usize::from(at.y - areas.list.y);
         if index >= state.listing.lines.len() {
             return;
@@ -72,7 +84,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         state.focus = Focus::Preview;
         effects.extend(state.pane.hurry().map(Effect::Preview));
     } else if areas.heads.contains(at) {
-        sort(state, Columns::new(areas.heads.width, state.bars).at(at.x - areas.heads.x), effects);
+        sort(state, Columns::new(areas.heads.width, state.sizes.has_bars(), &state.columns).at(at.x - areas.heads.x), effects);
     } else if areas.header.contains(at) {
         crumb(state, areas.header, at.x, effects);
     }

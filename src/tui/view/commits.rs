@@ -29,5 +29,5 @@ pub fn view(state: &State, list: &[CommitInfo], cursor: usize, screen: Rect, buf
             buffer.set_style(line, theme.cursor);
         }
     }
-    None
+    Some(Position { x: area.x, y: area.y + u16::try_from(cursor.saturating_sub(top)).unwrap_or(0) })
 }

@@ -47,5 +47,5 @@ pub fn sheet(title: &str, sheet: &Sheet, top: usize, theme: &Theme, screen: Rect
     let height = u16::try_from(sheet.lines.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
     let area = frame(&glyphs::fit(title, 60), "esc closes", u16::try_from(width).unwrap_or(90), height, theme, screen, buffer);
     sheet::view(sheet, Scroll { top, ..Scroll::default() }, theme, area, buffer);
-    None
+    Some(Position { x: area.x, y: area.y })
 }

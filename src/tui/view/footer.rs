@@ -24,6 +24,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             };
             (message.text.clone(), style)
         }
+        None if state.opening => ("opening …".to_owned(), state.theme.dim),
         None if state.listing.lost > 0 => {
             let lost = text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged"), state.theme.error)
@@ -57,8 +58,14 @@ fn notes(state: &State) -> String {
     if !state.arrangement.filter.is_empty() {
         notes.push(format!("filter: {}", state.arrangement.filter));
     }
+    if !state.arrangement.query.is_empty() {
+        notes.push(format!("found: {} (esc takes it away)", state.arrangement.query));
+    }
     if state.arranging {
-        notes.push("arranging …".to_owned());
+        notes.push(if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" }.to_owned());
+    }
+    if state.archive.damaged {
+        notes.push("the index is damaged: what still reads is shown".to_owned());
     }
     notes.join(" · ")
 }

@@ -33,5 +33,5 @@ pub fn view(state: &State, place: Place, top: usize, screen: Rect, buffer: &mut 
             HelpLine::Space => {}
         }
     }
-    None
+    Some(Position { x: area.x, y: area.y })
 }

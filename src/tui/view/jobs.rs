@@ -67,6 +67,7 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     let shown = usize::from(room / 2).max(1);
     let top = (cursor + 1).saturating_sub(shown);
     let mut row = 0;
+    let mut place = None;
     for (index, job) in jobs.iter().enumerate().skip(top).take(shown) {
         let (sign, style, text) = match &job.ending {
             None => ("▶", theme.accent, job.current.clone()),
@@ -87,6 +88,7 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
         put(buffer, area, 2, row + 1, &glyphs::fit(&text, width), style);
         if index == cursor && row < area.height {
             buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
+            place = Some(Position { x: area.x, y: area.y + row });
         }
         row += 2;
     }
@@ -94,5 +96,5 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     for (line, row) in log[log.len().saturating_sub(left)..].iter().zip(row + 1..) {
         put(buffer, area, 0, row, &glyphs::fit(line, usize::from(area.width)), theme.warning);
     }
-    None
+    place
 }

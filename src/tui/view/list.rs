@@ -11,13 +11,15 @@ use crate::tui::layout::{Column, Columns, FRONT};
 use crate::tui::state::arrange::Sort;
 use crate::tui::state::listing::Line;
 use crate::tui::state::marks::Marked;
-use crate::tui::state::{Focus, State};
-use crate::tui::theme::Theme;
-use crate::tui::view::{put, put_right};
+use crate::tui::state::{Focus, Sizes, State};
+use crate::tui::view::{map, put, put_right};
 
-/// Draws heads and rows.
+/// Draws heads and rows, or the map.
 pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
-    let columns = Columns::new(area.width, state.bars);
+    if let Sizes::Map(map) = &state.sizes {
+        return map::view(state, map, heads, area, buffer);
+    }
+    let columns = Columns::new(area.width, state.sizes.has_bars(), &state.columns);
     let theme = &state.theme;
     let head = |column: Column| {
         let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
@@ -79,6 +81,9 @@ fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
     let (remark, style) = match (&state.listing.error, state.listing.loaded) {
         (Some(error), _) => (error.as_str(), state.theme.error),
         (None, false) => ("reading …", state.theme.dim),
+        (None, true) if !state.arrangement.query.is_empty() => {
+            ("nothing is like that; esc takes the question away", state.theme.dim)
+        }
         (None, true) if !state.arrangement.filter.is_empty() => {
             ("no name matches the filter; esc takes it away", state.theme.dim)
         }
@@ -101,15 +106,15 @@ fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect,
         let width = columns.name / 2;
         let place = Rect { x: area.x + FRONT + columns.name - width, width, ..area };
         name(
+            state,
             entry,
-            theme,
             Rect { x: area.x + FRONT + indent, width: columns.name.saturating_sub(width + indent + 1), ..area },
             buffer,
         );
         put(buffer, place, 0, 0, &glyphs::fit(&format!("→ {}", glyphs::shown(to.as_bytes())), usize::from(width)), theme.warning);
     } else {
         let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
-        name(entry, theme, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
+        name(state, entry, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
     }
     for (column, x, width) in columns.right_of_name() {
         if column == Column::Bar {
@@ -131,9 +136,16 @@ fn bar(size: u64, largest: u64, width: usize) -> String {
 }
 
 /// Draws the name of an entry: a directory with a slash, a link with its target.
-fn name(entry: &Entry, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width);
-    let shown = glyphs::shown(entry.path.name());
+    // What was found at any depth is told by its path from here.
+    let front = if state.arrangement.query.is_empty() {
+        entry.path.as_bytes().len() - entry.path.name().len()
+    } else {
+        state.listing.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1)
+    };
+    let shown = glyphs::shown(entry.path.as_bytes().get(front..).unwrap_or_default());
+    let theme = &state.theme;
     let (tail, style) = match entry.kind {
         Kind::Directory => ("/", theme.directory),
         Kind::Symlink => ("", theme.link),

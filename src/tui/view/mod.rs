@@ -8,6 +8,7 @@ mod header;
 mod help;
 mod jobs;
 mod list;
+mod map;
 mod preview;
 mod prompt;
 
@@ -16,14 +17,15 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use crate::tui::glyphs;
-use crate::tui::layout::SMALLEST;
-use crate::tui::state::{Dialog, State};
+use crate::tui::layout::{Areas, SMALLEST};
+use crate::tui::state::{Dialog, Focus, State};
 
 /// Draws everything and returns where the terminal's cursor belongs, if it is to be seen.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     buffer.set_style(area, state.theme.text);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        put(buffer, area, 0, 0, "too small", state.theme.warning);
+        let (width, height) = SMALLEST;
+        put(buffer, area, 0, 0, &format!("too small: {width}x{height} are needed"), state.theme.warning);
         return None;
     }
     let areas = state.areas();
@@ -36,9 +38,9 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     }
     footer::status(state, areas.status, buffer);
     footer::hints(state, areas.hints, buffer);
-    let mut cursor = None;
+    let mut cursor = focus(state, &areas);
     for dialog in &state.dialogs {
-        cursor = match dialog {
+        let own = match dialog {
             Dialog::Help { place, top } => help::view(state, *place, *top, area, buffer),
             Dialog::Prompt(prompt) => prompt::view(prompt, &state.theme, area, buffer),
             Dialog::Menu(menu) => prompt::menu(menu, &state.theme, area, buffer),
@@ -47,8 +49,22 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
             Dialog::Commits { list, cursor } => commits::view(state, list, *cursor, area, buffer),
             Dialog::Jobs { cursor } => jobs::view(state, *cursor, area, buffer),
         };
+        cursor = own.or(cursor);
     }
-    cursor
+    cursor.filter(|_| state.linear || state.is_typing())
+}
+
+/// Returns where the user is: at what was said last, in the list, in the preview.
+fn focus(state: &State, areas: &Areas) -> Option<Position> {
+    let at =
+        |area: Rect, row: usize| (!area.is_empty()).then(|| Position { x: area.x, y: area.y + u16::try_from(row).unwrap_or(0) });
+    if state.message.is_some() {
+        return at(areas.status, 0);
+    }
+    match state.focus {
+        Focus::List => at(areas.list, state.listing.cursor.saturating_sub(state.listing.top)),
+        Focus::Preview => at(areas.preview, 0),
+    }
 }
 
 /// Writes harmless text at a column and row of an area, cut at its right edge, and returns the column behind it.

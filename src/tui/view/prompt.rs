@@ -63,13 +63,15 @@ pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Op
         row += 1;
     }
     row += u16::from(!menu.lines.is_empty());
+    let mut place = None;
     for (index, (key, words, _)) in menu.items.iter().enumerate() {
         put(buffer, area, 0, row, &key.to_string(), theme.accent);
         put(buffer, area, 3, row, &glyphs::fit(words, room.saturating_sub(3)), theme.text);
         if index == menu.cursor && row < area.height {
             buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
+            place = Some(Position { x: area.x, y: area.y + row });
         }
         row += 1;
     }
-    None
+    place
 }

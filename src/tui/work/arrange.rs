@@ -1,11 +1,9 @@
 //! Puts the children of a directory into another order, or keeps some of them only.
 
-use globset::{GlobBuilder, GlobMatcher};
-
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::tui::glyphs;
+use crate::format::error::{Error, Result};
+use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope, Want};
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
 use crate::tui::work::told;
@@ -27,6 +25,20 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
     let filter = Filter::new(&request.arrangement.filter);
     let sort = request.arrangement.sort;
     let mut keyed: Vec<(i128, u64)> = Vec::new();
+    if !request.arrangement.query.is_empty() {
+        let query = Query::parse(&request.arrangement.query).map_err(|detail| Error::Usage { detail })?;
+        let below = rows::below(archive, request.directory.as_ref())?;
+        for number in below {
+            if !go_on() {
+                return Ok(None);
+            }
+            let Ok(entry) = archive.entry(number) else { continue };
+            if filter.matches(entry.path.name()) && query.matches(archive, &entry, go_on) {
+                keyed.push((key(archive, &entry, sort).unwrap_or(i128::MAX), number));
+            }
+        }
+        return Ok(Some(sorted(keyed, request.arrangement.reverse)));
+    }
     let mut want = Want::Start;
     loop {
         let page = rows::page(archive, &scope, &want, PAGE)?;
@@ -42,11 +54,15 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
             _ => break,
         }
     }
+    Ok(Some(sorted(keyed, request.arrangement.reverse)))
+}
+
+fn sorted(mut keyed: Vec<(i128, u64)>, reverse: bool) -> Vec<u64> {
     keyed.sort_unstable();
-    if request.arrangement.reverse {
+    if reverse {
         keyed.reverse();
     }
-    Ok(Some(keyed.into_iter().map(|(_, number)| number).collect()))
+    keyed.into_iter().map(|(_, number)| number).collect()
 }
 
 /// What an order goes by: the smallest first.
@@ -75,32 +91,6 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i128> {
     })
 }
 
-/// Which names are kept: those that match a glob, or contain a text whatever its case.
-enum Filter {
-    All,
-    Glob(GlobMatcher),
-    Text(String),
-}
-
-impl Filter {
-    fn new(text: &str) -> Self {
-        let glob = text.contains(['*', '?', '[', '{']).then(|| GlobBuilder::new(text).case_insensitive(true).build().ok());
-        match glob.flatten() {
-            Some(glob) => Self::Glob(glob.compile_matcher()),
-            None if text.is_empty() => Self::All,
-            None => Self::Text(text.to_lowercase()),
-        }
-    }
-
-    fn matches(&self, name: &[u8]) -> bool {
-        match self {
-            Self::All => true,
-            Self::Glob(glob) => glob.is_match(std::path::Path::new(std::ffi::OsStr::new(&*String::from_utf8_lossy(name)))),
-            Self::Text(text) => glyphs::shown(name).to_lowercase().contains(text),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,7 +99,7 @@ mod tests {
 
     fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
         let archive = sample::with_contents(&[("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")]);
-        let arrangement = Arrangement { sort, reverse, filter: filter.to_owned() };
+        let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
         let request = ArrangeRequest { generation: 1, directory: None, arrangement };
         let answer = arrange(&*archive, &request, &|| true).unwrap();
         answer.numbers.unwrap().iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()

@@ -4,6 +4,7 @@ mod arrange;
 mod change;
 mod find;
 pub mod jobs;
+mod map;
 mod marks;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +25,7 @@ use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::pane::{PreviewAnswer, PreviewRequest};
+use crate::tui::state::sizes::MapRequest;
 
 pub use find::rank;
 
@@ -35,6 +37,7 @@ pub struct Work {
     facts: Sender<FactsRequest>,
     previews: Sender<PreviewRequest>,
     arrange: Sender<ArrangeRequest>,
+    map: Sender<MapRequest>,
     find: Sender<FindRequest>,
     marks: Sender<MarksRequest>,
     inspect: Sender<Entry>,
@@ -56,6 +59,11 @@ impl Work {
             arrange: serve(archive, events, newest, |archive, request, line| {
                 if let Some(answer) = arrange::arrange(archive, &request, &|| line.is_awaited()) {
                     line.tell(Event::Arranged(answer));
+                }
+            }),
+            map: serve(archive, events, newest, |archive, request, line| {
+                if let Some(answer) = map::map(archive, &request, &|| line.is_awaited()) {
+                    line.tell(Event::Mapped(answer));
                 }
             }),
             find: serve(archive, events, newest, move |archive, request, line| {
@@ -91,6 +99,7 @@ impl Work {
             Effect::Facts(request) => drop(self.facts.send(request)),
             Effect::Preview(request) => drop(self.previews.send(request)),
             Effect::Arrange(request) => drop(self.arrange.send(request)),
+            Effect::Map(request) => drop(self.map.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
             Effect::Marks(request) => drop(self.marks.send(request)),
             Effect::Look(path, directory) => {
@@ -228,6 +237,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Facts(request) => one(facts(archive, request)),
         Effect::Preview(request) => one(Event::Preview(preview(archive, request))),
         Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|| true)?)),
+        Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
         Effect::Find(request) => {
             let mut answers = Vec::new();
             find::Finder::default().find(archive, &request, &mut |answer| {

@@ -1,0 +1,204 @@
+//! What entries are looked for by size, time, kind, name and content: `*.json size>1M newer:7d type:file has:cat`. All words must hold.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use globset::{GlobBuilder, GlobMatcher};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::Result;
+use crate::text::parse_size;
+use crate::tui::glyphs;
+
+/// Content that is searched at once, bytes.
+const WINDOW: usize = 4 << 20;
+/// A hit may reach so far into the next window, bytes.
+const OVERLAP: usize = 64 << 10;
+/// The words that are known, for people.
+pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text";
+
+/// One word.
+#[derive(Debug, Clone)]
+enum Word {
+    Name(Filter),
+    Larger(u64),
+    Smaller(u64),
+    /// Seconds since 1970.
+    Newer(i64),
+    Older(i64),
+    Kind(fn(Kind) -> bool),
+    Has(Regex),
+}
+
+/// Everything that must hold.
+#[derive(Debug, Clone)]
+pub struct Query {
+    words: Vec<Word>,
+}
+
+impl Query {
+    /// Reads words.
+    ///
+    /// # Errors
+    ///
+    /// Which word makes no sense, and why.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().map(word).collect::<Result<Vec<_>, _>>()?;
+        // What is cheap to know comes first.
+        words.sort_by_key(|word| matches!(word, Word::Has(_)));
+        Ok(Self { words })
+    }
+
+    /// Says whether an entry is meant. Content that does not read has no words. `go_on` says whether anybody still waits.
+    pub fn matches(&self, archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> bool {
+        self.words.iter().all(|word| match word {
+            Word::Name(filter) => filter.matches(entry.path.name()),
+            Word::Larger(size) => entry.kind == Kind::File && entry.size > *size,
+            Word::Smaller(size) => entry.kind == Kind::File && entry.size < *size,
+            Word::Newer(time) => entry.modified.is_some_and(|modified| modified.seconds >= *time),
+            Word::Older(time) => entry.modified.is_some_and(|modified| modified.seconds < *time),
+            Word::Kind(is) => is(entry.kind),
+            Word::Has(regex) => entry.kind == Kind::File && has(archive, entry, regex, go_on).unwrap_or(false),
+        })
+    }
+}
+
+fn word(text: &str) -> Result<Word, String> {
+    let told = |error: String| format!("{text}: {error}");
+    if let Some(size) = text.strip_prefix("size>") {
+        return parse_size(size).map(Word::Larger).map_err(told);
+    }
+    if let Some(size) = text.strip_prefix("size<") {
+        return parse_size(size).map(Word::Smaller).map_err(told);
+    }
+    match text.split_once(':') {
+        Some(("newer", time)) => parse_time(time).map(Word::Newer).map_err(told),
+        Some(("older", time)) => parse_time(time).map(Word::Older).map_err(told),
+        Some(("type", "f" | "file")) => Ok(Word::Kind(|kind| kind == Kind::File)),
+        Some(("type", "d" | "dir" | "directory")) => Ok(Word::Kind(|kind| kind == Kind::Directory)),
+        Some(("type", "l" | "link" | "symlink")) => Ok(Word::Kind(|kind| kind == Kind::Symlink)),
+        Some(("type", _)) => Err(told("known are file, directory and link".to_owned())),
+        Some(("has", words)) => {
+            // A capital letter asks for exactly that.
+            let any_case = !words.chars().any(char::is_uppercase);
+            let regex = RegexBuilder::new(words).case_insensitive(any_case).multi_line(true).build();
+            regex.map(Word::Has).map_err(|_| told("no regular expression".to_owned()))
+        }
+        _ => Ok(Word::Name(Filter::new(text))),
+    }
+}
+
+/// Reads a date, or how long ago: `90m`, `12h`, `7d`, `2w`. Returns seconds since 1970, UTC.
+fn parse_time(text: &str) -> Result<i64, String> {
+    let bad = || "not a time (examples: 7d, 12h, 2026-01-31)".to_owned();
+    if let Ok(date) = text.parse::<jiff::civil::Date>() {
+        let start = jiff::tz::TimeZone::UTC.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?;
+        return Ok(start.as_second());
+    }
+    let unit = match text.chars().next_back() {
+        Some('m') => 60,
+        Some('h') => 3_600,
+        Some('d') => 86_400,
+        Some('w') => 604_800,
+        _ => return Err(bad()),
+    };
+    let ago = text[..text.len() - 1].parse::<i64>().ok().filter(|ago| *ago >= 0).and_then(|ago| ago.checked_mul(unit));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    ago.and_then(|ago| now.checked_sub(ago)).ok_or_else(bad)
+}
+
+/// Searches content window by window, however long it is.
+fn has(archive: &dyn Archive, entry: &Entry, regex: &Regex, go_on: &dyn Fn() -> bool) -> Result<bool> {
+    let len = usize::try_from(entry.size).unwrap_or(usize::MAX).min(WINDOW);
+    let mut window = vec![0; len];
+    let mut offset = 0;
+    while go_on() {
+        let read = archive.read_at(entry, offset, &mut window)?;
+        if regex.is_match(&window[..read]) {
+            return Ok(true);
+        }
+        if read <= OVERLAP || offset + read as u64 >= entry.size {
+            break;
+        }
+        offset += (read - OVERLAP) as u64;
+    }
+    Ok(false)
+}
+
+/// Which names are kept: those that match a glob, or contain a text whatever its case.
+#[derive(Debug, Clone)]
+pub enum Filter {
+    /// Every name.
+    All,
+    /// Those that match.
+    Glob(GlobMatcher),
+    /// Those with this text in lower case.
+    Text(String),
+}
+
+impl Filter {
+    /// Reads what was typed; what is no glob is a text.
+    pub fn new(text: &str) -> Self {
+        let glob = text.contains(['*', '?', '[', '{']).then(|| GlobBuilder::new(text).case_insensitive(true).build().ok());
+        match glob.flatten() {
+            Some(glob) => Self::Glob(glob.compile_matcher()),
+            None if text.is_empty() => Self::All,
+            None => Self::Text(text.to_lowercase()),
+        }
+    }
+
+    /// Says whether a name is kept.
+    pub fn matches(&self, name: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Glob(glob) => glob.is_match(Path::new(std::ffi::OsStr::new(&*String::from_utf8_lossy(name)))),
+            Self::Text(text) => glyphs::shown(name).to_lowercase().contains(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    fn found(query: &str) -> Vec<String> {
+        let long = [b"x".repeat(WINDOW), b"needle".to_vec(), b"y".repeat(100)].concat();
+        let archive = sample::with_contents(&[
+            ("a.json", b"{\"cat\": 1}"),
+            ("b.txt", b"Cat and dog"),
+            ("d/long.bin", &long),
+            ("d/e.json", b""),
+        ]);
+        let query = Query::parse(query).unwrap();
+        let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap());
+        entries.filter(|entry| query.matches(&*archive, entry, &|| true)).map(|entry| entry.path.to_string()).collect()
+    }
+
+    #[test]
+    fn all_words_must_hold() {
+        assert_eq!(found("*.json"), ["a.json", "d/e.json"]);
+        assert_eq!(found("*.JSON size<1"), ["d/e.json"]);
+        assert_eq!(found("size>1M"), ["d/long.bin"]);
+        assert_eq!(found("type:d"), ["d"]);
+        assert_eq!(found("has:cat"), ["a.json", "b.txt"]);
+        assert_eq!(found("has:Cat type:file"), ["b.txt"]);
+        // Across the end of a window.
+        assert_eq!(found("has:xneedley"), ["d/long.bin"]);
+        assert_eq!(found("older:2026-01-03 json").len(), 2);
+        assert_eq!(found("newer:2026-01-03"), Vec::<String>::new());
+        assert_eq!(found("newer:2026-01-02 b.").len(), 1);
+    }
+
+    #[test]
+    fn words_that_make_no_sense_are_named() {
+        for (text, why) in [("size>x", "size>x"), ("newer:soon", "not a time"), ("type:pink", "known are"), ("has:(", "regular")]
+        {
+            let error = Query::parse(text).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(Query::parse("newer:99999999999999999w").is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! A directory as areas: each as large as what it holds.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::text::{self, SizeStyle};
+use crate::tui::glyphs;
+use crate::tui::state::State;
+use crate::tui::state::sizes::{Map, Tile};
+use crate::tui::view::put;
+
+/// Draws a map with the entry under the cursor set off.
+pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buffer) {
+    let theme = &state.theme;
+    let (count, bytes) = map.rest;
+    let head = match (map.loaded, count) {
+        (false, _) => "adding up …".to_owned(),
+        (true, 0) => "areas by size".to_owned(),
+        _ => format!("areas by size; {} more hold {}", text::count(count), SizeStyle::Binary.show(bytes)),
+    };
+    put(buffer, heads, 2, 0, &glyphs::fit(&head, usize::from(heads.width.saturating_sub(2))), theme.dim);
+    let current = state.listing.entry().map(|entry| &entry.path);
+    for (tile, place) in map.tiles.iter().zip(map.places(area)) {
+        draw(tile, state, place, buffer);
+        if Some(&tile.path) == current && !place.is_empty() {
+            buffer.set_style(place, theme.cursor);
+        }
+    }
+    if map.loaded && map.tiles.iter().all(|tile| tile.bytes == 0) {
+        put(buffer, area, 2, 1, "nothing here takes room", theme.dim);
+    }
+}
+
+/// Draws a tile: a line above and at the left, the name in the line, the size below it.
+fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
+    let theme = &state.theme;
+    let line = "─".repeat(usize::from(area.width));
+    put(buffer, area, 0, 0, &line, theme.dim);
+    for row in 0..area.height {
+        put(buffer, area, 0, row, if row == 0 { "┌" } else { "│" }, theme.dim);
+    }
+    let room = usize::from(area.width.saturating_sub(2));
+    let name = glyphs::shown(tile.path.name());
+    let (name, style) = if tile.directory { (format!("{name}/"), theme.directory) } else { (name, theme.text) };
+    put(buffer, area, 1, 0, &glyphs::fit(&name, room), style);
+    put(buffer, area, 1, 1, glyphs::start(&SizeStyle::Binary.show(tile.bytes), room), theme.dim);
+}

@@ -1,0 +1,73 @@
+//! Adds up what the children of a directory hold.
+
+use crate::format::archive::Archive;
+use crate::format::entry::Kind;
+use crate::format::error::Result;
+use crate::tui::rows::{self, Scope, Want};
+use crate::tui::state::sizes::{MapAnswer, MapRequest, Tile};
+use crate::tui::work::told;
+
+/// Tiles of a map: more could not be told apart on any screen.
+const MOST: usize = 256;
+/// Rows that are fetched at once.
+const PAGE: usize = 4_096;
+
+/// Draws up a map; `None` when nobody waits any more.
+pub fn map(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Option<MapAnswer> {
+    let map = match tiles(archive, request, go_on) {
+        Ok(map) => Ok(map?),
+        Err(error) => Err(told(&error)),
+    };
+    Some(MapAnswer { generation: request.generation, map })
+}
+
+type Tiles = (Vec<Tile>, (u64, u64));
+
+fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
+    let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
+    let mut tiles: Vec<Tile> = Vec::new();
+    let mut rest = (0, 0);
+    let mut want = Want::Start;
+    loop {
+        let page = rows::page(archive, &scope, &want, PAGE)?;
+        let last = page.rows.last().map(|row| row.place);
+        for row in page.rows {
+            let directory = row.entry.kind == Kind::Directory;
+            // What does not read takes no room.
+            let below = || archive.totals(archive.subtree(Some(row.entry.path.as_bytes()))?);
+            let bytes = if directory { below().map_or(0, |totals| totals.content_bytes) } else { row.entry.size };
+            tiles.push(Tile { path: row.entry.path, directory, bytes });
+        }
+        // In the order of the list sorted by size: equal ones as the archive has them.
+        tiles.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+        for tile in tiles.drain(MOST.min(tiles.len())..) {
+            rest = (rest.0 + 1, rest.1 + tile.bytes);
+        }
+        if !go_on() {
+            return Ok(None);
+        }
+        match last {
+            Some(last) if !page.last => want = Want::After(last),
+            _ => return Ok(Some((tiles, rest))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn the_largest_are_kept() {
+        let names: Vec<String> = (0..300).map(|number| format!("{number:03}")).collect();
+        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"xy"[..])).collect();
+        files.push(("d/large", &[0; 1000]));
+        let archive = sample::with_contents(&files);
+        let request = MapRequest { generation: 3, directory: None };
+        let (tiles, rest) = map(&*archive, &request, &|| true).unwrap().map.unwrap();
+        assert_eq!((tiles.len(), rest), (MOST, (45, 90)));
+        assert_eq!((tiles[0].bytes, tiles[0].directory), (1000, true));
+        assert_eq!(map(&*archive, &request, &|| false), None);
+    }
+}

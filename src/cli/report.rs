@@ -212,6 +212,9 @@ impl From<format::Error> for Failure {
                 let text = format!("standard input has more than {limit} bytes");
                 Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file, or raise --memory")
             }
+            Error::Limit { what: format::sevenz::MEMORY, .. } => {
+                Self { kind: "limit", ..Self::damaged(text) }.hint("--memory allows more")
+            }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),

@@ -15,6 +15,7 @@ pub mod nra;
 pub mod nra4;
 pub mod path;
 pub mod progress;
+pub mod sevenz;
 pub mod shard;
 pub mod source;
 pub mod stream;

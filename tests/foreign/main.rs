@@ -1,6 +1,7 @@
 //! Containers of other programs, behind the reading face of all archives.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod sevenz;
 mod zip;
 
 use std::sync::Arc;

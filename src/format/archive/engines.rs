@@ -6,6 +6,7 @@ use crate::format::archive::{Archive, OpenOptions};
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra4;
+use crate::format::sevenz::SevenzMembers;
 use crate::format::shard::ShardMembers;
 use crate::format::source::ReadAt;
 use crate::format::stream::Compression;
@@ -88,6 +89,15 @@ pub static ENGINES: &[Engine] = &[
         ..compressed("lzma", ".lzma", "5d0000", |source, options| {
             Ok(boxed(tar::probe_compressed(Compression::Lzma, source, options)?))
         })
+    },
+    Engine {
+        name: "7z",
+        extension: ".7z",
+        magic: "377abcaf271c",
+        write: false,
+        append: false,
+        stream: false,
+        probe: |source, options| Ok(boxed(SevenzMembers::probe(source, options)?)),
     },
     // Last: it is told from the end of the file, and anything may stand in front.
     Engine {

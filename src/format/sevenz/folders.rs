@@ -1,0 +1,243 @@
+//! Decoded folders in memory.
+//!
+//! Small folders are decoded whole by whoever asks. Large ones are decoded in blocks by threads of their own, which go forward only: blocks
+//! that one passes are kept, the oldest making room, and it waits where it is for the next reader. So reading all members in order decodes each
+//! folder once. A reader that wants something far from all others begins anew, and both go on from where they are.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_channel::{Receiver, bounded};
+
+use super::decode::{Decoding, decode};
+use super::streams::Streams;
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+use crate::format::table::Decoded;
+
+/// Length of a decoded block, bytes.
+pub(super) const BLOCK: u64 = 1 << 20;
+/// Folders up to this length are decoded whole, bytes.
+const WHOLE: u64 = 8 << 20;
+/// Blocks that a thread decodes ahead.
+const AHEAD: usize = 2;
+/// Decoders that wait for readers; each has a dictionary.
+const MAX_WAITING: usize = 8;
+
+/// The folders of an archive.
+pub(super) struct Folders {
+    pub streams: Arc<Streams>,
+    source: Arc<dyn ReadAt>,
+    base: u64,
+    decoding: Decoding,
+    whole: Decoded,
+    shelf: Mutex<Shelf>,
+    moved: Condvar,
+}
+
+/// A block of a folder: both numbers.
+type Key = (usize, u64);
+
+struct Shelf {
+    known: HashMap<Key, Arc<Vec<u8>>>,
+    /// Known blocks, the oldest first.
+    age: VecDeque<Key>,
+    most: usize,
+    /// Decoders that nobody moves, the one used last at the end.
+    waiting: Vec<Walker>,
+    /// Folder, first block and wanted block of those that are moved.
+    moving: Vec<(usize, u64, u64)>,
+}
+
+/// A decoder that stands at the start of a block.
+struct Walker {
+    folder: usize,
+    at: u64,
+    blocks: Receiver<Result<Vec<u8>>>,
+}
+
+impl Folders {
+    /// Keeps up to `cache_bytes` of decoded content.
+    pub fn new(streams: Arc<Streams>, source: Arc<dyn ReadAt>, base: u64, decoding: Decoding, cache_bytes: u64) -> Self {
+        let half = cache_bytes / 2;
+        let shelf = Shelf {
+            known: HashMap::new(),
+            age: VecDeque::new(),
+            most: usize::try_from(half / BLOCK).unwrap_or(usize::MAX).max(2),
+            waiting: Vec::new(),
+            moving: Vec::new(),
+        };
+        Self { streams, source, base, decoding, whole: Decoded::new(half), shelf: Mutex::new(shelf), moved: Condvar::new() }
+    }
+
+    /// Hands `len` bytes of a folder from `offset` on to `sink`.
+    ///
+    /// # Errors
+    ///
+    /// Those of decoding, and of `sink`.
+    pub fn read(&self, folder: usize, offset: u64, len: u64, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let size = self.streams.folders[folder].size;
+        let end = offset + len;
+        if size <= WHOLE {
+            if offset == 0 && len == size {
+                // It has one member.
+                return self.decode(folder, sink);
+            }
+            let content = self.whole.get(folder as u64, || {
+                let mut content = Vec::new();
+                self.decode(folder, &mut |bytes| {
+                    content.extend_from_slice(bytes);
+                    Ok(())
+                })?;
+                Ok(content)
+            })?;
+            return sink(content.get(within(offset)..within(end)).unwrap_or_default());
+        }
+        let mut at = offset;
+        while at < end {
+            let block = self.block(folder, at / BLOCK)?;
+            let start = within(at % BLOCK);
+            let len = within(end - at).min(block.len().saturating_sub(start));
+            if len == 0 {
+                return Err(Error::corrupt("7z folder", self.place(folder), "it ends too early"));
+            }
+            sink(&block[start..start + len])?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Returns where the packed bytes of a folder begin in the file.
+    pub fn place(&self, folder: usize) -> u64 {
+        self.streams.place(folder, self.base)
+    }
+
+    /// Decodes a folder as a whole.
+    fn decode(&self, folder: usize, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        decode(self.streams.file(&self.streams.folders[folder], &self.source, self.base), &self.decoding, sink)
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn block(&self, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
+        let mut shelf = self.shelf();
+        let mut walker = loop {
+            if let Some(block) = shelf.known.get(&(folder, number)) {
+                return Ok(Arc::clone(block));
+            }
+            // One that comes past soon is waited for.
+            let near = shelf.most as u64 / 2;
+            let comes = |&(of, from, to): &(usize, u64, u64)| of == folder && from <= number && number <= to.saturating_add(near);
+            if !shelf.moving.iter().any(comes) {
+                break shelf.take(folder, number);
+            }
+            shelf = self.moved.wait(shelf).unwrap_or_else(PoisonError::into_inner);
+        };
+        let from = walker.as_ref().map_or(0, |walker| walker.at);
+        shelf.moving.push((folder, from, number));
+        drop(shelf);
+        let found = self.walk(&mut walker, folder, number);
+        let mut shelf = self.shelf();
+        if let Some(at) = shelf.moving.iter().position(|moving| *moving == (folder, from, number)) {
+            shelf.moving.swap_remove(at);
+        }
+        if let Some(walker) = walker.filter(|_| found.is_ok()) {
+            if shelf.waiting.len() == MAX_WAITING {
+                shelf.waiting.remove(0);
+            }
+            shelf.waiting.push(walker);
+        }
+        self.moved.notify_all();
+        found
+    }
+
+    /// Moves a decoder, or a new one, up to a block and returns that.
+    fn walk(&self, walker: &mut Option<Walker>, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
+        if walker.is_none() {
+            *walker = Some(self.start(folder)?);
+        }
+        let size = self.streams.folders[folder].size;
+        loop {
+            let current = walker.as_mut().expect("it was started");
+            let block = match current.blocks.recv() {
+                Ok(block) => Arc::new(block?),
+                // It ended, which the lengths of the members tell.
+                Err(_) => Arc::new(Vec::new()),
+            };
+            let at = current.at;
+            current.at += 1;
+            if current.at.saturating_mul(BLOCK) >= size {
+                *walker = None;
+            }
+            self.shelf().keep((folder, at), &block);
+            if at == number || block.is_empty() || walker.is_none() {
+                return Ok(if at == number { block } else { Arc::new(Vec::new()) });
+            }
+        }
+    }
+
+    fn start(&self, folder: usize) -> Result<Walker> {
+        let (sender, blocks) = bounded(AHEAD);
+        let file = self.streams.file(&self.streams.folders[folder], &self.source, self.base);
+        let decoding = self.decoding.clone();
+        let work = move || {
+            let mut block = Vec::new();
+            let full = within(BLOCK);
+            let result = decode(file, &decoding, &mut |mut bytes| {
+                while !bytes.is_empty() {
+                    let (head, rest) = bytes.split_at(bytes.len().min(full - block.len()));
+                    block.extend_from_slice(head);
+                    bytes = rest;
+                    if block.len() == full {
+                        let whole = std::mem::replace(&mut block, Vec::with_capacity(full));
+                        // Nobody listens any more.
+                        sender.send(Ok(whole)).map_err(|_| Error::Cancelled)?;
+                    }
+                }
+                Ok(())
+            });
+            // Nobody may be there to hear it.
+            let _ = match result {
+                Ok(()) if block.is_empty() => Ok(()),
+                Ok(()) => sender.send(Ok(block)),
+                Err(error) => {
+                    // What came before the damage is served.
+                    if !block.is_empty() {
+                        let _ = sender.send(Ok(block));
+                    }
+                    sender.send(Err(error))
+                }
+            };
+        };
+        let thread = std::thread::Builder::new().name("7z folder".into()).spawn(work);
+        thread.map_err(|error| Error::io("start", "a thread", error))?;
+        Ok(Walker { folder, at: 0, blocks })
+    }
+}
+
+impl Shelf {
+    /// Takes the decoder that comes to a block soonest.
+    fn take(&mut self, folder: usize, number: u64) -> Option<Walker> {
+        let before = |walker: &&Walker| walker.folder == folder && walker.at <= number;
+        let nearest = self.waiting.iter().filter(before).map(|walker| walker.at).max()?;
+        let at = self.waiting.iter().position(|walker| walker.folder == folder && walker.at == nearest)?;
+        Some(self.waiting.remove(at))
+    }
+
+    fn keep(&mut self, key: Key, block: &Arc<Vec<u8>>) {
+        if self.known.insert(key, Arc::clone(block)).is_none() {
+            self.age.push_back(key);
+        }
+        while self.age.len() > self.most {
+            if let Some(oldest) = self.age.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+}
+
+fn within(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
+}

@@ -201,6 +201,30 @@ fn damage_leaves_nothing_unless_asked() {
 }
 
 #[test]
+fn entries_that_do_not_read_are_left_out_and_counted() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // Content that does not shrink lies in the archive as it is, each file as a piece of its own.
+    let noise =
+        |seed: u32| (0..3_000u32).map(|i| (i.wrapping_add(seed).wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<_>>();
+    fs::create_dir(at.join("tree")).unwrap();
+    for (name, seed) in [("a", 1), ("b", 5_000), ("c", 10_000)] {
+        fs::write(at.join("tree").join(name), noise(seed)).unwrap();
+    }
+    expect(at, &["pack", "tree", "-o", "whole.nra"], 0);
+    let mut bytes = fs::read(at.join("whole.nra")).unwrap();
+    let hit = noise(5_000);
+    let place = bytes.windows(hit.len()).position(|window| window == hit).expect("stored as it is");
+    bytes[place + 1_000] ^= 1;
+    fs::write(at.join("hurt.nra"), bytes).unwrap();
+    expect(at, &["convert", "hurt.nra", "out.nra"], 4);
+    assert!(!at.join("out.nra").exists());
+    let said = expect(at, &["convert", "hurt.nra", "out.nra", "--keep-going"], 4);
+    assert!(said.contains(", 1 left out") && said.contains("b: left out"), "{said}");
+    expect(at, &["verify", "out.nra"], 0);
+}
+
+#[test]
 fn limits_end_the_work_with_the_option_that_raises_them() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

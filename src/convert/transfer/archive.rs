@@ -158,6 +158,9 @@ impl EntryReader<'_> {
             let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
             let message = format!("left out: {error}");
             self.source.monitor.warn(Warning { path, message, degraded: true, damage: matches!(error, Error::Corrupt { .. }) });
+            if entry.is_none() {
+                outlet.push(place, None, Item::Nothing);
+            }
             return Ok(());
         }
         let error = match entry {

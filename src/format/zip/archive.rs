@@ -1,7 +1,7 @@
 //! A zip file behind the reading face of all archives.
 
 use std::collections::HashSet;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
@@ -185,7 +185,7 @@ impl ZipMembers {
         let mut content = Vec::new();
         located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
             content.extend_from_slice(bytes);
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(content)
     }
@@ -200,7 +200,7 @@ impl ZipMembers {
     ) -> Result<()> {
         let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
         if !is_checked() {
-            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(()))?;
+            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(ControlFlow::Continue(())))?;
             self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let mut buffer = vec![0; within(RUN.min(range.end - range.start))];
@@ -237,7 +237,7 @@ impl Members for ZipMembers {
             return self.plain(member.number, &located, range, sink);
         }
         let mut at = 0u64;
-        let result = located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
+        located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
             let from = range.start.saturating_sub(at).min(bytes.len() as u64);
             let to = range.end.saturating_sub(at).min(bytes.len() as u64);
             at += bytes.len() as u64;
@@ -245,18 +245,19 @@ impl Members for ZipMembers {
                 sink(Part::Data(&bytes[within(from)..within(to)]))?;
             }
             // Nothing behind the range is decoded, unless the member ends there and its checksum can be compared.
-            if at >= range.end && range.end < member.size { Err(Error::Cancelled) } else { Ok(()) }
-        });
-        match result {
-            Err(Error::Cancelled) if at >= range.end && range.end < member.size => Ok(()),
-            result => result,
-        }
+            let is_enough = at >= range.end && range.end < member.size;
+            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })
     }
 
     fn check(&self, member: &Member, depth: Depth) -> Result<()> {
         let located = self.located(member.number)?;
         // Nothing tells damage but decoding.
-        if depth == Depth::Full { located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(())) } else { Ok(()) }
+        if depth == Depth::Full {
+            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(ControlFlow::Continue(())))
+        } else {
+            Ok(())
+        }
     }
 
     fn stored_bytes(&self, member: &Member) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! One member: where its bytes lie and how they are decoded.
 
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flate2::read::DeflateDecoder;
@@ -18,6 +19,9 @@ use crate::format::zip::record::{CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, Record,
 const STEP: usize = 128 << 10;
 /// A record's variable parts have at most this length together, bytes.
 const MAX_RECORD: usize = CENTRAL_LEN + 3 * 65_535;
+
+/// Takes decoded bytes, and says whether it wants more.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
 
 /// A member whose place in the file is known.
 pub(super) struct Located {
@@ -78,13 +82,9 @@ impl Located {
         self.method == STORED && !self.is_encrypted
     }
 
-    /// Hands the content to `sink`, in order, and compares its length and checksum with those of the record. `key` opens encrypted members.
-    pub fn decode(
-        &self,
-        source: &Arc<dyn ReadAt>,
-        key: Option<&Secret>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    /// Hands the content to `sink`, in order, and compares its length and checksum with those of the record, unless `sink` has enough before
+    /// the end. `key` opens encrypted members.
+    pub fn decode(&self, source: &Arc<dyn ReadAt>, key: Option<&Secret>, sink: Sink<'_>) -> Result<()> {
         if self.is_encrypted {
             return match key {
                 None => Err(Error::KeyNeeded),
@@ -100,10 +100,13 @@ impl Located {
                     crc.update(bytes);
                     sink(bytes)
                 };
-                if self.method == STORED {
-                    self.pump(raw, &mut checked)?;
+                let flow = if self.method == STORED {
+                    self.pump(raw, &mut checked)?
                 } else {
-                    self.pump(DeflateDecoder::new_with_buf(raw, vec![0; STEP]), &mut checked)?;
+                    self.pump(DeflateDecoder::new_with_buf(raw, vec![0; STEP]), &mut checked)?
+                };
+                if flow.is_break() {
+                    return Ok(());
                 }
                 let found = crc.finalize();
                 if found != self.crc {
@@ -115,12 +118,7 @@ impl Located {
         }
     }
 
-    fn decode_by_crate(
-        &self,
-        source: &Arc<dyn ReadAt>,
-        password: Option<&[u8]>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
+    fn decode_by_crate(&self, source: &Arc<dyn ReadAt>, password: Option<&[u8]>, sink: Sink<'_>) -> Result<()> {
         let body = self.start + self.stored_len;
         let file = OneMember::new(Arc::clone(source), body, &self.record, self.shift);
         let config = Config { archive_offset: ArchiveOffset::Known(self.shift) };
@@ -129,11 +127,11 @@ impl Located {
             Some(password) => archive.by_index_decrypt(0, password),
             None => archive.by_index(0),
         };
-        self.pump(member.map_err(|error| self.of_crate(&error))?, sink)
+        self.pump(member.map_err(|error| self.of_crate(&error))?, sink).map(|_| ())
     }
 
-    /// Reads all of a decoder, which must give exactly the bytes of the record.
-    fn pump(&self, mut decoder: impl Read, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    /// Reads all of a decoder, which must give exactly the bytes of the record, or as much as `sink` wants.
+    fn pump(&self, mut decoder: impl Read, sink: Sink<'_>) -> Result<ControlFlow<()>> {
         let mut buffer = vec![0; STEP.min(usize::try_from(self.size).unwrap_or(STEP)) + 1];
         let mut left = self.size;
         loop {
@@ -146,12 +144,14 @@ impl Located {
             left = left
                 .checked_sub(len as u64)
                 .ok_or_else(|| self.damaged(format!("it has more than the {} bytes that its record tells", self.size)))?;
-            sink(&buffer[..len])?;
+            if sink(&buffer[..len])?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         if left > 0 {
             return Err(self.damaged(format!("{} bytes expected, {} found", self.size, self.size - left)));
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     fn name(&self) -> &[u8] {

@@ -1,6 +1,7 @@
 //! How files and directories become entries, as the command line says it: the same for `pack` and `add`.
 
 use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::thread::available_parallelism;
 
@@ -120,6 +121,35 @@ enum CodecName {
     Zstd,
     Lz4,
     None,
+}
+
+impl CompressionArgs {
+    /// Returns the codec that was asked for.
+    pub fn codec(&self) -> Option<Codec> {
+        self.codec.map(|name| match name {
+            CodecName::Zstd => Codec::Zstd,
+            CodecName::Lz4 => Codec::Lz4,
+            CodecName::None => Codec::None,
+        })
+    }
+
+    /// Returns the level that was asked for, for a codec that has these.
+    ///
+    /// # Errors
+    ///
+    /// When it has no such level.
+    pub fn level_of(&self, codec: &str, levels: &RangeInclusive<i32>) -> CommandResult<Option<i32>> {
+        match self.level {
+            Some(level) if !levels.contains(&level) => {
+                let (first, last) = (levels.start(), levels.end());
+                Err(Failure::usage(format!("{codec} has levels from {first} to {last}, not {level}")))
+            }
+            Some(level) => Ok(Some(level)),
+            None if self.fast => Ok(Some(FAST_LEVEL.clamp(*levels.start(), *levels.end()))),
+            None if self.best => Ok(Some(BEST_LEVEL.clamp(*levels.start(), *levels.end()))),
+            None => Ok(None),
+        }
+    }
 }
 
 impl PackingArgs {

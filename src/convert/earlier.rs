@@ -2,8 +2,9 @@
 
 use std::io::{self, Seek, SeekFrom};
 
+use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::{Destination, Output};
-use crate::convert::transfer::{Fidelity, Limits, Narrower};
+use crate::convert::transfer::Narrower;
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Namespace};
 use crate::format::error::{Error, Result};
@@ -15,14 +16,8 @@ use crate::format::progress::{Monitor, Warning};
 pub struct EarlierOptions {
     /// Name, compression, key.
     pub writer: WriterOptions,
-    /// What is kept of metadata.
-    pub fidelity: Fidelity,
-    /// What the input may grow to.
-    pub limits: Limits,
-    /// Leave out entries that are damaged; otherwise damage ends the work.
-    pub keep_going: bool,
-    /// Make sure that the archive is on disk before it gets its name.
-    pub sync: bool,
+    /// What is kept, and how far.
+    pub outgoing: OutgoingOptions,
 }
 
 /// Writes all entries of `archive` into a new archive of NRA 4.5. What tools of that version will not see is kept, and told entry by entry.
@@ -52,15 +47,16 @@ pub fn write_earlier(
         let message = "the attributes of the archive can't be kept".into();
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }
-    let mut narrower = Narrower::new(&options.fidelity);
+    let mut narrower = Narrower::new(&options.outgoing.fidelity);
     let (mut entries, mut bytes) = (0u64, 0u64);
     let mut prepare = |entry: &mut Entry| {
         narrower.narrow(entry);
         entries += 1;
         bytes = bytes.saturating_add(entry.size);
-        for (what, found, limit) in
-            [("number of entries", entries, options.limits.entries), ("length of the content", bytes, options.limits.bytes)]
-        {
+        for (what, found, limit) in [
+            ("number of entries", entries, options.outgoing.limits.entries),
+            ("length of the content", bytes, options.outgoing.limits.bytes),
+        ] {
             if found > limit {
                 return Err(Error::Limit { what, found, limit });
             }
@@ -69,9 +65,10 @@ pub fn write_earlier(
     };
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let (buffered, stats) =
-        write_archive(archive, buffered, options.writer.clone(), options.keep_going, &mut prepare, monitor).map_err(named)?;
+        write_archive(archive, buffered, options.writer.clone(), options.outgoing.keep_going, &mut prepare, monitor)
+            .map_err(named)?;
     let output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
     monitor.check()?;
-    output.publish(options.sync)?;
+    output.publish(options.outgoing.sync)?;
     Ok(stats)
 }

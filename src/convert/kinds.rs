@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::convert::earlier::{EarlierOptions, write_earlier};
+use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::Destination;
 use crate::convert::tarball::{TarOptions, write_tar};
-use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, transfer};
+use crate::convert::transfer::{Input, TransferOptions, transfer};
+use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
 use crate::format::archive::Archive;
 use crate::format::error::Result;
 use crate::format::nra::writer::WriterOptions;
@@ -25,10 +27,12 @@ pub enum Kind {
     Nra4,
     /// A tar archive, compressed or not.
     Tar(Option<Compression>),
+    /// A zip archive.
+    Zip,
 }
 
 /// Endings of the kinds that are written.
-pub const KINDS: [(&str, Kind); 15] = [
+pub const KINDS: [(&str, Kind); 16] = [
     (".nra", Kind::Nra),
     (".nra4", Kind::Nra4),
     (".tar", Kind::Tar(None)),
@@ -44,6 +48,7 @@ pub const KINDS: [(&str, Kind); 15] = [
     (".tar.lz4", Kind::Tar(Some(Compression::Lz4))),
     (".tlz4", Kind::Tar(Some(Compression::Lz4))),
     (".taz", Kind::Tar(Some(Compression::Gzip))),
+    (".zip", Kind::Zip),
 ];
 
 /// Tells the kind by the name of the output; `None` when its ending is not known.
@@ -55,9 +60,9 @@ pub fn kind_of(output: &Path) -> Option<Kind> {
 }
 
 /// Endings that go when an archive gets another one; those of compression go with `.tar` before them.
-const ENDINGS: [&str; 17] = [
+const ENDINGS: [&str; 20] = [
     ".tar", ".tgz", ".taz", ".tzst", ".txz", ".tlz", ".tbz2", ".tbz", ".tlz4", ".gz", ".zst", ".xz", ".lzma", ".bz2", ".lz4",
-    ".zip", ".7z",
+    ".zip", ".7z", ".nra4", ".shard", ".mosh",
 ];
 
 /// Returns the name beside the input with `.nra` in place of its ending.
@@ -94,11 +99,12 @@ pub struct Rewritten {
 /// What reading `archive` gives, `Io` when the new one can't be written, `Cancelled`. Then nothing is left at `output`.
 pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &dyn Monitor) -> Result<Rewritten> {
     let destination = Destination::File { path: output.to_owned(), overwrite: false };
-    let (fidelity, limits, keep_going, sync) = (Fidelity::default(), Limits::default(), false, true);
+    let outgoing = OutgoingOptions { sync: true, ..OutgoingOptions::default() };
     let writer = WriterOptions::balanced();
+    let threads = NonZero::new(writer.threads).unwrap_or(NonZero::<usize>::MIN);
     match kind {
         Kind::Nra => {
-            let options = TransferOptions { writer, fidelity, limits, keep_going, sync, ..TransferOptions::default() };
+            let options = TransferOptions { writer, sync: true, ..TransferOptions::default() };
             let stats = transfer(Input::Archive(Arc::clone(archive)), destination, &options, monitor)?;
             let written = stats.written;
             Ok(Rewritten { files: written.files, archive_bytes: written.archive_bytes, left_out: stats.left_out })
@@ -110,15 +116,19 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
             };
             let codec = nra4::writer::Codec::Zstd(writer.method.level);
             let writer = nra4::writer::WriterOptions { name, codec, key: None };
-            let stats =
-                write_earlier(&**archive, destination, &EarlierOptions { writer, fidelity, limits, keep_going, sync }, monitor)?;
+            let stats = write_earlier(&**archive, destination, &EarlierOptions { writer, outgoing }, monitor)?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: 0 })
         }
         Kind::Tar(compression) => {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
-            let threads = NonZero::new(writer.threads).unwrap_or(NonZero::<usize>::MIN);
-            let options = TarOptions { compression, threads, fidelity, limits, keep_going, sync };
+            let options = TarOptions { compression, threads, outgoing };
             let stats = write_tar(&**archive, destination, &options, monitor)?;
+            Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
+        }
+        Kind::Zip => {
+            let compression = ZipCompression::Deflate(DEFLATE_LEVEL);
+            let options = ZipOptions { compression, threads, memory_bytes: writer.memory_bytes, outgoing };
+            let stats = write_zip(&**archive, destination, &options, monitor)?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
     }
@@ -140,6 +150,10 @@ mod tests {
             ("v1.2", "v1.2.nra"),
             (".gz", ".gz.nra"),
             ("x.zip", "x.nra"),
+            ("x.nra4", "x.nra"),
+            ("x.7z", "x.nra"),
+            ("x.shard", "x.nra"),
+            ("x.Mosh", "x.nra"),
         ] {
             assert_eq!(default_output(Path::new(input)), Path::new(expected));
         }

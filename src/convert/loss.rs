@@ -12,6 +12,8 @@ pub(in crate::convert) enum Target {
     Nra,
     /// A tar archive.
     Tar,
+    /// A zip archive.
+    Zip,
 }
 
 /// Tells what of `archive` does not come along.
@@ -23,14 +25,19 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     let info = archive.info();
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
     let attributes = info.attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra);
-    let is_tar = target == Target::Tar;
+    let kind = match target {
+        Target::Nra => None,
+        Target::Tar => Some("tar"),
+        Target::Zip => Some("zip"),
+    };
+    let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind} archive"));
     let losses = [
-        (earlier, "earlier commits are not kept"),
-        (is_tar && attributes, "attributes of the archive can't be kept in a tar archive"),
-        (is_tar && !info.message.is_empty(), "the message of the commit can't be kept in a tar archive"),
+        earlier.then(|| "earlier commits are not kept".to_owned()),
+        not_in("attributes of the archive").filter(|_| attributes),
+        not_in("the message of the commit").filter(|_| !info.message.is_empty()),
     ];
-    for (_, message) in losses.into_iter().filter(|(lost, _)| *lost) {
-        monitor.warn(Warning { path: Vec::new(), message: message.into(), degraded: true, damage: false });
+    for message in losses.into_iter().flatten() {
+        monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }
     Ok(())
 }

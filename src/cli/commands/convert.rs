@@ -1,13 +1,15 @@
 //! `nra convert`
 
+mod targets;
+
 use std::io::IsTerminal;
-use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use self::targets::{title, to_nra4, to_tar, to_zip};
 use crate::cli::args::ResourceArgs;
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
@@ -15,19 +17,14 @@ use crate::cli::packing::{self, CompressionArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
 use crate::cli::ui::{self, Ui};
-use crate::convert::earlier::{EarlierOptions, write_earlier};
 use crate::convert::kinds::{KINDS, Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
-use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
-use crate::format::codec::Codec;
-use crate::format::crypt::{Argon2Cost, KEY_LEN, Keyring, Secret};
-use crate::format::nra4;
+use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
-use crate::format::stream::{Compression, Level};
 
 /// Arguments of `nra convert`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +33,7 @@ Examples:
   nra convert data.tar.gz
   nra convert data.tar.zst data.nra --preset random
   nra convert data.nra data.tar.zst
+  nra convert data.nra data.zip
   nra convert - -o data.nra < data.tgz")]
 pub struct Args {
     /// Archive to convert, of any kind that is read; - is standard input
@@ -49,7 +47,7 @@ pub struct Args {
     /// The same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
     output_option: Option<PathBuf>,
-    /// Kind of OUT, whatever its name: nra, nra4 (for versions before 5), tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
+    /// Kind of OUT, whatever its name: nra, nra4 (for versions before 5), zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     to: Option<Kind>,
     /// Replace OUT if it exists
@@ -117,7 +115,7 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
     let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
     known
         .map(|(_, kind)| *kind)
-        .ok_or_else(|| "nra writes nra, nra4, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
+        .ok_or_else(|| "nra writes nra, nra4, zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
 }
 
 /// What was converted.
@@ -234,6 +232,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             to_nra4(title, earlier_key, input, destination, &options, &progress)?
         }
         Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
+        Kind::Zip => to_zip(args, input, destination, &options, &progress)?,
     };
     progress.finish();
     let elapsed = progress.elapsed();
@@ -247,95 +246,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let summary = Summary { archive: output.to_string_lossy().into_owned(), report, seconds: ui::seconds(elapsed) };
     ui.finish(outcome, "summary", &summary)
-}
-
-/// Writes a tar archive.
-fn to_tar(
-    args: &Args,
-    input: Input,
-    destination: Destination,
-    compression: Option<Compression>,
-    options: &TransferOptions,
-    monitor: &dyn Monitor,
-) -> CommandResult<Result<Report, Error>> {
-    let level = |compression| match args.compression.level {
-        None => Ok((compression, Level::default_of(compression))),
-        Some(level) => Level::new(compression, level).map(|level| (compression, level)).map_err(|levels| {
-            let (name, first, last) = (compression.name(), levels.start(), levels.end());
-            Failure::usage(format!("{name} has levels from {first} to {last}, not {level}"))
-        }),
-    };
-    let tar_options = TarOptions {
-        compression: compression.map(level).transpose()?,
-        threads: NonZero::new(options.writer.threads).unwrap_or(NonZero::<usize>::MIN),
-        fidelity: options.fidelity.clone(),
-        limits: options.limits,
-        keep_going: options.keep_going,
-        sync: options.sync,
-    };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
-        let stats = write_tar(&*archive, destination, &tar_options, monitor)?;
-        Ok(Report {
-            entries: stats.entries,
-            files: stats.files,
-            input_bytes: archive.info().archive_bytes,
-            content_bytes: stats.content_bytes,
-            archive_bytes: stats.archive_bytes,
-            left_out: stats.left_out,
-            ..Report::default()
-        })
-    }))
-}
-
-/// What an archive for versions before 5 can be called.
-struct Title {
-    /// Message of the command line.
-    message: String,
-    /// Name of the output without its ending.
-    stem: String,
-}
-
-fn title(args: &Args, output: &Path) -> Title {
-    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Title { message: args.message.clone(), stem }
-}
-
-/// Writes an archive for versions before 5.
-fn to_nra4(
-    title: Title,
-    key: Option<[u8; KEY_LEN]>,
-    input: Input,
-    destination: Destination,
-    options: &TransferOptions,
-    monitor: &dyn Monitor,
-) -> CommandResult<Result<Report, Error>> {
-    let method = options.writer.method;
-    let codec = match method.codec {
-        Codec::Zstd => nra4::writer::Codec::Zstd(method.level),
-        Codec::Lz4 => nra4::writer::Codec::Lz4,
-        Codec::None => return Err(Failure::usage("archives of NRA 4.5 are compressed: zstd or lz4")),
-    };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
-        let info = archive.info();
-        let given = [title.message, info.message.clone()].into_iter().find(|text| !text.is_empty());
-        let name = given.unwrap_or(title.stem);
-        let options = EarlierOptions {
-            writer: nra4::writer::WriterOptions { name, codec, key },
-            fidelity: options.fidelity.clone(),
-            limits: options.limits,
-            keep_going: options.keep_going,
-            sync: options.sync,
-        };
-        let stats = write_earlier(&*archive, destination, &options, monitor)?;
-        Ok(Report {
-            entries: stats.entries,
-            files: stats.files,
-            input_bytes: info.archive_bytes,
-            content_bytes: stats.content_bytes,
-            archive_bytes: stats.archive_bytes,
-            ..Report::default()
-        })
-    }))
 }
 
 /// Opens an input to be read by its index, and says what is wrong with that.

@@ -4,18 +4,15 @@
 //! reader takes several in a row, they are made in parallel, the bytes do not depend on the number of threads, and whoever
 //! reads the stream later can begin at any of them.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::num::NonZero;
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use flate2::GzBuilder;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use lzma_rust2::{XzOptions, XzWriter};
 use zstd_safe::{CCtx, CParameter};
 
-use super::Compression;
+use super::{Compression, InOrder};
 
 /// How hard to compress; the numbers mean what the usual program of each kind means by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +29,19 @@ impl Level {
         })
     }
 
-    /// Returns the level with this number.
-    ///
-    /// # Errors
-    ///
-    /// The levels there are, when this is none.
-    pub fn new(compression: Compression, number: i32) -> Result<Self, std::ops::RangeInclusive<i32>> {
-        let levels = match compression {
+    /// Returns the levels there are.
+    pub fn all(compression: Compression) -> std::ops::RangeInclusive<i32> {
+        match compression {
             Compression::Gzip | Compression::Bzip2 => 1..=9,
             Compression::Xz | Compression::Lzma => 0..=9,
             Compression::Zstd => 1..=22,
             Compression::Lz4 => 1..=1,
-        };
-        if levels.contains(&number) { Ok(Self(number)) } else { Err(levels) }
+        }
+    }
+
+    /// Returns the level with this number, if there is one.
+    pub fn new(compression: Compression, number: i32) -> Option<Self> {
+        Self::all(compression).contains(&number).then_some(Self(number))
     }
 
     fn unsigned(self) -> u32 {
@@ -67,23 +64,15 @@ fn run_len(compression: Compression, level: Level) -> usize {
 /// A member, and the buffer of its run for the next one.
 type Compressed = (io::Result<Vec<u8>>, Vec<u8>);
 
-/// Work for a thread: a run, and where the member goes.
-struct Job {
-    run: Vec<u8>,
-    out: Sender<Compressed>,
-}
-
 /// Compresses what is written to it.
 pub struct Encoder<W: Write> {
     out: W,
     run: Vec<u8>,
     run_len: usize,
-    jobs: Option<Sender<Job>>,
-    waiting: VecDeque<Receiver<Compressed>>,
+    threads: InOrder<Vec<u8>, Compressed>,
     ahead: usize,
     spare: Vec<Vec<u8>>,
     any: bool,
-    threads: Vec<JoinHandle<()>>,
 }
 
 impl<W: Write> Encoder<W> {
@@ -94,29 +83,16 @@ impl<W: Write> Encoder<W> {
     /// When the system gives no threads.
     pub fn new(out: W, compression: Compression, level: Level, threads: NonZero<usize>) -> io::Result<Self> {
         let run_len = run_len(compression, level);
-        let (jobs, received) = bounded::<Job>(threads.get());
-        let mut all = Vec::with_capacity(threads.get());
-        for _ in 0..threads.get() {
-            let received = received.clone();
-            let work = move || {
-                for Job { run, out } in received {
-                    let member = member(compression, level, &run);
-                    // Nobody waits for it when the work was stopped.
-                    let _ = out.send((member, run));
-                }
-            };
-            all.push(std::thread::Builder::new().name("compress".into()).spawn(work)?);
-        }
+        let work = move || move |run: Vec<u8>| (member(compression, level, &run), run);
+        let pool = InOrder::new("compress", threads, work)?;
         Ok(Self {
             out,
             run: Vec::with_capacity(run_len),
             run_len,
-            jobs: Some(jobs),
-            waiting: VecDeque::new(),
+            threads: pool,
             ahead: threads.get() + 1,
             spare: Vec::new(),
             any: false,
-            threads: all,
         })
     }
 
@@ -129,40 +105,30 @@ impl<W: Write> Encoder<W> {
         if !self.run.is_empty() || !self.any {
             self.send()?;
         }
-        self.jobs = None;
-        while !self.waiting.is_empty() {
-            self.receive()?;
-        }
-        for thread in self.threads {
-            if let Err(panic) = thread.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        while self.receive()? {}
+        self.threads.finish();
         self.out.flush()?;
         Ok(self.out)
     }
 
     fn send(&mut self) -> io::Result<()> {
-        while self.waiting.len() >= self.ahead {
+        while self.threads.waiting() >= self.ahead {
             self.receive()?;
         }
         let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.run_len));
         let run = std::mem::replace(&mut self.run, next);
-        let (out, member) = bounded(1);
-        let jobs = self.jobs.as_ref().expect("it is closed at the end alone");
-        jobs.send(Job { run, out }).map_err(|_| io::Error::other("the threads that compress are gone"))?;
-        self.waiting.push_back(member);
+        self.threads.send(run)?;
         self.any = true;
         Ok(())
     }
 
-    fn receive(&mut self) -> io::Result<()> {
-        let Some(member) = self.waiting.pop_front() else { return Ok(()) };
-        let (member, mut run) = member.recv().map_err(|_| io::Error::other("a thread that compresses is gone"))?;
+    /// Writes the next member; says whether there was one.
+    fn receive(&mut self) -> io::Result<bool> {
+        let Some((member, mut run)) = self.threads.receive()? else { return Ok(false) };
         self.out.write_all(&member?)?;
         run.clear();
         self.spare.push(run);
-        Ok(())
+        Ok(true)
     }
 }
 

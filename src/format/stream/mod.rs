@@ -8,6 +8,7 @@ mod ahead;
 mod blocks;
 mod decoder;
 mod encoder;
+mod in_order;
 mod input;
 mod step;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use ahead::Ahead;
 pub use blocks::{BLOCK, Blocks};
 pub use decoder::{Decoder, Mark};
 pub use encoder::{Encoder, Level};
+pub use in_order::InOrder;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
 
 use crate::format::error::{Error, Result};

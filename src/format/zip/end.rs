@@ -5,14 +5,14 @@ use crate::format::source::ReadAt;
 use crate::format::zip::record::{CENTRAL, u16_at, u32_at, u64_at};
 
 /// First bytes of the record at the end.
-const END: [u8; 4] = *b"PK\x05\x06";
+pub(super) const END: [u8; 4] = *b"PK\x05\x06";
 /// Its length without the comment, bytes.
 const END_LEN: usize = 22;
 /// First bytes of the locator in front of it, when there is a wide end record.
-const LOCATOR: [u8; 4] = *b"PK\x06\x07";
+pub(super) const LOCATOR: [u8; 4] = *b"PK\x06\x07";
 const LOCATOR_LEN: u64 = 20;
 /// First bytes of the wide end record.
-const WIDE: [u8; 4] = *b"PK\x06\x06";
+pub(super) const WIDE: [u8; 4] = *b"PK\x06\x06";
 const WIDE_LEN: usize = 56;
 /// How far from the end of the file the end record is looked for, bytes: the longest comment, and a little of what does not belong there.
 const REACH: u64 = 65_535 + END_LEN as u64 + 4_096;

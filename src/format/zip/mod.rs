@@ -1,4 +1,4 @@
-//! Zip archives, read by their own directory.
+//! Zip archives, read by their own directory, and the records of those that are written.
 //!
 //! The central directory is read once, record by record, into a table of entries; a member's record is read again when its content is asked
 //! for, so that a million members cost no more memory than their rows. Stored and deflated content is decoded here, other methods and
@@ -8,9 +8,11 @@
 
 mod archive;
 mod crate_reader;
+mod encode;
 mod end;
 mod member;
 mod names;
 mod record;
 
 pub use archive::{ZipArchive, ZipMembers};
+pub use encode::{Header, MAX_NAME, Method, Packed, end, keeps_time};

@@ -24,7 +24,7 @@ pub(super) const DEFLATE: u16 = 8;
 pub(super) const AES: u16 = 99;
 
 /// Seconds between 1601, where NTFS starts to count, and 1970.
-const NTFS_EPOCH: i64 = 11_644_473_600;
+pub(super) const NTFS_EPOCH: i64 = 11_644_473_600;
 
 /// One record of the central directory, without copies of what it holds.
 #[derive(Debug, Clone, Copy)]

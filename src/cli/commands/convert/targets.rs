@@ -1,0 +1,148 @@
+//! Writing what is not an archive of NRA 5.
+
+use std::num::NonZero;
+use std::path::Path;
+
+use super::{Args, Report, open_whole};
+use crate::cli::report::{CommandResult, Failure};
+use crate::convert::earlier::{EarlierOptions, write_earlier};
+use crate::convert::outgoing::{OutgoingOptions, OutgoingStats};
+use crate::convert::pack::Destination;
+use crate::convert::tarball::{TarOptions, write_tar};
+use crate::convert::transfer::{Input, TransferOptions};
+use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
+use crate::format::Error;
+use crate::format::archive::Archive;
+use crate::format::codec::Codec;
+use crate::format::crypt::KEY_LEN;
+use crate::format::nra4;
+use crate::format::progress::Monitor;
+use crate::format::stream::{Compression, Level};
+
+/// Writes a tar archive.
+pub(super) fn to_tar(
+    args: &Args,
+    input: Input,
+    destination: Destination,
+    compression: Option<Compression>,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let with_level = |compression: Compression| {
+        let level = args.compression.level_of(compression.name(), &Level::all(compression))?;
+        let level = level.and_then(|level| Level::new(compression, level));
+        Ok::<_, Failure>((compression, level.unwrap_or_else(|| Level::default_of(compression))))
+    };
+    let tar_options = TarOptions {
+        compression: compression.map(with_level).transpose()?,
+        threads: threads(options),
+        outgoing: outgoing(options),
+    };
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
+        let stats = write_tar(&*archive, destination, &tar_options, monitor)?;
+        Ok(report(&*archive, stats))
+    }))
+}
+
+/// Writes a zip archive.
+pub(super) fn to_zip(
+    args: &Args,
+    input: Input,
+    destination: Destination,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let compression = match args.compression.codec() {
+        None => {
+            let level = args.compression.level_of("deflate", &(1..=9))?;
+            ZipCompression::Deflate(level.map_or(DEFLATE_LEVEL, i32::unsigned_abs))
+        }
+        Some(Codec::Zstd) => ZipCompression::Zstd(args.compression.level_of("zstd", &(1..=22))?.unwrap_or(3)),
+        Some(Codec::None) => ZipCompression::Stored,
+        Some(Codec::Lz4) => {
+            return Err(
+                Failure::usage("zip archives know no lz4").hint("without --codec members are deflated, --codec zstd is smaller")
+            );
+        }
+    };
+    let zip_options = ZipOptions {
+        compression,
+        threads: threads(options),
+        memory_bytes: options.writer.memory_bytes,
+        outgoing: outgoing(options),
+    };
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
+        let stats = write_zip(&*archive, destination, &zip_options, monitor)?;
+        Ok(report(&*archive, stats))
+    }))
+}
+
+fn threads(options: &TransferOptions) -> NonZero<usize> {
+    NonZero::new(options.writer.threads).unwrap_or(NonZero::<usize>::MIN)
+}
+
+fn outgoing(options: &TransferOptions) -> OutgoingOptions {
+    OutgoingOptions {
+        fidelity: options.fidelity.clone(),
+        limits: options.limits,
+        keep_going: options.keep_going,
+        sync: options.sync,
+    }
+}
+
+fn report(archive: &dyn Archive, stats: OutgoingStats) -> Report {
+    Report {
+        entries: stats.entries,
+        files: stats.files,
+        input_bytes: archive.info().archive_bytes,
+        content_bytes: stats.content_bytes,
+        archive_bytes: stats.archive_bytes,
+        left_out: stats.left_out,
+        ..Report::default()
+    }
+}
+
+/// What an archive for versions before 5 can be called.
+pub(super) struct Title {
+    /// Message of the command line.
+    message: String,
+    /// Name of the output without its ending.
+    stem: String,
+}
+
+pub(super) fn title(args: &Args, output: &Path) -> Title {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Title { message: args.message.clone(), stem }
+}
+
+/// Writes an archive for versions before 5.
+pub(super) fn to_nra4(
+    title: Title,
+    key: Option<[u8; KEY_LEN]>,
+    input: Input,
+    destination: Destination,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let method = options.writer.method;
+    let codec = match method.codec {
+        Codec::Zstd => nra4::writer::Codec::Zstd(method.level),
+        Codec::Lz4 => nra4::writer::Codec::Lz4,
+        Codec::None => return Err(Failure::usage("archives of NRA 4.5 are compressed: zstd or lz4")),
+    };
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
+        let info = archive.info();
+        let given = [title.message, info.message.clone()].into_iter().find(|text| !text.is_empty());
+        let name = given.unwrap_or(title.stem);
+        let earlier = EarlierOptions { writer: nra4::writer::WriterOptions { name, codec, key }, outgoing: outgoing(options) };
+        let stats = write_earlier(&*archive, destination, &earlier, monitor)?;
+        Ok(Report {
+            entries: stats.entries,
+            files: stats.files,
+            input_bytes: info.archive_bytes,
+            content_bytes: stats.content_bytes,
+            archive_bytes: stats.archive_bytes,
+            ..Report::default()
+        })
+    }))
+}

@@ -1,0 +1,192 @@
+//! Entries on their way into another container, in the order of storage: narrowed to what is to be kept, counted against the limits,
+//! left out when they do not read.
+
+use std::io::{self, Write};
+
+use super::output::Output;
+use super::transfer::{Fidelity, Limits, Narrower, Order, within};
+use crate::format::archive::{Access, Archive, Part};
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::format::path::EntryPath;
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// What is the same for all containers that are written.
+#[derive(Debug, Clone, Default)]
+pub struct OutgoingOptions {
+    /// What is kept of metadata.
+    pub fidelity: Fidelity,
+    /// What the input may grow to.
+    pub limits: Limits,
+    /// Leave out entries that are damaged; otherwise damage ends the work.
+    pub keep_going: bool,
+    /// Make sure that the archive is on disk before it gets its name.
+    pub sync: bool,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct OutgoingStats {
+    /// Entries.
+    pub entries: u64,
+    /// Entries of kind file.
+    pub files: u64,
+    /// Bytes of content.
+    pub content_bytes: u64,
+    /// Length of the archive, bytes.
+    pub archive_bytes: u64,
+    /// Entries of the input that are not in the archive; a warning said why for each.
+    pub left_out: u64,
+}
+
+/// An entry that is to be written.
+pub(super) struct Leaving {
+    /// As the archive has it: its content is read by this.
+    pub(super) stored: Entry,
+    /// What is kept of it.
+    pub(super) entry: Entry,
+    /// Path of an earlier entry that it is a hard link of.
+    pub(super) link: Option<EntryPath>,
+}
+
+/// The entries of an archive, one after the other.
+pub(super) struct Outgoing<'a> {
+    pub(super) archive: &'a dyn Archive,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) stats: OutgoingStats,
+    options: &'a OutgoingOptions,
+    order: Order,
+    narrower: Narrower<'a>,
+    place: usize,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Puts the entries of `archive` into order.
+    pub(super) fn new(archive: &'a dyn Archive, options: &'a OutgoingOptions, monitor: &'a dyn Monitor) -> Result<Self> {
+        let order = Order::new(archive, monitor)?;
+        let narrower = Narrower::new(&options.fidelity);
+        Ok(Self { archive, monitor, stats: OutgoingStats::default(), options, order, narrower, place: 0 })
+    }
+
+    /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).
+    pub(super) fn next(&mut self) -> Result<Option<Leaving>> {
+        while self.place < self.order.len() {
+            self.monitor.check()?;
+            let number = self.order.number(self.place);
+            self.place += 1;
+            let stored = match self.archive.entry(number) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    self.leave_out(error, None)?;
+                    continue;
+                }
+            };
+            // Nothing is known of it, and what lies below it brings it back.
+            if stored.implied {
+                continue;
+            }
+            self.monitor.current(stored.path.as_bytes());
+            let mut entry = stored.clone();
+            self.narrower.narrow(&mut entry);
+            return Ok(Some(Leaving { stored, entry, link: self.order.link(number).cloned() }));
+        }
+        Ok(None)
+    }
+
+    /// Counts an entry that is going to be written, with so much content, before any of that is read.
+    pub(super) fn count(&mut self, entry: &Entry, content: u64) -> Result<()> {
+        self.stats.content_bytes = self.stats.content_bytes.saturating_add(content);
+        self.stats.entries += 1;
+        self.stats.files += u64::from(entry.kind == Kind::File);
+        let OutgoingStats { entries, content_bytes, .. } = self.stats;
+        let Limits { entries: most_entries, bytes: most_bytes, .. } = self.options.limits;
+        for (what, found, limit) in
+            [("number of entries", entries, most_entries), ("length of the content", content_bytes, most_bytes)]
+        {
+            if found > limit {
+                return Err(Error::Limit { what, found, limit });
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether content has to be read once before anything of its entry is written: a header promises a length, damage must show before.
+    pub(super) fn reads_first(&self) -> bool {
+        self.options.keep_going
+    }
+
+    /// Hands the content of an entry to `sink`; holes are parts of their own.
+    pub(super) fn content(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.archive.with_content(entry, Access::Sequential, &mut |part| {
+            self.monitor.check()?;
+            sink(part)
+        })
+    }
+
+    /// An entry was written.
+    pub(super) fn written(&self) {
+        self.monitor.add(Counter::Entries, 1);
+    }
+
+    /// Tells what of an entry is lost.
+    pub(super) fn lost(&self, path: &EntryPath, message: String) {
+        self.monitor.warn(Warning { path: path.as_bytes().to_vec(), message, degraded: true, damage: false });
+    }
+
+    /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
+    pub(super) fn leave_out(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
+        if !self.options.keep_going || matches!(error, Error::Io { .. } | Error::Cancelled) {
+            return Err(match counted {
+                Some((entry, _)) => within(error, &entry.path),
+                None => error,
+            });
+        }
+        if let Some((entry, content)) = counted {
+            self.stats.entries -= 1;
+            self.stats.content_bytes -= content;
+            self.stats.files -= u64::from(entry.kind == Kind::File);
+        }
+        let damage = matches!(error, Error::Corrupt { .. });
+        self.omit(counted.map_or(&[], |(entry, _)| entry.path.as_bytes()), &error.to_string(), damage);
+        Ok(())
+    }
+
+    /// An entry can't be in the container that is written.
+    pub(super) fn omit(&mut self, path: &[u8], why: &str, damage: bool) {
+        self.stats.left_out += 1;
+        self.monitor.warn(Warning { path: path.to_vec(), message: format!("left out: {why}"), degraded: true, damage });
+    }
+
+    /// Gives the archive its name, as nothing was wrong.
+    pub(super) fn publish(mut self, out: Counted) -> Result<OutgoingStats> {
+        self.stats.archive_bytes = out.bytes;
+        self.monitor.check()?;
+        out.output.publish(self.options.sync)?;
+        Ok(self.stats)
+    }
+}
+
+/// Counts what goes to the output.
+pub(super) struct Counted {
+    output: Output,
+    bytes: u64,
+}
+
+impl Counted {
+    /// Starts at nothing.
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, bytes: 0 }
+    }
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -281,12 +281,15 @@ fn a_name_that_exists_is_not_replaced() {
     expect(at, &["convert", "first.nra", "first.tar", "-f"], 0);
 }
 
-/// Rows of the table in `docs/convert.md` that say what is lost on the way to tar.
-fn lost_to_tar() -> Vec<String> {
+/// Rows of the table in `docs/convert.md` that say what is lost, by the column of the target.
+fn lost(column: usize) -> Vec<String> {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/convert.md")).unwrap();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
-    cells.filter(|cells| cells.len() == 3 && cells[1] == "lost").map(|cells| cells[0].to_owned()).collect()
+    cells
+        .filter(|cells| cells.len() == 4 && cells[column] == "lost" && cells[0] != "fractions of a second")
+        .map(|cells| cells[0].to_owned())
+        .collect()
 }
 
 #[test]
@@ -317,12 +320,134 @@ fn every_loss_of_the_table_is_told() {
     write("earlier commits", WriterOptions::default(), file());
     fs::write(at.join("more"), "more").unwrap();
     expect(at, &["add", "earlier commits", "more"], 0);
-    let rows = lost_to_tar();
-    assert_eq!(rows.len(), 5, "{rows:?}");
-    for row in rows {
-        let said = expect(at, &["convert", &row, "out.tar", "-f"], 3);
-        assert!(said.contains("kept"), "{row}: {said}");
+    for (name, namespace) in
+        [("access control lists written as text", Namespace::Foreign), ("extended attributes", Namespace::Xattr)]
+    {
+        let mut marked = file();
+        let attribute = Attribute { namespace, name: b"SCHILY.acl.access"[..].into(), value: b"user::rw-"[..].into() };
+        marked.metadata = Metadata { mode: 0o644, attributes: vec![attribute].into(), ..Metadata::default() }.into();
+        write(name, WriterOptions::default(), marked);
+    }
+    write("devices and pipes", WriterOptions::default(), Entry::new(EntryPath::try_from("pipe").unwrap(), Kind::Fifo));
+    let (tar, zip) = (lost(1), lost(2));
+    assert_eq!((tar.len(), zip.len()), (5, 7), "{tar:?} {zip:?}");
+    for (row, out) in tar.iter().map(|row| (row, "out.tar")).chain(zip.iter().map(|row| (row, "out.zip"))) {
+        let said = expect(at, &["convert", row, out, "-f"], 3);
+        assert!(said.contains("kept") || said.contains("left out"), "{row}: {said}");
     }
     write("nothing special", WriterOptions::default(), file());
     expect(at, &["convert", "nothing special", "out.tar", "-f"], 0);
+    expect(at, &["convert", "nothing special", "out.zip", "-f"], 0);
+}
+
+#[test]
+fn holes_stay_holes_in_tar() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    for (name, starts) in [("tree/middle", &[100_000u64, 5 << 20][..]), ("tree/end", &[0]), ("tree/all", &[])] {
+        let file = fs::File::create(at.join(name)).unwrap();
+        starts.iter().for_each(|&start| file.write_all_at(&[7; 70_000], start).unwrap());
+        file.set_len(8 << 20).unwrap();
+    }
+    let has_holes = fs::metadata(at.join("tree/all")).unwrap().blocks() == 0;
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    for kind in ["tar", "tar.zst"] {
+        let tar = format!("first.{kind}");
+        expect(at, &["convert", "first.nra", &tar], 0);
+        expect(at, &["convert", &tar, "-o", "second.nra", "-f"], 0);
+        for archive in [tar.as_str(), "second.nra"] {
+            expect(at, &["extract", archive, "-C", "out"], 0);
+            assert_eq!(look(&at.join("out"), true), look(&at.join("tree"), true), "{archive}");
+            assert!(!has_holes || fs::metadata(at.join("out/all")).unwrap().blocks() == 0, "{archive}");
+            fs::remove_dir_all(at.join("out")).unwrap();
+        }
+    }
+    assert!(!has_holes || fs::metadata(at.join("first.tar")).unwrap().len() < 1 << 20);
+    // Through tar alone, too.
+    expect(at, &["convert", "first.tar", "again.tar"], 0);
+    assert_eq!(fs::read(at.join("first.tar")).unwrap(), fs::read(at.join("again.tar")).unwrap());
+    let python = "import tarfile, sys\nwith tarfile.open('first.tar') as t: t.extractall('out', filter='tar')";
+    for (program, arguments) in [
+        ("tar", vec!["-xf", "first.tar", "-C", "out"]),
+        ("bsdtar", vec!["-xf", "first.tar", "-C", "out"]),
+        ("python3", vec!["-W", "error", "-c", python]),
+    ] {
+        fs::create_dir(at.join("out")).unwrap();
+        if let Some(output) = other(at, program, &arguments) {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && said.is_empty(), "{program}: {said}");
+            assert_eq!(look(&at.join("out"), false), look(&at.join("tree"), false), "{program}");
+        }
+        fs::remove_dir_all(at.join("out")).unwrap();
+    }
+}
+
+/// Makes a zip archive of one empty member, as a program of DOS would.
+fn dos_zip(name: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(name.len()).unwrap().to_le_bytes();
+    let local = [b"PK\x03\x04\x14\0\0\0\0\0", &[0, 0, 0x21, 0][..], &[0; 12], &len, &[0; 2], name].concat();
+    let central = [b"PK\x01\x02\x14\0\x14\0", &[0; 4][..], &[0, 0, 0x21, 0], &[0; 12], &len, &[0; 16], name].concat();
+    let sizes = [(central.len() as u32).to_le_bytes(), (local.len() as u32).to_le_bytes()].concat();
+    [&local[..], &central, b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &sizes, &[0; 2]].concat()
+}
+
+#[test]
+fn names_come_from_the_encoding_that_is_told() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.as_mut_bytes()[..4].copy_from_slice(b"\x93\xfa\x96{");
+    header.set_size(0);
+    header.set_mode(0o644);
+    header.set_cksum();
+    tar.append(&header, &[][..]).unwrap();
+    fs::write(at.join("japan.tar"), tar.into_inner().unwrap()).unwrap();
+    fs::write(at.join("japan.zip"), dos_zip(b"\x93\xfa\x96{")).unwrap();
+    fs::write(at.join("old.zip"), dos_zip(b"\x81ber\\a")).unwrap();
+    for (archive, names, expected) in [
+        ("old.zip", &[][..], "über\nüber/a\n"),
+        ("old.zip", &["--names", "cp866"], "Бber\nБber/a\n"),
+        ("japan.zip", &["--names", "shift_jis"], "日本\n"),
+        ("japan.tar", &["--names", "cp932"], "日本\n"),
+    ] {
+        let listed = nra(at, &[&["list", archive], names].concat()).stdout;
+        assert_eq!(String::from_utf8_lossy(&listed), expected, "{archive} {names:?}");
+        expect(at, &[&["convert", archive, "out.nra", "-f"], names].concat(), 0);
+        assert_eq!(String::from_utf8_lossy(&nra(at, &["list", "out.nra"]).stdout), expected, "{archive} {names:?}");
+    }
+    expect(at, &["extract", "japan.zip", "--names", "sjis", "-C", "out"], 0);
+    assert!(at.join("out/日本").exists());
+    let said = expect(at, &["list", "japan.zip", "--names", "klingon"], 2);
+    assert!(said.contains("shift_jis"), "{said}");
+}
+
+#[test]
+fn a_kind_can_be_told_and_a_name_that_misleads_is_remarked() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
+    fs::rename(at.join("first.tar.gz"), at.join("first.zip")).unwrap();
+    for line in [&["list", "first.zip"][..], &["convert", "first.zip", "a.nra"], &["convert", "first.zip", "a.tar"]] {
+        let said = expect(at, line, 0);
+        assert_eq!(said.matches("its name ends with .zip, but it is tar, gzip").count(), 1, "{line:?}: {said}");
+    }
+    assert_eq!(expect(at, &["list", "first.zip", "-q"], 0), "");
+    assert!(!expect(at, &["list", "first.nra"], 0).contains("its name"));
+    let said = expect(at, &["convert", "first.zip", "b.nra", "--from", "zip"], 4);
+    assert!(said.contains("gzip") && said.contains("zip, as was said"), "{said}");
+    expect(at, &["convert", "first.zip", "b.nra", "--from", "tar.gz"], 0);
+    expect(at, &["list", "first.zip", "--from", "rar"], 2);
+    // A zip archive in whose front another one stands can't be told from a pipe's first bytes.
+    expect(at, &["convert", "first.nra", "inner.zip"], 3);
+    let both = [fs::read(at.join("first.zip")).unwrap(), fs::read(at.join("inner.zip")).unwrap()].concat();
+    fs::write(at.join("both"), both).unwrap();
+    let stdin = fs::File::open(at.join("both")).unwrap();
+    let line = ["convert", "-", "-o", "c.nra", "--from", "zip"];
+    let status = Command::new(NRA).args(line).current_dir(at).stdin(stdin).output().unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    assert_eq!(nra(at, &["cat", "c.nra", "a.txt"]).stdout, b"hello\n");
 }

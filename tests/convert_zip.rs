@@ -105,7 +105,8 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
         if stat.S_ISLNK(mode):
             assert archive.read(info).decode() == os.readlink(path)
         elif stat.S_ISREG(mode):
-            assert archive.read(info) == open(path, "rb").read(), info.filename
+            with open(path, "rb") as file:
+                assert archive.read(info) == file.read(), info.filename
         else:
             assert info.is_dir() and stat.S_ISDIR(mode)
 wanted = {os.path.relpath(os.path.join(top, name), sys.argv[2]) for top, dirs, files in os.walk(sys.argv[2]) for name in dirs + files}

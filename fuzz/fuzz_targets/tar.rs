@@ -68,7 +68,7 @@ fuzz_target!(|input: Input| {
         let mut entry = Entry::new(path, kind);
         entry.size = content.len() as u64;
         entry.modified = Some(Timestamp { seconds, nanoseconds: nanoseconds % 1_000_000_000 });
-        encode(&entry, None, &mut bytes);
+        encode(&entry, None, &[], &mut bytes);
         bytes.extend_from_slice(&content);
         bytes.extend(vec![0; padding(entry.size)]);
         let slash: &[u8] = if directory { b"/" } else { b"" };

@@ -7,6 +7,8 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
 use crate::cli::keys::KeyArgs;
 use crate::cli::text::parse_size;
+use crate::format::archive::{Engine, OpenOptions};
+use crate::format::names::NameEncoding;
 
 /// When to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -116,6 +118,36 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     if memory < MIN_MEMORY { Err("32M is the least that nra works with".into()) } else { Ok(memory) }
 }
 
+/// How the container of an archive is read, where it does not tell that itself.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ContainerArgs {
+    /// Take the archive for one of this kind, whatever its content looks like: nra, tar, tar.gz, zip …
+    #[arg(long, value_name = "KIND", value_parser = parse_from, hide_short_help = true)]
+    pub from: Option<&'static Engine>,
+    /// Encoding of names in zip and tar archives that do not tell it: cp437, cp850, shift_jis, gbk, koi8-r, windows-1251 …
+    #[arg(long, value_name = "ENCODING", value_parser = parse_names, hide_short_help = true)]
+    pub names: Option<NameEncoding>,
+}
+
+impl ContainerArgs {
+    /// Puts them into the options that an archive is opened with.
+    pub fn apply(&self, options: &mut OpenOptions) {
+        options.from = self.from;
+        options.names = self.names;
+    }
+}
+
+fn parse_from(text: &str) -> Result<&'static Engine, String> {
+    Engine::named(text)
+        .ok_or_else(|| "nra reads nra, nra4, shard, zip, tar, tar.gz and others; nra formats lists them".to_owned())
+}
+
+fn parse_names(text: &str) -> Result<NameEncoding, String> {
+    NameEncoding::named(text).ok_or_else(|| {
+        "known are code pages such as cp437, cp850 and cp866, and names such as shift_jis, gbk, koi8-r and latin1".to_owned()
+    })
+}
+
 /// The archive a command reads.
 #[derive(Debug, Clone, Args)]
 pub struct ArchiveArg {
@@ -125,6 +157,8 @@ pub struct ArchiveArg {
     /// Read the archive as it was at commit N (nra log lists them)
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub at: Option<u64>,
+    #[command(flatten)]
+    pub container: ContainerArgs,
     #[command(flatten)]
     pub keys: KeyArgs,
 }

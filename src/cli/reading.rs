@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::args::{ArchiveArg, ContainerArgs, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
-use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -36,7 +36,7 @@ pub struct Opened {
 ///
 /// What is wrong with it, with its name.
 pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
-    open_at(&argument.archive, argument.at, &argument.keys, resources)
+    open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources)
 }
 
 /// Opens the archive that `name` stands for (see [`locate`]), at commit `at` if that is given.
@@ -45,8 +45,19 @@ pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Op
 ///
 /// As [`open`].
 pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Opened> {
+    open_with(name, at, &ContainerArgs::default(), keys, resources)
+}
+
+fn open_with(
+    name: &Path,
+    at: Option<u64>,
+    container: &ContainerArgs,
+    keys: &KeyArgs,
+    resources: &ResourceArgs,
+) -> CommandResult<Opened> {
     let (path, commit) = locate(name, at)?;
     let mut options = OpenOptions { commit, ..OpenOptions::default() };
+    container.apply(&mut options);
     if let Some(memory) = resources.memory {
         options.cache_bytes = memory;
         // A stream is kept whole, whatever is left for caches.
@@ -186,6 +197,10 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
 pub fn remark(opened: &Opened, ui: &Ui) {
     if opened.needless_key {
         let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
+    if let Some(remark) = misnamed(opened.path.as_os_str().as_bytes(), &opened.archive.info().format) {
+        let message = format!("{}: {remark}", opened.name);
         ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
     let damage = opened.archive.is_recovered();

@@ -113,8 +113,14 @@ impl Job<'_> {
         {
             return self.from.leave_out(error, Some((stored, content)));
         }
+        let holes = if link.is_none() { self.from.archive.holes(stored) } else { Ok(Vec::new()) };
+        let holes = match holes {
+            Ok(holes) => holes,
+            Err(error) => return self.from.leave_out(error, Some((stored, content))),
+        };
         let mut header = Vec::new();
-        for loss in encode(entry, link.as_ref(), &mut header) {
+        let encoded = encode(entry, link.as_ref(), &holes, &mut header);
+        for loss in encoded.losses {
             let message = match loss {
                 Loss::Attributes(1) => "an attribute can't be kept in a tar archive".to_owned(),
                 Loss::Attributes(count) => format!("{count} attributes can't be kept in a tar archive"),
@@ -124,24 +130,26 @@ impl Job<'_> {
         }
         self.write(&header)?;
         if link.is_none() {
-            self.content(stored)?;
+            self.content(stored, !holes.is_empty(), encoded.data_len)?;
         }
         self.from.written();
         Ok(())
     }
 
-    fn content(&mut self, entry: &Entry) -> Result<()> {
+    /// Writes the content of an entry; its holes, unless they are in the header already.
+    fn content(&mut self, entry: &Entry, is_sparse: bool, data_len: u64) -> Result<()> {
         let Self { sink, name, from } = self;
         let read = from.content(entry, &mut |part| {
             let (written, len) = match part {
                 Part::Data(bytes) => (sink.write_all(bytes), bytes.len() as u64),
+                Part::Hole(len) if is_sparse => (Ok(()), len),
                 Part::Hole(len) => (sink.zeros(len), len),
             };
             from.monitor.add(Counter::Bytes, len);
             written.map_err(|error| Error::io("write", *name, error))
         });
         read.map_err(|error| within(error, &entry.path))?;
-        let padding = padding(entry.size) as u64;
+        let padding = padding(data_len) as u64;
         self.sink.zeros(padding).map_err(|error| Error::io("write", self.name, error))
     }
 

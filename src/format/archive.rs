@@ -57,6 +57,7 @@ mod engines;
 mod open;
 mod stream;
 
+pub use detect::misnamed;
 pub use engines::{ENGINES, Engine};
 pub use open::{OpenOptions, open, open_path, open_stream};
 pub use stream::{EntryReader, reader};
@@ -216,6 +217,9 @@ pub enum Part<'a> {
     Hole(u64),
 }
 
+/// Holes of one entry that are told, at most: a list of 16 MiB.
+pub const MAX_HOLES: usize = 1 << 20;
+
 /// An opened archive. Entries are numbered from 0 in path order.
 pub trait Archive: Send + Sync {
     /// Returns what is known of the whole.
@@ -354,6 +358,17 @@ pub trait Archive: Send + Sync {
         let read = self.read_at(entry, 0, &mut content)?;
         content.truncate(read);
         Ok(content)
+    }
+
+    /// Returns the parts of the content of `entry` that are zero bytes and not stored, in order, as [`Archive::with_content`] will tell them;
+    /// no content is read for that. Nothing when the container has no holes, or this entry more of them than [`MAX_HOLES`].
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
+        let _ = entry;
+        Ok(Vec::new())
     }
 
     /// Returns how many bytes of the container hold the content of `entry`: its share of the blocks that it lies in, each as stored. Content

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod entry;
 pub mod error;
 pub mod limits;
+pub mod names;
 pub mod nra;
 pub mod nra4;
 pub mod path;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -51,6 +51,8 @@ pub struct Args {
     #[arg(long)]
     no_mouse: bool,
     #[command(flatten)]
+    container: ContainerArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
     resources: ResourceArgs,
@@ -68,10 +70,11 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
     let mut options = OpenOptions { cache_bytes: resources.memory.unwrap_or(CACHE), ..OpenOptions::default() };
+    args.container.apply(&mut options);
     let (opened, locked) = match &args.archive {
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
-            let opened = reading::open(&ArchiveArg { archive: path.clone(), at: args.at, keys: args.keys.clone() }, &resources)?;
+            let opened = reading::open(&argument(path, args), &resources)?;
             (Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None }), None)
         }
         Some(path) => {
@@ -105,6 +108,11 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         Ok(false) => Ok(Outcome::Done),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }
+}
+
+fn argument(path: &Path, args: &Args) -> ArchiveArg {
+    let Args { at, container, keys, .. } = args;
+    ArchiveArg { archive: path.to_owned(), at: *at, container: container.clone(), keys: keys.clone() }
 }
 
 /// Says whether there are a screen and keys.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_tar, to_zip};
-use crate::cli::args::ResourceArgs;
+use crate::cli::args::{ContainerArgs, ResourceArgs};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::packing::{self, CompressionArgs};
@@ -21,7 +21,7 @@ use crate::convert::kinds::{KINDS, Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions, open_path, open_stream};
+use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_stream};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
@@ -65,6 +65,8 @@ pub struct Args {
     /// Encrypt OUT, with the password or key that opens IN or with a new password
     #[arg(short, long, hide_short_help = true)]
     encrypt: bool,
+    #[command(flatten)]
+    container: ContainerArgs,
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
@@ -250,7 +252,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Opens an input to be read by its index, and says what is wrong with that.
 fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Arc<dyn Archive>, Error> {
+    let name = if let Input::File(path) = &input { path.as_os_str().as_bytes().to_vec() } else { Vec::new() };
     let archive = open_input(input, &options.open)?;
+    if let Some(message) = misnamed(&name, &archive.info().format) {
+        monitor.warn(Warning { path: name, message, degraded: false, damage: false });
+    }
     let damaged = archive.is_recovered();
     for remark in archive.remarks() {
         let degraded = damaged || archive.omits_entries();
@@ -284,6 +290,7 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         _ => OwnerPolicy::Names,
     };
     let mut open = OpenOptions::default();
+    args.container.apply(&mut open);
     if let Some(memory) = args.resources.memory {
         open.cache_bytes = memory;
         open.stream_limit = open.stream_limit.max(memory);

@@ -26,12 +26,12 @@ use crate::convert::feed::{Readers, read_ahead};
 use crate::convert::loss::{Target, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
-use crate::format::archive::{Archive, OpenOptions, open, open_stream};
+use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
-use crate::format::progress::Monitor;
+use crate::format::progress::{Monitor, Warning};
 use crate::format::source::{FileSource, ReadAt};
 use crate::format::stream::{Ahead, Compression, Input as Buffered, ReaderStream, SourceStream, decode};
 use crate::format::tar;
@@ -111,7 +111,7 @@ pub fn transfer(
     options: &TransferOptions,
     monitor: &dyn Monitor,
 ) -> Result<TransferStats> {
-    let opened = look_at(input, &options.open)?;
+    let opened = look_at(input, &options.open, monitor)?;
     let output = Output::create(destination)?;
     let name = output.name().to_vec();
     write(opened, output, options, monitor).map_err(|error| named(error, &name))
@@ -144,6 +144,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
                 shape,
                 stored,
                 limits: options.limits,
+                names: options.open.names,
                 fidelity: &options.fidelity,
                 monitor,
             };
@@ -164,46 +165,60 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
 }
 
 /// Tells what an input is and opens it.
-fn look_at(input: Input, options: &OpenOptions) -> Result<Opened> {
+fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result<Opened> {
     match input {
         Input::Archive(archive) => Ok(Opened::Indexed(archive)),
         Input::File(path) => {
             let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&path)?);
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
-            match once(Buffered::new(stream, 0), source.name(), stored)? {
-                Ok(opened) => Ok(opened),
-                Err(_) => Ok(Opened::Indexed(Arc::from(open(source, options)?))),
+            let (opened, format) = match once(Buffered::new(stream, 0), source.name(), options.from, stored)? {
+                Ok(opened) => opened,
+                Err(_) => {
+                    let archive = open(Arc::clone(&source), options)?;
+                    let format = archive.info().format.clone();
+                    (Opened::Indexed(Arc::from(archive)), format)
+                }
+            };
+            if let Some(message) = misnamed(source.name(), &format) {
+                monitor.warn(Warning { path: source.name().to_vec(), message, degraded: false, damage: false });
             }
+            Ok(opened)
         }
         Input::Stream(reader, name) => {
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
-            match once(Buffered::new(stream, 0), name.as_bytes(), stored)? {
-                Ok(opened) => Ok(opened),
+            match once(Buffered::new(stream, 0), name.as_bytes(), options.from, stored)? {
+                Ok((opened, _)) => Ok(opened),
                 Err(mut rest) => Ok(Opened::Indexed(Arc::from(open_stream(&mut rest, &name, options)?))),
             }
         }
     }
 }
 
-/// Opens what is read once; hands the input back if it is something else.
-fn once(mut input: Buffered, name: &[u8], stored: Arc<AtomicU64>) -> Result<Result<Opened, Buffered>> {
+/// Opens what is read once, and says what it is; hands the input back if it is something else, or not of the kind that it should be.
+fn once(
+    mut input: Buffered,
+    name: &[u8],
+    from: Option<&Engine>,
+    stored: Arc<AtomicU64>,
+) -> Result<Result<(Opened, String), Buffered>> {
     let first = input.peek(PROBE)?;
-    if tar::detect(first) {
-        return Ok(Ok(Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }));
+    let is_meant = |kind: &str| from.is_none_or(|engine| engine.name == kind);
+    if tar::detect(first) && is_meant("tar") {
+        return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, "tar".into())));
     }
-    if Compression::detect(first).is_none() {
+    let Some(compression) = Compression::detect(first).filter(|compression| is_meant(compression.name())) else {
         return Ok(Err(input));
-    }
-    let (compression, decoded) = decode(input)?;
-    let mut decoded = Buffered::new(decoded, 0);
-    let shape = if tar::detect(decoded.peek(PROBE)?) {
-        Shape::Tar
-    } else {
-        let name = compression.map_or_else(|| name.to_vec(), |compression| compression.content_name(name));
-        let path = EntryPath::new(name).or_else(|_| EntryPath::try_from("content")).expect("a constant is a path");
-        Shape::File(Box::new(Entry::new(path, Kind::File)))
     };
-    Ok(Ok(Opened::Once { stream: Box::new(decoded), shape, stored }))
+    let (_, decoded) = decode(input)?;
+    let mut decoded = Buffered::new(decoded, 0);
+    let (shape, format) = if tar::detect(decoded.peek(PROBE)?) {
+        (Shape::Tar, format!("tar, {}", compression.name()))
+    } else {
+        let name = compression.content_name(name);
+        let path = EntryPath::new(name).or_else(|_| EntryPath::try_from("content")).expect("a constant is a path");
+        (Shape::File(Box::new(Entry::new(path, Kind::File))), compression.name().to_owned())
+    };
+    Ok(Ok((Opened::Once { stream: Box::new(decoded), shape, stored }, format)))
 }

@@ -9,6 +9,7 @@ use super::store::Special;
 use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::format::entry::{Entry, Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
+use crate::format::names::NameEncoding;
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Monitor, Warning};
 use crate::format::stream::{Ahead, ByteStream};
@@ -50,6 +51,7 @@ pub(super) struct Source<'a> {
     /// Bytes taken of the input.
     pub(super) stored: Arc<AtomicU64>,
     pub(super) limits: Limits,
+    pub(super) names: Option<NameEncoding>,
     pub(super) fidelity: &'a Fidelity,
     pub(super) monitor: &'a dyn Monitor,
 }
@@ -159,7 +161,7 @@ impl StreamReader<'_> {
         content: &mut Option<Content>,
         outlet: &mut Outlet<Special>,
     ) -> Result<(), End> {
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::new().with_names(self.source.names);
         loop {
             let input = stream.peek(self.source.monitor)?;
             let last = input.is_empty();

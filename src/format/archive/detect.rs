@@ -1,6 +1,6 @@
 //! Tells in words what a file is that nra can't open.
 
-use crate::format::archive::ENGINES;
+use crate::format::archive::{ENGINES, Engine};
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
 
@@ -26,14 +26,17 @@ const MAGICS: [(&[u8], &str); 15] = [
     (b"070707", "cpio"),
 ];
 
-/// Returns the error for a file that is not an archive nra can open.
+/// Returns the error for a file that is not an archive nra can open, or none of the kind that it should be.
 ///
 /// # Errors
 ///
 /// `Io` when the file can't be read.
-pub(super) fn refusal(source: &dyn ReadAt) -> Result<Error> {
+pub(super) fn refusal(source: &dyn ReadAt, from: Option<&Engine>) -> Result<Error> {
     let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
     source.read_exact_at(0, &mut first)?;
+    if let Some(engine) = from {
+        return Ok(Error::Unsupported { what: "file type", found: name(&first), known: format!("{}, as was said", engine.name) });
+    }
     let known: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
     Ok(Error::Unsupported { what: "file type", found: name(&first), known: known.join(", ") })
 }
@@ -71,9 +74,62 @@ fn is_old_tar(first: &[u8]) -> bool {
     stored == sum - blank + 8 * u32::from(b' ')
 }
 
+/// Endings of names, and the formats (as [`Info::format`](super::Info::format) has them, or how they begin) of what is called so.
+const ENDINGS: [(&str, &[&str]); 20] = [
+    (".nra", &["NRA "]),
+    (".nra4", &["NRA "]),
+    (".shard", &["Shard "]),
+    (".mosh", &["Shard "]),
+    (".zip", &["zip"]),
+    (".7z", &["7z"]),
+    (".tar", &["tar"]),
+    (".tgz", &["tar, gzip"]),
+    (".tzst", &["tar, zstd"]),
+    (".txz", &["tar, xz"]),
+    (".tbz2", &["tar, bzip2"]),
+    (".tbz", &["tar, bzip2"]),
+    (".tlz4", &["tar, lz4"]),
+    (".tlz", &["tar, lzma"]),
+    (".gz", &["tar, gzip", "gzip"]),
+    (".zst", &["tar, zstd", "zstd"]),
+    (".xz", &["tar, xz", "xz"]),
+    (".bz2", &["tar, bzip2", "bzip2"]),
+    (".lz4", &["tar, lz4", "lz4"]),
+    (".lzma", &["tar, lzma", "lzma"]),
+];
+
+/// Returns a remark when the name of a file promises another kind of archive than it is; `format` as in [`Info::format`](super::Info::format).
+pub fn misnamed(name: &[u8], format: &str) -> Option<String> {
+    let ends =
+        |ending: &str| name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes());
+    let (ending, formats) = ENDINGS.iter().find(|(ending, _)| ends(ending))?;
+    let is_one = formats.iter().any(|known| format == *known || known.ends_with(' ') && format.starts_with(known));
+    (!is_one).then(|| format!("its name ends with {ending}, but it is {format}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_promise_something_else() {
+        for (name, format, misleads) in [
+            ("a.zip", "zip", false),
+            ("a.zip", "tar, gzip", true),
+            ("a.ZIP", "NRA 5", true),
+            ("a.tar.gz", "tar, gzip", false),
+            ("a.gz", "gzip", false),
+            ("a.tgz", "gzip", true),
+            ("a.tar", "tar, gzip", true),
+            ("a.nra", "NRA 4.5", false),
+            ("a.shard", "Shard 2 (data)", false),
+            ("a.jar", "zip", false),
+            ("zip", "tar", false),
+        ] {
+            assert_eq!(misnamed(name.as_bytes(), format).is_some(), misleads, "{name} {format}");
+        }
+    }
+
     use crate::format::source::MemorySource;
 
     fn tar_header() -> Vec<u8> {
@@ -106,7 +162,7 @@ mod tests {
             (&ustar, "tar"),
             (&tar_header(), "tar"),
         ] {
-            let error = refusal(&MemorySource::new(bytes)).unwrap().to_string();
+            let error = refusal(&MemorySource::new(bytes), None).unwrap().to_string();
             assert!(error.starts_with(&format!("file type {expected} is not supported (known: NRA 5")), "{error}");
         }
     }

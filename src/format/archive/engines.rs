@@ -34,6 +34,27 @@ pub struct Engine {
     pub(super) probe: Probe,
 }
 
+impl Engine {
+    /// Returns the engine that people call so: by its ending, with or without `tar.` in front, or by its name.
+    pub fn named(word: &str) -> Option<&'static Self> {
+        let lower = word.trim().trim_start_matches('.').to_ascii_lowercase();
+        let lower = match lower.strip_prefix("tar.") {
+            Some(compression) => compression,
+            None => match &*lower {
+                "nra4" => "nra 1 to 4.5",
+                "mosh" => "shard",
+                "tgz" => "gz",
+                "tzst" => "zst",
+                "txz" => "xz",
+                "tbz2" => "bz2",
+                "tlz4" => "lz4",
+                known => known,
+            },
+        };
+        ENGINES.iter().find(|engine| engine.extension[1..] == *lower || engine.name.eq_ignore_ascii_case(lower))
+    }
+}
+
 /// All kinds that are read, in the order in which they are tried: those that are told for certain come first.
 pub static ENGINES: &[Engine] = &[
     Engine {
@@ -104,9 +125,9 @@ pub static ENGINES: &[Engine] = &[
         name: "zip",
         extension: ".zip",
         magic: "504b0506 near the end",
-        write: false,
+        write: true,
         append: false,
-        stream: false,
+        stream: true,
         probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
     },
 ];
@@ -118,4 +139,27 @@ const fn compressed(name: &'static str, extension: &'static str, magic: &'static
 
 fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {
     archive.map(|archive| Box::new(archive) as Box<dyn Archive>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_words() {
+        for (word, name) in [
+            ("nra", "NRA 5"),
+            ("NRA4", "NRA 1 to 4.5"),
+            ("shard", "Shard 2"),
+            ("zip", "zip"),
+            ("tar", "tar"),
+            ("tar.gz", "gzip"),
+            (".tgz", "gzip"),
+            ("gzip", "gzip"),
+            ("zst", "zstd"),
+        ] {
+            assert_eq!(Engine::named(word).map(|engine| engine.name), Some(name), "{word}");
+        }
+        assert!(Engine::named("").or(Engine::named("rar")).or(Engine::named("tar.tar.gz")).is_none());
+    }
 }

@@ -4,9 +4,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, ENGINES, detect};
+use crate::format::archive::{Archive, ENGINES, Engine, detect};
 use crate::format::crypt::Secret;
 use crate::format::error::{Error, Result};
+use crate::format::names::NameEncoding;
 use crate::format::source::{FileSource, MemorySource, ReadAt};
 
 /// How archives are opened.
@@ -27,6 +28,10 @@ pub struct OpenOptions {
     pub commit: Option<u64>,
     /// What opens an encrypted archive. Default: nothing.
     pub key: Option<Secret>,
+    /// Encoding of names in containers that do not tell it. Default: as each container has it.
+    pub names: Option<NameEncoding>,
+    /// The kind of container that it is. Default: told by its content.
+    pub from: Option<&'static Engine>,
 }
 
 impl Default for OpenOptions {
@@ -39,18 +44,21 @@ impl Default for OpenOptions {
             stream_ratio: 2_000,
             commit: None,
             key: None,
+            names: None,
+            from: None,
         }
     }
 }
 
-/// Opens an archive; what it is is told by its content.
+/// Opens an archive; what it is is told by its content, unless [`OpenOptions::from`] says it.
 ///
 /// # Errors
 ///
 /// `KeyNeeded` and `WrongKey` for an encrypted archive; `Unsupported` with the kind of the file when it is none that nra reads; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
 /// does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
-    for engine in ENGINES {
+    let engines = ENGINES.iter().filter(|engine| options.from.is_none_or(|from| from.name == engine.name));
+    for engine in engines {
         let Some(archive) = (engine.probe)(&source, options)? else { continue };
         return match options.commit {
             Some(number) if archive.info().commit != Some(number) => {
@@ -60,7 +68,7 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
             _ => Ok(archive),
         };
     }
-    Err(detect::refusal(&*source)?)
+    Err(detect::refusal(&*source, options.from)?)
 }
 
 /// Opens the archive file at `path`.

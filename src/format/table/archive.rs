@@ -90,6 +90,12 @@ pub trait Members: Send + Sync {
         false
     }
 
+    /// Returns the holes of the member, as [`Archive::holes`] does.
+    fn holes(&self, member: &Member) -> Vec<Range<u64>> {
+        let _ = member;
+        Vec::new()
+    }
+
     /// Returns how many bytes of the container hold the member, if the container says.
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         let _ = member;
@@ -239,6 +245,10 @@ impl<M: Members> Archive for TableArchive<M> {
             Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),
             _ => Ok(()),
         }
+    }
+
+    fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
+        Ok(Member::of(entry)?.map_or_else(Vec::new, |member| self.members.holes(&member)))
     }
 
     fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {

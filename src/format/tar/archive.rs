@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::decoder::{Decoder, Event, Member as TarMember, MemberKind};
 use super::detect;
-use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use crate::format::archive::{Access, Damage, Depth, Info, MAX_HOLES, OpenOptions, Part};
 use crate::format::entry::{Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
@@ -124,9 +124,10 @@ fn told(damage: &Damage) -> String {
 /// Makes the index of an archive: one pass over its headers.
 fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
     let mut builder = Indexer { limit: options.index_bytes, ..Indexer::default() };
+    let decoder = Decoder::new().with_names(options.names);
     let walked = match &bytes {
-        Bytes::Plain(source) => walk_plain(&**source, &mut builder),
-        Bytes::Compressed(blocks) => walk_blocks(blocks, &mut builder),
+        Bytes::Plain(source) => walk_plain(&**source, decoder, &mut builder),
+        Bytes::Compressed(blocks) => walk_blocks(blocks, decoder, &mut builder),
     };
     let damage = match walked {
         Ok(()) => None,
@@ -158,8 +159,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
 }
 
 /// Goes from header to header of a plain archive.
-fn walk_plain(source: &dyn ReadAt, indexer: &mut Indexer) -> Result<()> {
-    let mut decoder = Decoder::new();
+fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) -> Result<()> {
     let mut buffer = vec![0; PEEK];
     loop {
         let left = source.len().saturating_sub(decoder.offset());
@@ -195,8 +195,7 @@ fn walk_plain(source: &dyn ReadAt, indexer: &mut Indexer) -> Result<()> {
 }
 
 /// Goes through the whole of a decoded stream.
-fn walk_blocks(blocks: &Blocks, indexer: &mut Indexer) -> Result<()> {
-    let mut decoder = Decoder::new();
+fn walk_blocks(blocks: &Blocks, mut decoder: Decoder, indexer: &mut Indexer) -> Result<()> {
     let mut member: Option<TarMember> = None;
     for number in 0.. {
         let block = blocks.block(number)?;
@@ -433,6 +432,16 @@ impl Members for TarMembers {
 
     fn is_sequential(&self) -> bool {
         matches!(self.bytes, Bytes::Compressed(_))
+    }
+
+    fn holes(&self, member: &Member) -> Vec<Range<u64>> {
+        let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
+        let Some(map) = map else { return Vec::new() };
+        let ends = map.iter().map(|&(offset, len)| offset.saturating_add(len));
+        let starts = map.iter().map(|&(offset, _)| offset).chain([member.size]);
+        let holes: Vec<Range<u64>> =
+            [0].into_iter().chain(ends).zip(starts).map(|(start, end)| start..end).filter(|hole| hole.start < hole.end).collect();
+        if holes.len() > MAX_HOLES { Vec::new() } else { holes }
     }
 
     fn stored_bytes(&self, member: &Member) -> Option<u64> {

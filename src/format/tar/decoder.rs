@@ -9,6 +9,7 @@ use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_OFFSET};
+use crate::format::names::NameEncoding;
 
 /// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
 const MAX_EXTENSION: u64 = 16 << 20;
@@ -145,6 +146,8 @@ pub struct Decoder {
     /// Headers so far.
     any: bool,
     remarks: Vec<String>,
+    /// Encoding of names that are not in pax records.
+    names: Option<NameEncoding>,
 }
 
 impl Default for Decoder {
@@ -168,7 +171,14 @@ impl Decoder {
             zero: false,
             any: false,
             remarks: Vec::new(),
+            names: None,
         }
+    }
+
+    /// Takes names and targets of links in the headers to be in this encoding; those of pax records are in UTF-8, as these say.
+    #[must_use]
+    pub fn with_names(self, names: Option<NameEncoding>) -> Self {
+        Self { names, ..self }
     }
 
     /// Returns the offset of the next byte.
@@ -417,18 +427,26 @@ impl Decoder {
         })
     }
 
+    /// Returns a name of a header in UTF-8, if its encoding is known.
+    fn decoded(&self, name: Vec<u8>) -> Vec<u8> {
+        match &self.names {
+            Some(names) => names.decode(&name).into_owned(),
+            None => name,
+        }
+    }
+
     /// Puts an entry together from its header and what came before it.
     fn member(&mut self, header: &Header<'_>, first: u64) -> Result<Event<'static>, Wrong> {
         let flag = header.kind();
         let name = match (self.next.get("GNU.sparse.name"), self.record("path"), &self.long_name) {
             (Some(name), ..) | (None, Some(name), _) => name.to_vec(),
-            (None, None, Some(name)) => name.clone(),
-            (None, None, None) => header.path(),
+            (None, None, Some(name)) => self.decoded(name.clone()),
+            (None, None, None) => self.decoded(header.path()),
         };
         let link = match (self.record("linkpath"), &self.long_link) {
             (Some(link), _) => link.to_vec(),
-            (None, Some(link)) => link.clone(),
-            (None, None) => header.link().to_vec(),
+            (None, Some(link)) => self.decoded(link.clone()),
+            (None, None) => self.decoded(header.link().to_vec()),
         };
         let mut remark = None;
         let kind = match flag {

@@ -1,5 +1,7 @@
 //! Headers of pax archives: the old header where everything fits it, records in front of it for the rest.
 
+use std::ops::Range;
+
 use super::header::{BLOCK, Block};
 use crate::format::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
 use crate::format::path::EntryPath;
@@ -21,15 +23,35 @@ pub enum Loss {
     Device,
 }
 
-/// Appends the header of `entry`; `link`: it is a hard link to the entry of this path. Content, if any, follows, and then
-/// [`padding`]. Returns what is lost.
-pub fn encode(entry: &Entry, link: Option<&EntryPath>, out: &mut Vec<u8>) -> Vec<Loss> {
+/// What follows a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoded {
+    /// What is lost.
+    pub losses: Vec<Loss>,
+    /// Bytes of content that follow, and then [`padding`] for them.
+    pub data_len: u64,
+}
+
+/// Appends the header of `entry`; `link`: it is a hard link to the entry of this path. `holes`: parts of the content, in order and apart
+/// from each other, that do not follow, since the header says that they are zero bytes.
+pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out: &mut Vec<u8>) -> Encoded {
     let mut losses = Vec::new();
     let mut records = Vec::new();
     let mut header: Block = [0; BLOCK];
     let mut name = entry.path.as_bytes().to_vec();
     if entry.kind == Kind::Directory {
         name.push(b'/');
+    }
+    let size = if link.is_none() { entry.size } else { 0 };
+    let (map, data_len) = if holes.is_empty() { (Vec::new(), size) } else { map(size, holes) };
+    if !holes.is_empty() {
+        // Programs that do not know this see a file of another name, which holds the map too.
+        for (key, value) in [("major", "1".into()), ("minor", "0".into()), ("realsize", size.to_string())] {
+            record(&mut records, format!("GNU.sparse.{key}").as_bytes(), value.as_bytes());
+        }
+        record(&mut records, b"GNU.sparse.name", &name);
+        let own = entry.path.name().len();
+        name.splice(name.len() - own..name.len() - own, *b"GNUSparseFile.0/");
     }
     if !text(&mut header[..100], &name) {
         record(&mut records, b"path", &name);
@@ -39,9 +61,9 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, out: &mut Vec<u8>) -> Vec
     if !text(&mut header[157..257], target) {
         record(&mut records, b"linkpath", target);
     }
-    let size = if link.is_none() { entry.size } else { 0 };
-    if !number(&mut header[124..136], size, MAX_11) {
-        record(&mut records, b"size", size.to_string().as_bytes());
+    let stored = map.len() as u64 + data_len;
+    if !number(&mut header[124..136], stored, MAX_11) {
+        record(&mut records, b"size", stored.to_string().as_bytes());
     }
     time(&mut header[136..148], entry.modified, &mut records);
     let (user_id, group_id) = entry.metadata.owner.as_ref().map_or((0, 0), |owner| (owner.user_id, owner.group_id));
@@ -91,7 +113,26 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, out: &mut Vec<u8>) -> Vec
         out.extend(std::iter::repeat_n(0, pad));
     }
     seal(&mut header, out);
-    losses
+    out.extend(map);
+    Encoded { losses, data_len }
+}
+
+/// Returns the map of what is no hole, as it stands before the data, and the length of the data.
+fn map(size: u64, holes: &[Range<u64>]) -> (Vec<u8>, u64) {
+    let mut segments = Vec::with_capacity(holes.len() + 1);
+    let mut at = 0;
+    // An empty hole at the end stands for it; where the content ends with a hole, an empty segment does.
+    for hole in holes.iter().cloned().chain([size..size]) {
+        if hole.start > at || hole.end == size && hole.start == size {
+            segments.push((at, hole.start - at));
+        }
+        at = hole.end;
+    }
+    let mut map = format!("{}\n", segments.len());
+    segments.iter().for_each(|(offset, len)| map.push_str(&format!("{offset}\n{len}\n")));
+    let mut map = map.into_bytes();
+    map.resize(map.len() + padding(map.len() as u64), 0);
+    (map, segments.iter().map(|(_, len)| len).sum())
 }
 
 /// Returns how many zero bytes follow content of this length.

@@ -50,7 +50,7 @@ fn archive(entries: &[(Entry, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (entry, content) in entries {
         let entry = Entry { size: content.len() as u64, ..entry.clone() };
-        assert_eq!(encode(&entry, None, &mut bytes), []);
+        assert_eq!(encode(&entry, None, &[], &mut bytes).losses, []);
         bytes.extend_from_slice(content);
         bytes.extend(vec![0; padding(entry.size)]);
     }
@@ -128,7 +128,7 @@ fn the_reading_face_finds_the_same() {
 fn sparse_archive() -> Vec<u8> {
     let mut bytes = Vec::new();
     let stored = Entry { size: 1024, ..entry("sparse", Kind::File) };
-    encode(&stored, None, &mut bytes);
+    encode(&stored, None, &[], &mut bytes);
     bytes[156] = b'S';
     bytes[257..265].copy_from_slice(b"ustar  \0");
     for (place, number) in [(386, 512), (398, 512), (410, 8192), (422, 512), (434, 10_000), (446, 0), (483, 10_000)] {
@@ -191,7 +191,7 @@ fn concatenated_archives_are_read_on() {
 #[test]
 fn lengths_are_bounded_before_anything_is_kept() {
     let mut bytes = Vec::new();
-    encode(&Entry { size: (1 << 33) - 1, ..entry("x", Kind::File) }, None, &mut bytes);
+    encode(&Entry { size: (1 << 33) - 1, ..entry("x", Kind::File) }, None, &[], &mut bytes);
     bytes[156] = b'x';
     bytes[148..156].fill(b' ');
     let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
@@ -249,6 +249,39 @@ proptest! {
             for entry in archive.entries(0..100) {
                 let _ = archive.read_all(&entry.unwrap(), 1 << 16);
             }
+        }
+    }
+}
+
+#[test]
+fn holes_come_back() {
+    for (size, holes) in [
+        (10_000u64, vec![0..4096, 8192..9000]),
+        (10_000, vec![0..10_000]),
+        (10_000, vec![1..2]),
+        (10_000, vec![5..10_000]),
+        (100_000, (0..1_000).map(|number| number * 100..number * 100 + 50).collect()),
+    ] {
+        let mut content: Vec<u8> = (0..size).map(|at| (at % 250 + 1) as u8).collect();
+        for hole in &holes {
+            content[hole.start as usize..hole.end as usize].fill(0);
+        }
+        for path in ["sparse", &format!("{}/sparse", "d/".repeat(60).trim_end_matches('/'))] {
+            let mut bytes = Vec::new();
+            let file = Entry { size, ..entry(path, Kind::File) };
+            let Encoded { losses, data_len } = encode(&file, None, &holes, &mut bytes);
+            assert_eq!(losses, []);
+            let mut data = content.clone();
+            for hole in holes.iter().rev() {
+                data.drain(hole.start as usize..hole.end as usize);
+            }
+            assert_eq!(data.len() as u64, data_len);
+            bytes.extend(data);
+            bytes.extend(vec![0; padding(data_len)]);
+            bytes.extend(END);
+            let found = read(&bytes, 700).unwrap();
+            assert_eq!((found.len(), &found[0].0.name[..], found[0].0.size), (1, path.as_bytes(), size), "{holes:?}");
+            assert!(found[0].1 == content, "{holes:?}");
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::format::crypt::Secret;
 use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_TARGET;
+use crate::format::names::NameEncoding;
 use crate::format::source::ReadAt;
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 use crate::format::zip::end::{self, Directory};
@@ -33,6 +34,8 @@ pub struct ZipMembers {
     decoded: Decoded,
     /// Password of encrypted members.
     key: Option<Secret>,
+    /// Encoding of names that is not told.
+    names: Option<NameEncoding>,
     /// Members that share bytes with another one.
     overlapping: HashSet<u64>,
     /// Long stored members whose checksum was found right.
@@ -56,6 +59,7 @@ impl ZipMembers {
             directory,
             decoded: Decoded::new(options.cache_bytes),
             key: options.key.clone(),
+            names: options.names,
             overlapping: HashSet::new(),
             checked: Mutex::default(),
         };
@@ -132,13 +136,18 @@ impl ZipMembers {
 
     /// Adds a member to the table and says what it is.
     fn add(&self, table: &mut TableBuilder, place: u64, record: &Record<'_>) -> Result<Kind> {
-        let name = name(record);
+        let name = name(record, self.names.as_ref());
         let mut kind = record.kind(&name);
         let mut target = Vec::new();
         if kind == Kind::Symlink {
             // The target is the content. A link that can't be read is kept as a file, whose reading tells why.
             match self.target(place, record) {
-                Ok(found) => target = found,
+                Ok(found) => {
+                    target = match &self.names {
+                        Some(names) if !record.is_utf8() => names.decode(&found).into_owned(),
+                        _ => found,
+                    };
+                }
                 Err(Error::Io { action, path, source }) => return Err(Error::Io { action, path, source }),
                 Err(_) => kind = Kind::File,
             }

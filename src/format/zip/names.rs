@@ -2,39 +2,37 @@
 
 use std::borrow::Cow;
 
-use oem_cp::code_table::DECODING_TABLE_CP437;
-
+use crate::format::names::NameEncoding;
 use crate::format::zip::record::Record;
 
 /// Returns the name of a member, with `/` between its parts.
 ///
-/// UTF-8 where the archive says so; the bytes as they are where the writer was a Unix program; else code page 437, as the format has it.
-pub(super) fn name<'a>(record: &Record<'a>) -> Cow<'a, [u8]> {
+/// UTF-8 where the archive says so; else `encoding`, if that is known; else the bytes as they are where the writer was a Unix program, and
+/// code page 437, as the format has it, where it was not.
+pub(super) fn name<'a>(record: &Record<'a>, encoding: Option<&NameEncoding>) -> Cow<'a, [u8]> {
     if let Some(name) = unicode_path(record) {
         return Cow::Borrowed(name);
     }
     let is_dos = [0, 6, 10, 11, 14].contains(&record.host);
-    if record.is_utf8() || record.name.is_ascii() || !is_dos {
-        return separated(record.name, is_dos);
+    if record.is_utf8() || record.name.is_ascii() || !is_dos && encoding.is_none() {
+        return separated(Cow::Borrowed(record.name), is_dos);
+    }
+    if let Some(encoding) = encoding {
+        return separated(encoding.decode(record.name), is_dos);
     }
     // Many programs write UTF-8 without saying so; text of another encoding is hardly ever valid UTF-8.
     if std::str::from_utf8(record.name).is_ok() {
-        return separated(record.name, is_dos);
+        return separated(Cow::Borrowed(record.name), is_dos);
     }
-    let text = oem_cp::decode_string_complete_table(record.name, &DECODING_TABLE_CP437).into_bytes();
-    Cow::Owned(if text.contains(&b'/') {
-        text
-    } else {
-        text.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect()
-    })
+    separated(NameEncoding::cp437().decode(record.name), is_dos)
 }
 
 /// Takes backslashes for slashes in a name of a DOS program that has no slash.
-fn separated(name: &[u8], is_dos: bool) -> Cow<'_, [u8]> {
+fn separated(name: Cow<'_, [u8]>, is_dos: bool) -> Cow<'_, [u8]> {
     if is_dos && name.contains(&b'\\') && !name.contains(&b'/') {
         return name.iter().map(|&byte| if byte == b'\\' { b'/' } else { byte }).collect();
     }
-    Cow::Borrowed(name)
+    name
 }
 
 /// Returns the name in the field of Info-ZIP, if it belongs to the name that stands in the record.

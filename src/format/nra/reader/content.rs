@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::format::archive::{Access, Archive, Part};
+use crate::format::archive::{Access, Archive, MAX_HOLES, Part};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -36,6 +36,33 @@ impl NraReader {
             Content::List(segments, _) => each_segment(segments, range, &mut segment),
             Content::Map(root, _) => self.map_segments(*root, entry.size, range, &mut segment),
         }
+    }
+
+    pub(super) fn content_holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
+        let (mut holes, mut at): (Vec<Range<u64>>, u64) = (Vec::new(), 0);
+        let mut segment = |segment: &Segment, part: Range<u64>| {
+            let end = at.saturating_add(part.end - part.start);
+            if matches!(segment, Segment::Hole(_)) {
+                // One more than is told says that there are too many.
+                let has_room = holes.len() <= MAX_HOLES;
+                match holes.last_mut() {
+                    Some(last) if last.end == at => last.end = end,
+                    _ if has_room => holes.push(at..end),
+                    _ => {}
+                }
+            }
+            at = end;
+            Ok(())
+        };
+        match entry.content() {
+            Content::None | Content::Extent(_) | Content::Raw(..) => {}
+            Content::List(segments, _) => each_segment(segments, 0..entry.size, &mut segment)?,
+            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut segment)?,
+        }
+        if holes.len() > MAX_HOLES {
+            holes.clear();
+        }
+        Ok(holes)
     }
 
     fn visit_raw(&self, extent: &Extent, checksum: u32, range: Range<u64>, access: Access, sink: &mut Sink<'_>) -> Result<()> {

@@ -333,6 +333,10 @@ impl Archive for NraReader {
         self.visit(entry, 0..entry.size, access, sink)
     }
 
+    fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
+        self.content_holes(entry)
+    }
+
     fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
         self.stored_share(entry).map(Some)
     }

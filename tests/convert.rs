@@ -269,6 +269,48 @@ fn the_same_input_gives_the_same_bytes() {
     }
 }
 
+/// Bytes of content as stored.
+fn stored_bytes(folder: &Path, archive: &str) -> u64 {
+    let output = nra(folder, &["info", archive, "--json", "--password", "x"]);
+    let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    info["stored_bytes"].as_u64().unwrap()
+}
+
+#[test]
+fn blocks_move_between_archives_as_they_are() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let expected = look(&tree(at), true);
+    // Not the level that converting would take by itself.
+    expect(at, &["pack", "tree", "-o", "first.nra", "-l", "1", "-m", "the first"], 0);
+    expect(at, &["attr", "first.nra", "set", "label=5", "-e", "none"], 0);
+    let before = stored_bytes(at, "first.nra");
+    let said = expect(at, &["convert", "first.nra", "moved.nra"], 3);
+    assert!(said.contains("earlier commits are not kept"), "{said}");
+    let said = expect(at, &["convert", "moved.nra", "locked.nra", "-e", "--password", "x"], 0);
+    assert!(!said.contains("is encrypted"), "{said}");
+    let said = expect(at, &["convert", "locked.nra", "open.nra", "--password", "x"], 0);
+    assert!(said.contains("the input is encrypted, what is made of it is not"), "{said}");
+    for archive in ["moved.nra", "locked.nra", "open.nra"] {
+        assert_eq!(stored_bytes(at, archive), before, "{archive}");
+        expect(at, &["verify", archive, "--password", "x"], 0);
+        let out = format!("out-{archive}");
+        expect(at, &["extract", archive, "-C", &out, "--password", "x"], 0);
+        assert_eq!(look(&at.join(out), true), expected, "{archive}");
+        let attributes = nra(at, &["attr", archive, "-e", "none", "--password", "x"]).stdout;
+        assert_eq!(String::from_utf8_lossy(&attributes), "none: label=5\n", "{archive}");
+    }
+    expect(at, &["convert", "first.nra", "anew.nra", "-l", "19"], 3);
+    assert!(stored_bytes(at, "anew.nra") < before);
+    expect(at, &["extract", "anew.nra", "-C", "out-anew"], 0);
+    assert_eq!(look(&at.join("out-anew"), true), expected);
+    // Limits and what is kept of entries hold here too.
+    expect(at, &["convert", "first.nra", "x.nra", "--limit-entries", "3"], 4);
+    expect(at, &["convert", "moved.nra", "bare.nra", "--no-times", "--no-owner"], 0);
+    let listed = String::from_utf8(nra(at, &["list", "bare.nra", "--json"]).stdout).unwrap();
+    assert!(!listed.contains("\"mtime\"") && !listed.contains("\"uid\""), "{listed}");
+}
+
 #[test]
 fn a_name_that_exists_is_not_replaced() {
     let folder = TempDir::new().unwrap();

@@ -252,7 +252,8 @@ pub fn is_encrypted(path: &Path) -> bool {
 pub fn hint(error: &Error, archive: &str) -> Option<String> {
     match error {
         Error::KeyNeeded => Some(format!("-p asks for the password; {HINT}")),
-        Error::WrongKey => Some(format!("nra key list {archive} tells which keys there are")),
+        // Other containers have no list of keys.
+        Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("nra key list {archive} tells which keys there are")),
         _ => None,
     }
 }

@@ -86,6 +86,14 @@ pub struct CompressionArgs {
     align: Option<u32>,
 }
 
+impl CompressionArgs {
+    /// Says whether something is asked for.
+    pub fn is_given(&self) -> bool {
+        let Self { preset, level, fast, best, codec, dict, align } = self;
+        preset.is_some() || level.is_some() || *fast || *best || codec.is_some() || dict.is_some() || align.is_some()
+    }
+}
+
 /// What is recorded of each file.
 #[derive(Debug, clap::Args)]
 struct FidelityArgs {

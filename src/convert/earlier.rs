@@ -2,6 +2,7 @@
 
 use std::io::{self, Seek, SeekFrom};
 
+use crate::convert::loss::tell_secrecy;
 use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::Narrower;
@@ -42,6 +43,7 @@ pub fn write_earlier(
         Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
         other => other,
     };
+    tell_secrecy(archive, options.writer.key.is_some(), monitor);
     // Those of the format tell of the file they are in.
     if archive.info().attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra) {
         let message = "the attributes of the archive can't be kept".into();

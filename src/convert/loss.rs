@@ -22,6 +22,9 @@ pub(in crate::convert) enum Target {
 ///
 /// As reading its commits does.
 pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, monitor: &dyn Monitor) -> Result<()> {
+    if target != Target::Nra {
+        tell_secrecy(archive, false, monitor);
+    }
     let info = archive.info();
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
     let attributes = info.attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra);
@@ -40,4 +43,12 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }
     Ok(())
+}
+
+/// Tells when `archive` is encrypted and what is made of it is not.
+pub(in crate::convert) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
+    if archive.info().encrypted && !encrypts {
+        let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)".into();
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
 }

@@ -67,6 +67,7 @@ use std::ops::Range;
 use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::entry::{Attribute, Entry, Timestamp};
 use crate::format::error::{Error, Result};
+use crate::format::nra::reader::NraReader;
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 
@@ -248,6 +249,11 @@ pub trait Archive: Send + Sync {
     /// Iterates over the commits from the one that is read back to the first; nothing for archives without history. An error is the last item.
     fn commits(&self) -> Box<dyn Iterator<Item = Result<CommitInfo>> + Send + '_> {
         Box::new(std::iter::empty())
+    }
+
+    /// Returns the archive as one of NRA 5, whose blocks can move to another one as they are; `None` for all others.
+    fn as_nra(&self) -> Option<&NraReader> {
+        None
     }
 
     /// Returns the number of entries.

@@ -25,6 +25,7 @@ use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_str
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
+use crate::format::sevenz;
 
 /// Arguments of `nra convert`.
 #[derive(Debug, clap::Args)]
@@ -217,9 +218,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
             (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
-    } else if is_encrypted {
-        let message = format!("{name} is encrypted, what is made of it is not; -e encrypts it too");
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
     let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
@@ -313,6 +311,7 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
             ratio: args.limits.limit_ratio.unwrap_or(limits.ratio),
         },
         keep_going: args.keep_going,
+        recompress: args.compression.is_given(),
         sync: !args.no_sync,
     })
 }
@@ -332,7 +331,7 @@ fn explain(error: Error, input: &str, output: &Path) -> Failure {
                 "number of entries" => Some("--limit-entries"),
                 "length of the content" => Some("--limit-size"),
                 "ratio of decoded to stored bytes" => Some("--limit-ratio"),
-                "length of the stream" => Some("--memory"),
+                "length of the stream" | sevenz::MEMORY => Some("--memory"),
                 _ => None,
             };
             let failure = Failure::from(error).context(input);

@@ -20,15 +20,18 @@ pub use fidelity::Fidelity;
 pub(in crate::convert) use fidelity::Narrower;
 pub use limits::Limits;
 
+use self::limits::Ledger;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
-use crate::convert::loss::{Target, tell_whole};
+use crate::convert::loss::{Target, tell_secrecy, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
 use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
+use crate::format::nra::compact;
+use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
@@ -74,6 +77,8 @@ pub struct TransferOptions {
     pub limits: Limits,
     /// Keep what came before damage, or is not hurt by it; otherwise damage ends the work.
     pub keep_going: bool,
+    /// Compress all content anew with the settings of [`TransferOptions::writer`]; otherwise blocks of NRA 5 move as they are stored.
+    pub recompress: bool,
     /// Make sure that the archive is on disk before it gets its name.
     pub sync: bool,
 }
@@ -125,12 +130,18 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     writer_options.memory_bytes -= read_bytes;
     writer_options.repeats = true;
     if let Opened::Indexed(archive) = &opened {
+        tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
         tell_whole(&**archive, Target::Nra, monitor)?;
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
         }
         writer_options.attributes.extend(info.attributes.iter().cloned());
+        // What is damaged is told entry by entry, which moving blocks can't.
+        let is_sound = !options.keep_going && !archive.is_recovered();
+        if let Some(archive) = archive.as_nra().filter(|_| is_sound && !options.recompress) {
+            return copy(archive, output, writer_options, options, monitor);
+        }
     }
     let writer = Writer::create(output, writer_options)?;
     let mut store = Store::new(writer, options.keep_going, monitor);
@@ -162,6 +173,30 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     monitor.check()?;
     output.publish(options.sync)?;
     Ok(TransferStats { written, left_out, input_bytes, incomplete })
+}
+
+/// Stores an archive of the same format: blocks move as they are.
+fn copy(
+    archive: &NraReader,
+    output: Output,
+    writer_options: WriterOptions,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> Result<TransferStats> {
+    let mut writer = Writer::create(output, writer_options)?;
+    let mut ledger = Ledger::new(options.limits);
+    let mut narrower = Narrower::new(&options.fidelity);
+    let mut narrow = |entry: &mut Entry| {
+        ledger.entry()?;
+        ledger.bytes(entry.size)?;
+        narrower.narrow(entry);
+        Ok(())
+    };
+    compact::copy(archive, &mut writer, &mut narrow, monitor)?;
+    let (output, written) = writer.finish(monitor)?;
+    monitor.check()?;
+    output.publish(options.sync)?;
+    Ok(TransferStats { written, input_bytes: archive.info().archive_bytes, ..TransferStats::default() })
 }
 
 /// Tells what an input is and opens it.

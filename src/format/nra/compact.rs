@@ -47,6 +47,32 @@ pub struct Compaction {
     pub dropped_bytes: u64,
 }
 
+/// Brings the entries of an archive to a new one. Blocks of which at least half is needed move as they are stored, decrypted and encrypted again where one of the
+/// archives is encrypted; what is needed of the others is taken out and packed again. `narrow` may change what is recorded of an entry, not its path and content.
+///
+/// # Errors
+///
+/// `Corrupt` when something needed is damaged; what `narrow` and writing give; `Cancelled`.
+pub fn copy<W: Write + Send>(
+    archive: &NraReader,
+    writer: &mut Writer<W>,
+    narrow: &mut dyn FnMut(&mut Entry) -> Result<()>,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    monitor.expect(Counter::Entries, archive.entry_count());
+    let mut needs = Needs::default();
+    let mut entries = Vec::new();
+    for entry in archive.entries(0..archive.entry_count()) {
+        monitor.check()?;
+        let mut entry = entry?;
+        narrow(&mut entry)?;
+        needs.note(archive, &entry)?;
+        entries.push(entry);
+    }
+    let (dense, _) = needs.judge(Compaction::default(), 0);
+    Mover { dense, ..Mover::default() }.add(archive, entries, writer, monitor)
+}
+
 /// The commits that are kept, and the blocks that they need.
 struct Plan {
     states: Vec<NraReader>,
@@ -81,7 +107,7 @@ pub fn compact(
     let Plan { states, dense, mut compaction } = Plan::make(source, keep, options, monitor)?;
     // The keys that the archive has now.
     let encryption = states.last().and_then(NraReader::keyring).cloned();
-    let mut mover = Mover { dense, moved: HashSet::new(), dictionaries: HashMap::new() };
+    let mut mover = Mover { dense, ..Mover::default() };
     let mut before: Option<&NraReader> = None;
     for state in &states {
         let info = state.info();
@@ -259,6 +285,7 @@ fn each_change(before: &NraReader, after: &NraReader, visit: &mut dyn FnMut(Chan
 }
 
 /// Brings entries and their content to the new archive.
+#[derive(Default)]
 struct Mover {
     dense: HashSet<u64>,
     /// Blocks that are there, by their offsets in the old archive.

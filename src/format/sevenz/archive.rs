@@ -15,6 +15,7 @@ use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_TARGET;
 use crate::format::source::ReadAt;
+use crate::format::stream::check_ratio;
 use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
@@ -35,7 +36,9 @@ pub struct SevenzMembers {
     header: u64,
     /// The password was found to be right.
     is_open: AtomicBool,
-    /// Long members whose checksum was found right.
+    /// Length of the file, and decoded bytes for each of its bytes that finding symlinks may take.
+    bound: (u64, u64),
+    /// Members whose checksum was found right.
     checked: Mutex<HashSet<u64>>,
 }
 
@@ -88,9 +91,15 @@ impl SevenzMembers {
         let left = options.index_bytes.saturating_sub(streams.memory());
         let folders = Folders::new(Arc::new(streams), Arc::clone(source), base, decoding, options.cache_bytes);
         let is_open = AtomicBool::new(is_encrypted);
-        let members = Self { folders, blocks, header: place, is_open, checked: Mutex::default() };
+        let bound = (source.len(), options.stream_ratio);
+        let members = Self { folders, blocks, header: place, is_open, bound, checked: Mutex::default() };
         let table = members.table(files, left, &mut info)?;
         Ok(Some(TableArchive::new(table.finish()?, members, info)))
+    }
+
+    /// Returns the length of all folders as they claim it, bytes.
+    pub fn decoded_bytes(&self) -> u64 {
+        self.folders.streams.folders.iter().map(|folder| folder.size).fold(0, u64::saturating_add)
     }
 
     /// Makes the table. Contents belong to the files that have any, in order.
@@ -150,6 +159,8 @@ impl SevenzMembers {
         if item.size > limit {
             return Err(Error::Limit { what: "length of a symlink target", found: item.size, limit });
         }
+        // What lies before it has to be decoded.
+        check_ratio(item.place.0.saturating_mul(BLOCK), self.bound.0, self.bound.1)?;
         let member = Member { number: item.number, place: item.place, size: item.size };
         let target = if item.size > 0 { self.whole(&member)? } else { Vec::new() };
         if target.is_empty() || target.contains(&0) {
@@ -238,8 +249,8 @@ impl Members for SevenzMembers {
 
     fn is_sequential(&self) -> bool {
         // Several threads have nothing to share when one folder holds most of the content.
-        let sizes = || self.folders.streams.folders.iter().map(|folder| folder.size);
-        sizes().max().unwrap_or_default() > sizes().fold(0, u64::saturating_add) / 2
+        let largest = self.folders.streams.folders.iter().map(|folder| folder.size).max();
+        largest.unwrap_or_default() > self.decoded_bytes() / 2
     }
 
     fn stored_bytes(&self, member: &Member) -> Option<u64> {

@@ -67,8 +67,10 @@ impl ZipMembers {
         let mut spans = Vec::new();
         let mut stored_bytes = 0u64;
         let mut count = 0u64;
+        let mut encrypted = false;
         reader.each_record(|place, record| {
             count += 1;
+            encrypted |= record.is_encrypted();
             let kind = reader.add(&mut table, place, record)?;
             if kind == Kind::File {
                 stored_bytes = stored_bytes.saturating_add(record.stored_len);
@@ -97,6 +99,7 @@ impl ZipMembers {
             format: "zip".into(),
             archive_bytes: source.len(),
             stored_bytes: Some(stored_bytes),
+            encrypted,
             remarks,
             ..Info::default()
         };

@@ -235,6 +235,10 @@ impl Archive for NraReader {
         &self.info
     }
 
+    fn as_nra(&self) -> Option<&NraReader> {
+        Some(self)
+    }
+
     fn is_recovered(&self) -> bool {
         self.recovered || self.recovered_keys || matches!(self.rescue.get(), Some(Some(_)))
     }

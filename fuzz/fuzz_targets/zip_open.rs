@@ -1,0 +1,59 @@
+//! Zip archives: as `nra_open`; and where the crate `zip` reads a member too, both give the same content.
+#![no_main]
+
+use std::collections::HashMap;
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::entry::Kind;
+use nra::format::source::{MemorySource, ReadAt};
+use nra::format::zip::{ZipArchive, ZipMembers};
+use nra_fuzz::{MAX_CONTENT, check_text, content_of, exercise, verify};
+
+/// Members that are compared.
+const MOST: usize = 50;
+
+fuzz_target!(|data: &[u8]| {
+    let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(data.to_vec()));
+    let mut options = OpenOptions::default();
+    options.cache_bytes = 32 << 20;
+    options.index_bytes = 64 << 20;
+    match ZipMembers::probe(&source, &options) {
+        Ok(Some(archive)) => {
+            archive.info().remarks.iter().for_each(|remark| check_text(remark));
+            exercise(&archive);
+            let _ = verify(&archive, Depth::Quick);
+            let _ = verify(&archive, Depth::Full);
+            compare(&archive, data);
+        }
+        Ok(None) => {}
+        Err(error) => check_text(&error.to_string()),
+    }
+});
+
+/// Compares what both have under one name, if there is one such member and the name means what it says.
+fn compare(archive: &ZipArchive, data: &[u8]) {
+    let Ok(mut theirs) = zip::ZipArchive::new(Cursor::new(data)) else { return };
+    let mut names: HashMap<Vec<u8>, usize> = HashMap::new();
+    let mut members = Vec::new();
+    for number in 0..theirs.len().min(MOST) {
+        let Ok(member) = theirs.by_index_raw(number) else { continue };
+        let name = member.name().as_bytes().to_vec();
+        *names.entry(name.clone()).or_default() += 1;
+        members.push((number, name));
+    }
+    for (number, name) in members.into_iter().filter(|(_, name)| names[name] == 1) {
+        let Ok(Some((_, entry))) = archive.find(&name) else { continue };
+        if entry.kind != Kind::File {
+            continue;
+        }
+        let Some(ours) = content_of(archive, &entry, None) else { continue };
+        let Ok(member) = theirs.by_index(number) else { continue };
+        let mut content = Vec::new();
+        if member.take(MAX_CONTENT + 1).read_to_end(&mut content).is_ok() {
+            assert_eq!(ours, content, "{}", entry.path);
+        }
+    }
+}

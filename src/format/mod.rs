@@ -10,6 +10,7 @@ pub mod crypt;
 pub mod digest;
 pub mod entry;
 pub mod error;
+pub mod inside;
 pub mod limits;
 pub mod names;
 pub mod nra;

@@ -39,6 +39,8 @@ pub enum Action {
     AsText,
     /// Preview as bytes.
     AsHex,
+    /// Preview as rows and columns.
+    AsTable,
     /// Preview as facts.
     AsInfo,
     /// Long lines go on in the next row, or are cut.

@@ -171,6 +171,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Preview over the whole screen, or back", ""),
     command(Action::AsText, "as-text", &["1"], BROWSER, Group::Look, "Preview as text", ""),
     command(Action::AsHex, "as-hex", &["2"], BROWSER, Group::Look, "Preview as bytes", ""),
+    command(Action::AsTable, "as-table", &["4"], BROWSER, Group::Look, "Preview as rows and columns", ""),
     command(Action::AsInfo, "as-info", &["5"], BROWSER, Group::Look, "Preview what is known of the entry", ""),
     command(Action::AsAuto, "as-auto", &["0"], BROWSER, Group::Look, "Preview by what the content is", ""),
     command(Action::Inspect, "inspect", &["i"], BROWSER, Group::Look, "Show everything that is known of the entry", ""),

@@ -3,9 +3,13 @@
 //! [`load`] is the only part that reads, and reads a window, never the whole. A kind of preview is a module with a value that implements
 //! [`Scrolled`], a variant of [`Body`], a way to load it and a function that draws it.
 
+pub mod grid;
 pub mod hex;
 pub mod sheet;
+pub mod source;
 pub mod text;
+
+use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,6 +17,8 @@ use ratatui::layout::Rect;
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
+use crate::format::inside;
+use crate::format::source::ReadAt;
 use crate::tui::theme::Theme;
 
 /// Bytes that tell what kind of content it is.
@@ -28,6 +34,8 @@ pub enum Form {
     Text,
     /// Bytes.
     Hex,
+    /// Rows and columns.
+    Table,
     /// Facts about the entry.
     Info,
 }
@@ -63,6 +71,8 @@ pub enum Body {
     Text(text::Page),
     /// Bytes.
     Hex(hex::Page),
+    /// Rows of cells.
+    Grid(grid::Page),
     /// Facts, or why there is nothing to see.
     Sheet(sheet::Sheet),
 }
@@ -115,6 +125,7 @@ impl Body {
         match self {
             Self::Text(page) => page,
             Self::Hex(page) => page,
+            Self::Grid(page) => page,
             Self::Sheet(sheet) => sheet,
         }
     }
@@ -125,22 +136,59 @@ impl Body {
 /// # Errors
 ///
 /// As reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Preview> {
+pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request) -> Result<Preview> {
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
     if entry.kind != Kind::File || request.form == Form::Info {
-        return whole(Form::Info, Body::Sheet(sheet::load(archive, entry, request.form == Form::Info)?));
+        return whole(Form::Info, Body::Sheet(sheet::load(&**archive, entry, request.form == Form::Info)?));
     }
     if entry.size == 0 {
         return whole(Form::Text, Body::Sheet(sheet::Sheet::remark("empty file")));
     }
+    if matches!(request.form, Form::Auto | Form::Table) {
+        match (table(archive, entry, request), request.form) {
+            (Ok(Some(page)), _) => return whole(Form::Table, Body::Grid(page)),
+            (Ok(None), Form::Table) => {
+                return whole(
+                    Form::Table,
+                    Body::Sheet(sheet::Sheet::remark("this is nothing with rows and columns that nra knows")),
+                );
+            }
+            (Err(error), Form::Table) => return Err(error),
+            // Content that looked like a table and is none, or a damaged one, is shown as it is.
+            (Ok(None) | Err(_), _) => {}
+        }
+    }
     let form = match request.form {
-        Form::Auto => guess(archive, entry)?,
+        Form::Auto => guess(&**archive, entry)?,
         form => form,
     };
     match form {
-        Form::Hex => whole(form, Body::Hex(hex::load(archive, entry, request)?)),
-        Form::Auto | Form::Text | Form::Info => whole(Form::Text, Body::Text(text::load(archive, entry, request)?)),
+        Form::Hex => whole(form, Body::Hex(hex::load(&**archive, entry, request)?)),
+        _ => whole(Form::Text, Body::Text(text::load(&**archive, entry, request)?)),
     }
+}
+
+/// Loads an entry as rows and columns if it has any: what its header tells, or separated values, which only their name gives away.
+fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request) -> Result<Option<grid::Page>> {
+    let source: Arc<dyn ReadAt> = Arc::new(source::EntrySource::new(archive, entry));
+    if let Some(table) = inside::look(&source)? {
+        return Ok(Some(table.into()));
+    }
+    let separator = match extension(entry).as_slice() {
+        b"csv" => b',',
+        b"tsv" | b"tab" => b'\t',
+        _ => return Ok(None),
+    };
+    if guess(&**archive, entry)? != Form::Text {
+        return Ok(None);
+    }
+    grid::load(&**archive, entry, request, separator).map(Some)
+}
+
+/// Returns what is behind the last dot of a name, in small letters; nothing where there is no dot.
+fn extension(entry: &Entry) -> Vec<u8> {
+    let name = entry.path.name();
+    name.iter().rposition(|&byte| byte == b'.').map_or(Vec::new(), |dot| name[dot + 1..].to_ascii_lowercase())
 }
 
 /// Says by its first bytes what a file is.
@@ -155,6 +203,7 @@ pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer
     match &preview.body {
         Body::Text(page) => text::view(page, scroll, theme, area, buffer),
         Body::Hex(page) => hex::view(page, scroll, theme, area, buffer),
+        Body::Grid(page) => grid::view(page, scroll, theme, area, buffer),
         Body::Sheet(sheet) => sheet::view(sheet, scroll, theme, area, buffer),
     }
 }

@@ -210,12 +210,14 @@ impl Pane {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::format::archive::Archive;
     use crate::tui::preview;
     use crate::tui::sample;
 
-    fn settle(archive: &dyn Archive, pane: &mut Pane, request: Option<PreviewRequest>) {
+    fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {
             let preview = preview::load(archive, &entry, &request).map_err(|error| error.to_string());
             pane.take(PreviewAnswer { generation, preview });
@@ -239,20 +241,20 @@ mod tests {
         pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
         assert_eq!(pane.wake(Duration::from_millis(10)), None);
         let request = pane.wake(REST);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         let mut expected = 1;
         while expected + 40 < 60_000 {
             assert_eq!(line(&pane), (format!("this is line {expected}"), Some(expected)));
             let request = pane.step(37, 40);
-            settle(&*archive, &mut pane, request);
+            settle(&archive, &mut pane, request);
             expected += 37;
         }
         let request = pane.to_end(true, 40);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         assert_eq!(pane.to_end(true, 40), None);
         assert_eq!(line(&pane).0, "this is line 59961");
         let request = pane.to_end(false, 40);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         assert_eq!(line(&pane), ("this is line 1".to_owned(), Some(1)));
     }
 
@@ -264,15 +266,15 @@ mod tests {
         pane.resize(80);
         pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
         let request = pane.hurry();
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         let request = pane.step(3_000, 40);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         let (before, number) = line(&pane);
         let request = pane.set_form(Form::Hex);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         assert!(matches!(&pane.preview, Some(Ok(Preview { body: Body::Hex(_), .. }))));
         let request = pane.set_form(Form::Text);
-        settle(&*archive, &mut pane, request);
+        settle(&archive, &mut pane, request);
         // A row of bytes begins within the line before.
         let expected: u64 = before.rsplit(' ').next().unwrap().parse().unwrap();
         assert_eq!(number, Some(expected));

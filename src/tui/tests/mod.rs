@@ -4,6 +4,7 @@ mod cost;
 mod deeds;
 mod docs;
 mod find;
+mod inside;
 mod look;
 mod mouse;
 mod screens;

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::text::SizeStyle;
 use crate::tui::glyphs;
 use crate::tui::layout::Areas;
-use crate::tui::preview::{self, Form};
+use crate::tui::preview::{self, Body, Form};
 use crate::tui::state::{Focus, State};
 use crate::tui::view::{put, put_right};
 
@@ -21,6 +21,10 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     let Some(entry) = state.pane.entry() else { return };
     let about = match &state.pane.preview {
         Some(Ok(preview)) => match preview.form {
+            Form::Table => {
+                let format = if let Body::Grid(page) = &preview.body { page.format } else { "table" };
+                format!("{format} · {}", SizeStyle::Binary.show(preview.size))
+            }
             Form::Text => format!("text · {}", SizeStyle::Binary.show(preview.size)),
             Form::Hex => format!("hex · {}", SizeStyle::Binary.show(preview.size)),
             Form::Info | Form::Auto => String::new(),

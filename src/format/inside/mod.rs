@@ -1,0 +1,138 @@
+//! What files say of themselves in their headers: arrays, tensors, columns, sound.
+//!
+//! [`look`] tells a file by its first bytes and reads nothing but headers, whatever they announce: their length is bounded before they are
+//! read, and so is the number of rows that is kept. Texts in a [`Table`] are as the file has them: whoever shows them makes them harmless.
+
+mod bytes;
+mod gguf;
+mod npy;
+mod npz;
+mod parquet;
+mod safetensors;
+mod sound;
+mod thrift;
+
+use std::sync::Arc;
+
+use crate::format::error::Result;
+use crate::format::source::ReadAt;
+
+/// Rows of a table that are kept.
+pub const MAX_ROWS: usize = 5_000;
+/// Bytes of a text that are kept.
+const MAX_TEXT: usize = 256;
+/// Bytes that tell what a file is.
+const HEAD: usize = 64;
+
+/// Facts about a file, and what it holds as rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    /// The format, for people: `safetensors`.
+    pub format: &'static str,
+    /// Labels and values about the whole.
+    pub facts: Vec<(String, String)>,
+    /// Names of the columns.
+    pub heads: Vec<&'static str>,
+    /// The first [`MAX_ROWS`] rows, a cell for each column.
+    pub rows: Vec<Vec<String>>,
+    /// How many rows there are.
+    pub row_count: u64,
+}
+
+impl Table {
+    fn new(format: &'static str, heads: &[&'static str]) -> Self {
+        Self { format, heads: heads.to_vec(), ..Self::default() }
+    }
+
+    fn fact(&mut self, label: &str, value: impl Into<String>) {
+        self.facts.push((short(label), short(&value.into())));
+    }
+
+    fn row(&mut self, cells: &[&str]) {
+        self.row_count += 1;
+        if self.rows.len() < MAX_ROWS {
+            self.rows.push(cells.iter().map(|cell| short(cell)).collect());
+        }
+    }
+}
+
+/// Returns the start of a text, with `…` where it was cut.
+fn short(text: &str) -> String {
+    if text.len() <= MAX_TEXT { text.to_owned() } else { format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)]) }
+}
+
+/// Returns a shape as `3 × 4`; that of a single number is `1`.
+fn shape(sizes: &[u64]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    if sizes.is_empty() { "1".to_owned() } else { sizes.join(" × ") }
+}
+
+/// Multiplies sizes, unless the product is beyond 64 bits.
+fn product(sizes: &[u64]) -> Option<u64> {
+    sizes.iter().try_fold(1u64, |product, size| product.checked_mul(*size))
+}
+
+/// Returns a number that may be unknown.
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| "?".to_owned(), |number| number.to_string())
+}
+
+/// Reads the headers of a file of a known format; `None` for every other file.
+///
+/// # Errors
+///
+/// `Corrupt` when a header contradicts its format, `Limit` when it is longer than is read; otherwise as the source.
+pub fn look(source: &Arc<dyn ReadAt>) -> Result<Option<Table>> {
+    let head = bytes::some(&**source, 0, HEAD)?;
+    let table = match head.as_slice() {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => npy::look(&**source),
+        [b'P', b'K', 3, 4, ..] if npz::begins(&head) => npz::look(source),
+        [b'G', b'G', b'U', b'F', ..] => gguf::look(&**source),
+        [b'P', b'A', b'R', b'1', ..] => parquet::look(&**source),
+        [b'R', b'I', b'F' | b'X', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => sound::wav(&**source),
+        [b'f', b'L', b'a', b'C', ..] => sound::flac(&**source),
+        [b'I', b'D', b'3', ..] => return sound::mp3(&**source),
+        [0xff, second, ..] if second & 0xe0 == 0xe0 => return sound::mp3(&**source),
+        [_, _, _, _, _, 0, 0, 0, b'{', ..] => safetensors::look(&**source),
+        _ => return Ok(None),
+    };
+    table.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::source::MemorySource;
+
+    pub fn source(bytes: &[u8]) -> Arc<dyn ReadAt> {
+        Arc::new(MemorySource::new(bytes.to_vec()))
+    }
+
+    #[test]
+    fn other_files_have_no_table() {
+        for bytes in [&b""[..], b"x", b"text\n", b"PK\x03\x04\0\0", &[0; 100]] {
+            assert_eq!(look(&source(bytes)).unwrap(), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_do_no_harm(magic in 0usize..9, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let magics: [&[u8]; 9] = [
+                b"\x93NUMPY\x01\0", b"PK\x03\x04", b"GGUF\x03\0\0\0", b"PAR1", b"RIFF\0\0\0\0WAVE", b"fLaC", b"ID3\x04\0\0", b"\xff\xfb",
+                b"\x40\0\0\0\0\0\0\0{",
+            ];
+            let mut bytes = magics[magic].to_vec();
+            bytes.extend(&rest);
+            if magic == 3 {
+                bytes.extend(u32::try_from(rest.len()).unwrap().to_le_bytes());
+                bytes.extend(b"PAR1");
+            }
+            if let Ok(Some(table)) = look(&source(&bytes)) {
+                prop_assert!(table.rows.len() <= MAX_ROWS);
+            }
+        }
+    }
+}

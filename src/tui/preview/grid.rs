@@ -1,0 +1,262 @@
+//! Rows of cells in aligned columns: what headers tell of a file, and files of comma- or tab-separated values.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::format::inside::Table;
+use crate::text;
+use crate::tui::glyphs;
+use crate::tui::preview::{Request, Scroll, Scrolled};
+use crate::tui::theme::Theme;
+
+/// Bytes of a window of separated values.
+const WINDOW: u64 = 128 << 10;
+/// Columns of separated values that are shown.
+const MAX_COLUMNS: usize = 100;
+/// Columns of the screen that a cell takes at most.
+const MAX_WIDTH: usize = 40;
+/// Bytes of a cell that are kept.
+const MAX_CELL: usize = 160;
+
+/// A window of rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// The format, for people.
+    pub format: &'static str,
+    /// Labels and values above the rows; they scroll with them.
+    pub facts: Vec<(String, String)>,
+    /// Names of the columns.
+    pub heads: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Columns of the screen that each column takes.
+    pub widths: Vec<usize>,
+    /// Columns of numbers stand to the right.
+    pub numbers: Vec<bool>,
+    /// Rows that are not here though the window is whole.
+    pub left_out: u64,
+    /// The window begins with the content.
+    pub at_start: bool,
+    /// The window ends with the content.
+    pub at_end: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Where it begins in the content, bytes; 0 for what is not content.
+    pub offset: u64,
+    /// Its cells, harmless to show.
+    pub cells: Vec<String>,
+}
+
+impl Page {
+    /// Rows above those of cells: facts, a blank one, heads.
+    fn above(&self) -> usize {
+        let gap = usize::from(!self.facts.is_empty() && !self.heads.is_empty());
+        self.facts.len() + gap + usize::from(!self.heads.is_empty())
+    }
+
+    /// Finds out how wide the columns are, and which hold numbers.
+    fn measure(mut self) -> Self {
+        let columns = self.rows.iter().map(|row| row.cells.len()).chain([self.heads.len()]).max().unwrap_or(0);
+        self.widths = vec![1; columns];
+        self.numbers = vec![!self.rows.is_empty(); columns];
+        for (width, head) in self.widths.iter_mut().zip(&self.heads) {
+            *width = glyphs::width(head).clamp(1, MAX_WIDTH);
+        }
+        for row in &self.rows {
+            for ((width, number), cell) in self.widths.iter_mut().zip(&mut self.numbers).zip(&row.cells) {
+                *width = glyphs::width(cell).min(MAX_WIDTH).max(*width);
+                *number &= cell.chars().all(|c| c.is_ascii_digit() || "+-.,eE?".contains(c));
+            }
+        }
+        self
+    }
+}
+
+impl From<Table> for Page {
+    fn from(table: Table) -> Self {
+        let harmless = |text: &str| glyphs::shown(text.as_bytes());
+        let left_out = table.row_count - table.rows.len() as u64;
+        let rows = table.rows.iter();
+        let rows = rows.map(|row| Row { offset: 0, cells: row.iter().map(|cell| harmless(cell)).collect() }).collect();
+        // A table without rows is one of facts.
+        let heads = if table.rows.is_empty() { Vec::new() } else { table.heads.iter().map(|head| (*head).to_owned()).collect() };
+        let facts = table.facts.iter().map(|(label, value)| (harmless(label), harmless(value))).collect();
+        Self { format: table.format, facts, heads, rows, left_out, at_start: true, at_end: true, ..Self::default() }.measure()
+    }
+}
+
+impl Scrolled for Page {
+    fn rows(&self) -> usize {
+        self.above() + self.rows.len() + usize::from(self.left_out > 0)
+    }
+
+    fn offset(&self, row: usize) -> u64 {
+        let row = row.saturating_sub(self.above());
+        self.rows.get(row).or(self.rows.last()).map_or(0, |row| row.offset)
+    }
+
+    fn row(&self, offset: u64) -> usize {
+        let behind = self.rows.partition_point(|row| row.offset <= offset);
+        if offset == 0 { 0 } else { (self.above() + behind).saturating_sub(1) }
+    }
+
+    fn at_start(&self) -> bool {
+        self.at_start
+    }
+
+    fn at_end(&self) -> bool {
+        self.at_end
+    }
+}
+
+/// Loads a window of separated values.
+///
+/// # Errors
+///
+/// As reading the archive does.
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8) -> Result<Page> {
+    let offset = request.offset.min(entry.size);
+    let len = WINDOW.min(entry.size - offset);
+    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
+    let read = archive.read_at(entry, offset, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(page(&bytes, offset, entry.size, separator))
+}
+
+/// Cuts a window of bytes into rows and cells, leaving out a row that may have begun before or may go on.
+fn page(bytes: &[u8], offset: u64, size: u64, separator: u8) -> Page {
+    let at_end = offset + bytes.len() as u64 >= size;
+    let first = if offset == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
+    let mut rows = Vec::new();
+    let mut at = first;
+    let mut end = first;
+    while at < bytes.len() {
+        let (cells, behind, whole) = row(&bytes[at..], separator);
+        // A row that is longer than a window is shown as far as it goes.
+        if !whole && !at_end && !rows.is_empty() {
+            break;
+        }
+        rows.push(Row { offset: offset + at as u64, cells });
+        at += behind;
+        end = at;
+    }
+    let format = if separator == b'\t' { "TSV" } else { "CSV" };
+    let at_end = at_end && end >= bytes.len();
+    Page { format, rows, at_start: offset == 0, at_end, ..Page::default() }.measure()
+}
+
+/// Cuts one row into cells: quotes keep separators and line breaks together, two of them are one. Returns the cells, the length of the row, and
+/// whether its end was seen.
+fn row(bytes: &[u8], separator: u8) -> (Vec<String>, usize, bool) {
+    let (mut cells, mut cell) = (Vec::new(), Vec::new());
+    let mut quoted = false;
+    let mut at = 0;
+    let mut finish = |cell: &mut Vec<u8>| {
+        if cells.len() < MAX_COLUMNS {
+            cells.push(glyphs::shown(cell));
+        }
+        cell.clear();
+    };
+    let mut whole = false;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'"' if quoted && bytes.get(at) == Some(&b'"') => {
+                at += 1;
+                cell.push(b'"');
+            }
+            b'"' if quoted || cell.is_empty() => quoted = !quoted,
+            b'\n' if !quoted => {
+                whole = true;
+                if cell.last() == Some(&b'\r') {
+                    cell.pop();
+                }
+                break;
+            }
+            byte if byte == separator && !quoted => finish(&mut cell),
+            byte if cell.len() < MAX_CELL => cell.push(byte),
+            _ => {}
+        }
+    }
+    finish(&mut cell);
+    (cells, at, whole)
+}
+
+/// Draws rows.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let labels = page.facts.iter().map(|(label, _)| glyphs::width(label)).max().unwrap_or(0).min(usize::from(area.width) / 2);
+    let above = page.above();
+    for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.rows()) {
+        let line = Rect { y, height: 1, ..area };
+        if let Some((label, value)) = page.facts.get(row) {
+            buffer.set_stringn(area.left(), y, glyphs::fit(label, labels), labels, theme.dim);
+            let from = u16::try_from(labels + 2).unwrap_or(area.width).min(area.width);
+            let room = usize::from(area.width - from);
+            buffer.set_stringn(area.left() + from, y, glyphs::fit(value, room), room, theme.text);
+        } else if row + 1 == above && !page.heads.is_empty() {
+            put(page, &page.heads, scroll, theme.accent, line, buffer);
+        } else if let Some(cells) = row.checked_sub(above).and_then(|row| page.rows.get(row)) {
+            let first = page.heads.is_empty() && row == 0 && page.at_start;
+            put(page, &cells.cells, scroll, if first { theme.accent } else { theme.text }, line, buffer);
+        } else if row > above && page.left_out > 0 {
+            let more = format!("… and {} more", text::count(page.left_out));
+            buffer.set_stringn(area.left(), y, more, usize::from(area.width), theme.dim);
+        }
+    }
+}
+
+/// Draws cells from the column on that the window is scrolled to.
+fn put(page: &Page, cells: &[String], scroll: Scroll, style: ratatui::style::Style, line: Rect, buffer: &mut Buffer) {
+    let mut text = String::new();
+    for (index, cell) in cells.iter().enumerate() {
+        let width = page.widths.get(index).copied().unwrap_or(1);
+        let cell = glyphs::fit(cell, width);
+        let gap = " ".repeat(width - glyphs::width(&cell).min(width));
+        let right = page.numbers.get(index).copied().unwrap_or(false);
+        text.push_str(&if right { format!("{gap}{cell}  ") } else { format!("{cell}{gap}  ") });
+    }
+    let rest = glyphs::skip(text.trim_end(), scroll.left);
+    let room = usize::from(line.width);
+    buffer.set_stringn(line.x, line.y, &rest, room, style);
+    if room > 0 && glyphs::width(&rest) > room {
+        buffer.set_stringn(line.right() - 1, line.y, "›", 1, style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(page: &Page) -> Vec<Vec<&str>> {
+        page.rows.iter().map(|row| row.cells.iter().map(String::as_str).collect()).collect()
+    }
+
+    #[test]
+    fn quotes_keep_cells_together() {
+        let page = page(b"name,note,n\r\n\"a, b\",\"two\nlines \"\"q\"\"\",1\nc,\x1b[2J,22\n", 0, 48, b',');
+        assert_eq!(cells(&page), [vec!["name", "note", "n"], vec!["a, b", "two␊lines \"q\"", "1"], vec!["c", "␛[2J", "22"]]);
+        assert_eq!((page.widths.as_slice(), page.at_end), (&[4, 13, 2][..], true));
+    }
+
+    #[test]
+    fn windows_begin_and_end_with_rows() {
+        let text: Vec<u8> = (0..1_000).flat_map(|number| format!("{number:03},x\n").into_bytes()).collect();
+        let page = page(&text[7..103], 7, text.len() as u64, b',');
+        assert_eq!(cells(&page)[0], ["002", "x"]);
+        assert_eq!(page.rows.last().unwrap().cells[0], "016");
+        assert_eq!((page.rows[0].offset, page.row(18), page.at_start, page.at_end), (12, 1, false, false));
+    }
+
+    #[test]
+    fn a_table_tells_what_it_leaves_out() {
+        let table = Table { heads: vec!["name"], rows: vec![vec!["a\u{202e}".to_owned()]], row_count: 3, ..Table::default() };
+        let page = Page::from(table);
+        assert_eq!((page.rows(), page.left_out, page.rows[0].cells[0].as_str()), (3, 2, "a·"));
+    }
+}

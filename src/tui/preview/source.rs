@@ -1,0 +1,39 @@
+//! The content of an entry as a source of bytes.
+
+use std::sync::Arc;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+
+/// An entry whose bytes can be read at any offset.
+pub struct EntrySource {
+    archive: Arc<dyn Archive>,
+    entry: Entry,
+}
+
+impl EntrySource {
+    /// Wraps an entry.
+    pub fn new(archive: &Arc<dyn Archive>, entry: &Entry) -> Self {
+        Self { archive: Arc::clone(archive), entry: entry.clone() }
+    }
+}
+
+impl ReadAt for EntrySource {
+    fn len(&self) -> u64 {
+        self.entry.size
+    }
+
+    fn name(&self) -> &[u8] {
+        self.entry.path.as_bytes()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.archive.read_at(&self.entry, offset, buffer)?;
+        if read < buffer.len() {
+            return Err(Error::io("read", self.name(), std::io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(())
+    }
+}

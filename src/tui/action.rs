@@ -39,6 +39,8 @@ pub enum Action {
     AsText,
     /// Preview as bytes.
     AsHex,
+    /// Preview as a picture.
+    AsImage,
     /// Preview as rows and columns.
     AsTable,
     /// Preview as facts.

@@ -29,6 +29,8 @@ pub enum Ground {
 /// A style for each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
+    /// How many colours there are.
+    pub depth: Depth,
     /// Ordinary text.
     pub text: Style,
     /// What is there but not important: column heads, rules, line numbers.
@@ -109,6 +111,7 @@ impl Theme {
         };
         let cursor_away = if rich { ground(&ground_of_cursor) } else { Style::new().add_modifier(Modifier::UNDERLINED) };
         Self {
+            depth,
             text: Style::new(),
             dim,
             directory: blue.front(depth).patch(bold),

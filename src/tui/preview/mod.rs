@@ -5,8 +5,11 @@
 
 pub mod grid;
 pub mod hex;
+pub mod image;
+pub mod json;
 pub mod sheet;
 pub mod source;
+pub mod syntax;
 pub mod text;
 
 use std::sync::Arc;
@@ -34,7 +37,9 @@ pub enum Form {
     Text,
     /// Bytes.
     Hex,
-    /// Rows and columns.
+    /// A picture.
+    Image,
+    /// Rows and columns, or indented values.
     Table,
     /// Facts about the entry.
     Info,
@@ -71,6 +76,8 @@ pub enum Body {
     Text(text::Page),
     /// Bytes.
     Hex(hex::Page),
+    /// A picture.
+    Image(image::Page),
     /// Rows of cells.
     Grid(grid::Page),
     /// Facts, or why there is nothing to see.
@@ -125,51 +132,65 @@ impl Body {
         match self {
             Self::Text(page) => page,
             Self::Hex(page) => page,
+            Self::Image(page) => page,
             Self::Grid(page) => page,
             Self::Sheet(sheet) => sheet,
         }
     }
 }
 
-/// Loads a window of an entry.
+/// Loads a window of an entry. What takes long ends early when it is no longer awaited.
 ///
 /// # Errors
 ///
 /// As reading the archive does.
-pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request) -> Result<Preview> {
+pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaited: &dyn Fn() -> bool) -> Result<Preview> {
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
+    let remark = |form, text| whole(form, Body::Sheet(sheet::Sheet::remark(text)));
     if entry.kind != Kind::File || request.form == Form::Info {
         return whole(Form::Info, Body::Sheet(sheet::load(&**archive, entry, request.form == Form::Info)?));
     }
     if entry.size == 0 {
-        return whole(Form::Text, Body::Sheet(sheet::Sheet::remark("empty file")));
+        return remark(Form::Text, "empty file");
+    }
+    let mut head = vec![0; HEAD];
+    let len = archive.read_at(entry, 0, &mut head)?;
+    head.truncate(len);
+    let is_text = text::looks_like_text(&head);
+    if matches!(request.form, Form::Auto | Form::Image) {
+        match image::format(&head).filter(|_| request.form == Form::Image || !is_text) {
+            Some(format) => return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, awaited)?)),
+            None if request.form == Form::Image => return remark(Form::Image, "this is no image that nra knows"),
+            None => {}
+        }
     }
     if matches!(request.form, Form::Auto | Form::Table) {
-        match (table(archive, entry, request), request.form) {
+        match (table(archive, entry, request, is_text), request.form) {
             (Ok(Some(page)), _) => return whole(Form::Table, Body::Grid(page)),
-            (Ok(None), Form::Table) => {
-                return whole(
-                    Form::Table,
-                    Body::Sheet(sheet::Sheet::remark("this is nothing with rows and columns that nra knows")),
-                );
-            }
             (Err(error), Form::Table) => return Err(error),
             // Content that looked like a table and is none, or a damaged one, is shown as it is.
             (Ok(None) | Err(_), _) => {}
         }
+        let as_json = if request.form == Form::Table { json::begins(&head) } else { json::is_dense(&head) };
+        if is_text && as_json {
+            let mut page = json::load(&**archive, entry)?;
+            syntax::paint(&mut page.lines, "a.json");
+            return whole(Form::Table, Body::Text(page));
+        }
+        if request.form == Form::Table {
+            return remark(Form::Table, "this is nothing with rows and columns that nra knows");
+        }
     }
-    let form = match request.form {
-        Form::Auto => guess(&**archive, entry)?,
-        form => form,
-    };
-    match form {
-        Form::Hex => whole(form, Body::Hex(hex::load(&**archive, entry, request)?)),
-        _ => whole(Form::Text, Body::Text(text::load(&**archive, entry, request)?)),
+    if request.form == Form::Hex || request.form == Form::Auto && !is_text {
+        return whole(Form::Hex, Body::Hex(hex::load(&**archive, entry, request)?));
     }
+    let mut page = text::load(&**archive, entry, request)?;
+    syntax::paint(&mut page.lines, &String::from_utf8_lossy(entry.path.name()));
+    whole(Form::Text, Body::Text(page))
 }
 
 /// Loads an entry as rows and columns if it has any: what its header tells, or separated values, which only their name gives away.
-fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request) -> Result<Option<grid::Page>> {
+fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, is_text: bool) -> Result<Option<grid::Page>> {
     let source: Arc<dyn ReadAt> = Arc::new(source::EntrySource::new(archive, entry));
     if let Some(table) = inside::look(&source)? {
         return Ok(Some(table.into()));
@@ -179,7 +200,7 @@ fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request) -> Result
         b"tsv" | b"tab" => b'\t',
         _ => return Ok(None),
     };
-    if guess(&**archive, entry)? != Form::Text {
+    if !is_text {
         return Ok(None);
     }
     grid::load(&**archive, entry, request, separator).map(Some)
@@ -191,18 +212,12 @@ fn extension(entry: &Entry) -> Vec<u8> {
     name.iter().rposition(|&byte| byte == b'.').map_or(Vec::new(), |dot| name[dot + 1..].to_ascii_lowercase())
 }
 
-/// Says by its first bytes what a file is.
-fn guess(archive: &dyn Archive, entry: &Entry) -> Result<Form> {
-    let mut head = vec![0; HEAD];
-    let len = archive.read_at(entry, 0, &mut head)?;
-    Ok(if text::looks_like_text(&head[..len]) { Form::Text } else { Form::Hex })
-}
-
 /// Draws a preview.
 pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     match &preview.body {
         Body::Text(page) => text::view(page, scroll, theme, area, buffer),
         Body::Hex(page) => hex::view(page, scroll, theme, area, buffer),
+        Body::Image(page) => image::view(page, theme, area, buffer),
         Body::Grid(page) => grid::view(page, scroll, theme, area, buffer),
         Body::Sheet(sheet) => sheet::view(sheet, scroll, theme, area, buffer),
     }

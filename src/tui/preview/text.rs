@@ -8,6 +8,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::tui::glyphs;
+use crate::tui::preview::syntax::Role;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
@@ -30,7 +31,7 @@ pub struct Page {
 }
 
 /// A line that is harmless to show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     /// Where it begins in the content, bytes.
     pub offset: u64,
@@ -38,6 +39,8 @@ pub struct Line {
     pub text: String,
     /// There is more than is shown.
     pub cut: bool,
+    /// What its parts are: lengths in bytes of the text, one behind the other.
+    pub roles: Vec<(usize, Role)>,
 }
 
 impl Scrolled for Page {
@@ -126,7 +129,7 @@ fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>) -> Pag
 }
 
 /// Makes one line harmless.
-fn shown(bytes: &[u8], offset: u64) -> Line {
+pub fn shown(bytes: &[u8], offset: u64) -> Line {
     let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let cut = line.len() > MAX_LINE;
@@ -138,7 +141,7 @@ fn shown(bytes: &[u8], offset: u64) -> Line {
         }
         text.push_str(&glyphs::shown(part));
     }
-    Line { offset, text, cut }
+    Line { offset, text, cut, roles: Vec::new() }
 }
 
 /// Draws lines.
@@ -161,7 +164,8 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             let mut rest = line.text.as_str();
             loop {
                 let part = glyphs::start(rest, width);
-                draw(part, theme, x, y, width, buffer);
+                let skipped = glyphs::width(&line.text[..line.text.len() - rest.len()]);
+                draw(part, line, skipped, theme, Rect { x, y, width: area.right() - x, height: 1 }, buffer);
                 rest = &rest[part.len()..];
                 y += 1;
                 if rest.is_empty() || part.is_empty() || y >= area.bottom() {
@@ -170,7 +174,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             }
         } else {
             let rest = glyphs::skip(&line.text, scroll.left);
-            draw(&rest, theme, x, y, width, buffer);
+            draw(&rest, line, scroll.left, theme, Rect { x, y, width: area.right() - x, height: 1 }, buffer);
             if width > 0 && (line.cut || glyphs::width(&rest) > width) {
                 buffer.set_stringn(area.right() - 1, y, "›", 1, theme.dim);
             }
@@ -179,10 +183,24 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
     }
 }
 
-/// Draws text, symbols in their own style.
-fn draw(text: &str, theme: &Theme, x: u16, y: u16, width: usize, buffer: &mut Buffer) {
-    let (end, _) = buffer.set_stringn(x, y, text, width, theme.text);
-    for column in x..end {
+/// Draws the part of a line behind so many columns: roles and symbols in their own style.
+fn draw(text: &str, line: &Line, skipped: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let y = area.y;
+    let (end, _) = buffer.set_stringn(area.x, y, text, usize::from(area.width), theme.text);
+    let (mut at, mut column) = (0, 0);
+    for (len, role) in &line.roles {
+        let from = column;
+        column += glyphs::width(&line.text[at..at + len]);
+        at += len;
+        let on_screen = |column: usize| {
+            let column = column.saturating_sub(skipped).min(usize::from(end - area.x));
+            area.x + u16::try_from(column).expect("no more than the width of the area")
+        };
+        for x in on_screen(from)..on_screen(column) {
+            buffer[(x, y)].set_style(role.style(theme));
+        }
+    }
+    for column in area.x..end {
         let cell = &mut buffer[(column, y)];
         if cell.symbol().starts_with(|c| ('\u{2400}'..='\u{2426}').contains(&c)) {
             cell.set_style(Style::new().patch(theme.symbol));

@@ -219,7 +219,7 @@ mod tests {
 
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {
-            let preview = preview::load(archive, &entry, &request).map_err(|error| error.to_string());
+            let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
             pane.take(PreviewAnswer { generation, preview });
         }
     }

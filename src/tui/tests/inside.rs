@@ -1,12 +1,17 @@
 //! Looking into files of many kinds.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use insta::assert_snapshot;
+use ratatui::buffer::Buffer;
+use ratatui::style::Color;
 
 use super::Story;
 use crate::format::archive::Archive;
 use crate::tui::sample;
+use crate::tui::theme::{Depth, Ground, Theme};
+use crate::tui::view::view;
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
@@ -34,15 +39,28 @@ fn safetensors(layers: usize) -> Vec<u8> {
     bytes
 }
 
+/// Returns a PNG file of dark and bright squares.
+fn png() -> Vec<u8> {
+    let image = image::GrayImage::from_fn(64, 48, |x, y| image::Luma([if (x / 8 + y / 8) % 2 == 0 { 250 } else { 60 }]));
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    bytes.into_inner()
+}
+
 fn files() -> Arc<dyn Archive> {
     let mut npy = b"\x93NUMPY\x01\0\x3b\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n".to_vec();
     npy.resize(npy.len() + 48, 0);
     let csv = "name,size,note\ncat.png,1203,\"good, but dark\"\ndog.png,88,\nа\u{202e}б.png,9,日本語のメモ\n";
+    let json = format!("{{\"name\":\"a\u{202e}b\",\"list\":[{}],\"none\":{{}}}}", "1,".repeat(120) + "2");
     sample::with_contents(&[
         ("a.npy", &npy),
         ("b.safetensors", &safetensors(40)),
         ("c.csv", csv.as_bytes()),
         ("d.parquet", include_bytes!("../../format/inside/small.parquet")),
+        ("f.json", json.as_bytes()),
+        ("g.png", &png()),
+        ("h.png", b"\x89PNG\r\n\x1a\nnot quite"),
+        ("i.rs", b"/// Says hello.\nfn main() {\n    println!(\"hello\");\n}\n"),
         ("e.npy", b"\x93NUMPY\x01\0\xff\xff{"),
     ])
 }
@@ -80,4 +98,44 @@ fn a_table_is_scrolled_and_left_for_bytes() {
     story.then("0 g");
     story.sees("made by").sees("a test␛[31m");
     assert!(!story.screen().contains('\u{1b}'));
+}
+
+#[test]
+fn pictures() {
+    snapshots(&files(), "picture", "j j j j j j f3");
+}
+
+#[test]
+fn indented_json() {
+    snapshots(&files(), "json", "j j j j j f3");
+}
+
+#[test]
+fn a_damaged_picture_says_so_and_has_bytes() {
+    let mut story = Story::begin(files(), 120, 40);
+    story.then("j j j j j j j");
+    story.sees("image at offset 0 is damaged");
+    story.then("2");
+    story.sees("hex · ").sees("89 50 4e 47");
+    story.then("3 k k");
+    story.sees("this is no image that nra knows");
+    story.then("0 j");
+    story.sees("PNG · 64 × 48");
+}
+
+#[test]
+fn source_text_has_colours_where_there_are_any() {
+    let mut story = Story::begin(files(), 120, 40);
+    story.state.theme = Theme::new(Ground::Dark, Depth::Ansi);
+    story.then("G tab");
+    story.sees("fn main()");
+    let colors = |story: &Story| {
+        let area = story.state.areas().preview;
+        let mut buffer = Buffer::empty(story.state.screen);
+        view(&story.state, story.state.screen, &mut buffer);
+        (area.left()..area.right()).map(|x| buffer[(x, area.y + 1)].fg).collect::<HashSet<_>>()
+    };
+    assert!(colors(&story).contains(&Color::Cyan), "{:?}", colors(&story));
+    story.state.theme = Theme::new(Ground::Dark, Depth::Mono);
+    assert_eq!(colors(&story), HashSet::from([Color::Reset]));
 }

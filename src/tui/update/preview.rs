@@ -16,6 +16,7 @@ fn form(action: Action) -> Option<Form> {
         Action::AsAuto => Some(Form::Auto),
         Action::AsText => Some(Form::Text),
         Action::AsHex => Some(Form::Hex),
+        Action::AsImage => Some(Form::Image),
         Action::AsTable => Some(Form::Table),
         Action::AsInfo => Some(Form::Info),
         _ => None,

@@ -21,8 +21,13 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     let Some(entry) = state.pane.entry() else { return };
     let about = match &state.pane.preview {
         Some(Ok(preview)) => match preview.form {
-            Form::Table => {
-                let format = if let Body::Grid(page) = &preview.body { page.format } else { "table" };
+            Form::Image | Form::Table => {
+                let format = match &preview.body {
+                    Body::Image(page) => page.format,
+                    Body::Grid(page) => page.format,
+                    Body::Text(_) => "JSON",
+                    _ => "file",
+                };
                 format!("{format} · {}", SizeStyle::Binary.show(preview.size))
             }
             Form::Text => format!("text · {}", SizeStyle::Binary.show(preview.size)),

@@ -55,7 +55,7 @@ impl Work {
             rows: serve(archive, events, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
             facts: serve(archive, events, of_newest_list, |archive, request, line| line.tell(facts(archive, request))),
             previews: serve(archive, events, newest, move |_, request, line| {
-                line.tell(Event::Preview(preview(&previewed, request)));
+                line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
             arrange: serve(archive, events, newest, |archive, request, line| {
                 if let Some(answer) = arrange::arrange(archive, &request, &|| line.is_awaited()) {
@@ -206,8 +206,8 @@ fn fact(archive: &dyn Archive, entry: &Entry) -> Result<Facts> {
     Ok(facts)
 }
 
-fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest) -> PreviewAnswer {
-    let preview = preview::load(archive, &request.entry, &request.request).map_err(|error| told(&error));
+fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewAnswer {
+    let preview = preview::load(archive, &request.entry, &request.request, awaited).map_err(|error| told(&error));
     PreviewAnswer { generation: request.generation, preview }
 }
 
@@ -236,7 +236,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
     match effect {
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
         Effect::Facts(request) => one(facts(archive, request)),
-        Effect::Preview(request) => one(Event::Preview(preview(shared, request))),
+        Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
         Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|| true)?)),
         Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
         Effect::Find(request) => {

@@ -1,0 +1,281 @@
+//! Images, drawn with half blocks: two pixels a cell.
+//!
+//! What is kept is a small copy ([`MAX_SIDE`]); the decoded image itself lives while it is decoded, bounded in pixels before.
+
+use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::tui::glyphs;
+use crate::tui::preview::Scrolled;
+use crate::tui::theme::{Depth, Theme};
+
+/// Length of an image file that is decoded, bytes.
+const MAX_FILE: u64 = 32 << 20;
+/// Pixels of an image that is decoded: 160 MiB with four bytes each.
+const MAX_PIXELS: u64 = 40 << 20;
+/// Memory that a decoder may take, bytes.
+const MAX_MEMORY: u64 = 256 << 20;
+/// Pixels in a row or a column of the copy that is kept.
+const MAX_SIDE: u32 = 400;
+/// What transparent pixels are laid over.
+const GROUND: u16 = 48;
+/// Cells from dark to bright, where there are not enough colours.
+const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
+
+/// An image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The format, for people.
+    pub format: &'static str,
+    /// Columns and rows of the whole image, pixels.
+    pub size: (u32, u32),
+    /// How a pixel is stored: `rgb8`.
+    pub color: String,
+    /// Columns and rows of the copy, pixels.
+    side: (usize, usize),
+    /// The copy, row by row.
+    pixels: Arc<[[u8; 3]]>,
+}
+
+impl Scrolled for Page {
+    fn rows(&self) -> usize {
+        1
+    }
+}
+
+/// Tells the format of an image by its first bytes.
+pub fn format(head: &[u8]) -> Option<ImageFormat> {
+    use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
+    image::guess_format(head).ok().filter(|format| matches!(format, Png | Jpeg | Gif | WebP | Bmp | Tiff))
+}
+
+fn name(format: ImageFormat) -> &'static str {
+    match format {
+        ImageFormat::Png => "PNG",
+        ImageFormat::Jpeg => "JPEG",
+        ImageFormat::Gif => "GIF",
+        ImageFormat::WebP => "WebP",
+        ImageFormat::Bmp => "BMP",
+        _ => "TIFF",
+    }
+}
+
+/// Bytes that are no longer given when nobody waits for the image.
+struct Watched<'a>(Cursor<Vec<u8>>, &'a dyn Fn() -> bool);
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // `Interrupted` would be tried again.
+        if (self.1)() { self.0.read(buffer) } else { Err(io::ErrorKind::ConnectionAborted.into()) }
+    }
+}
+
+impl BufRead for Watched<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if (self.1)() { self.0.fill_buf() } else { Err(io::ErrorKind::ConnectionAborted.into()) }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.0.consume(amount);
+    }
+}
+
+impl Seek for Watched<'_> {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.0.seek(position)
+    }
+}
+
+/// Decodes an image, as long as somebody waits for it.
+///
+/// # Errors
+///
+/// `Limit` when it is larger than is decoded, `Corrupt` when it does not decode; otherwise as reading the archive does.
+pub fn load(archive: &dyn Archive, entry: &Entry, format: ImageFormat, awaited: &dyn Fn() -> bool) -> Result<Page> {
+    if entry.size > MAX_FILE {
+        return Err(Error::Limit { what: "length of an image that is shown", found: entry.size, limit: MAX_FILE });
+    }
+    let content = archive.read_all(entry, MAX_FILE)?;
+    decode(content, format, awaited)
+}
+
+fn decode(content: Vec<u8>, format: ImageFormat, awaited: &dyn Fn() -> bool) -> Result<Page> {
+    let wrong = |error: image::ImageError| Error::corrupt("image", 0, error.to_string());
+    let mut reader = ImageReader::with_format(Watched(Cursor::new(content), awaited), format);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MAX_MEMORY);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(wrong)?;
+    let size = decoder.dimensions();
+    let pixels = u64::from(size.0) * u64::from(size.1);
+    if pixels > MAX_PIXELS {
+        return Err(Error::Limit { what: "number of pixels", found: pixels, limit: MAX_PIXELS });
+    }
+    let color = format!("{:?}", decoder.color_type()).to_lowercase();
+    let orientation = decoder.orientation().ok();
+    let image = DynamicImage::from_decoder(decoder).map_err(wrong)?;
+    // Never larger than it is.
+    let mut image = if size.0.max(size.1) > MAX_SIDE { image.thumbnail(MAX_SIDE, MAX_SIDE) } else { image }.into_rgba8();
+    if let Some(orientation) = orientation {
+        let mut turned = DynamicImage::ImageRgba8(image);
+        turned.apply_orientation(orientation);
+        image = turned.into_rgba8();
+    }
+    let over = |[r, g, b, a]: [u8; 4]| {
+        let alpha = u16::from(a);
+        [r, g, b].map(|part| u8::try_from((u16::from(part) * alpha + GROUND * (255 - alpha)) / 255).expect("a mean of bytes"))
+    };
+    let side = (usize::try_from(image.width()).expect("small"), usize::try_from(image.height()).expect("small"));
+    let pixels = image.pixels().map(|pixel| over(pixel.0)).collect();
+    Ok(Page { format: name(format), size, color, side, pixels })
+}
+
+impl Page {
+    /// Returns the mean colour of a part of the copy: columns and rows out of as many as are drawn.
+    fn mean(&self, (x, y): (usize, usize), (columns, rows): (usize, usize)) -> [u8; 3] {
+        let span = |at: usize, of: usize, side: usize| {
+            let from = at * side / of;
+            from..((at + 1) * side / of).clamp(from + 1, side.max(from + 1))
+        };
+        let (mut sum, mut count) = ([0u32; 3], 0);
+        for row in span(y, rows, self.side.1) {
+            for column in span(x, columns, self.side.0) {
+                let pixel = self.pixels.get(row * self.side.0 + column).copied().unwrap_or_default();
+                sum.iter_mut().zip(pixel).for_each(|(sum, part)| *sum += u32::from(part));
+                count += 1;
+            }
+        }
+        sum.map(|sum| u8::try_from(sum / count.max(1)).unwrap_or(u8::MAX))
+    }
+}
+
+/// Returns the colour nearest to another among the 256 of a terminal: a cube of six by six by six, and grays.
+fn indexed([r, g, b]: [u8; 3]) -> u8 {
+    if r.abs_diff(g) < 8 && g.abs_diff(b) < 8 && r.abs_diff(b) < 8 {
+        return match r {
+            0..=3 => 16,
+            243.. => 231,
+            r => 232 + (r - 3).min(237) / 10,
+        };
+    }
+    let level = |part: u8| if part < 48 { 0 } else { (part - 35) / 40 };
+    16 + 36 * level(r) + 6 * level(g) + level(b)
+}
+
+/// Draws the format and the image.
+pub fn view(page: &Page, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let title = format!("{} · {} × {} · {}", page.format, page.size.0, page.size.1, page.color);
+    let room = usize::from(area.width);
+    buffer.set_stringn(area.left(), area.top(), glyphs::fit(&title, room), room, theme.dim);
+    let (width, height) = (room, 2 * usize::from(area.height.saturating_sub(1)));
+    if width == 0 || height == 0 || page.side.0 == 0 || page.side.1 == 0 {
+        return;
+    }
+    // As large as it is, or smaller, with its proportions.
+    let (mut columns, mut rows) = page.side;
+    if columns > width {
+        (columns, rows) = (width, (rows * width / columns).max(1));
+    }
+    if rows > height {
+        (columns, rows) = ((columns * height / rows).max(1), height);
+    }
+    for (y, row) in (area.top() + 1..area.bottom()).zip((0..rows).step_by(2)) {
+        for (x, column) in (area.left()..area.right()).zip(0..columns) {
+            let upper = page.mean((column, row), (columns, rows));
+            let lower = (row + 1 < rows).then(|| page.mean((column, row + 1), (columns, rows)));
+            let cell = &mut buffer[(x, y)];
+            let color = |rgb: [u8; 3]| match theme.depth {
+                Depth::True => Color::Rgb(rgb[0], rgb[1], rgb[2]),
+                _ => Color::Indexed(indexed(rgb)),
+            };
+            match theme.depth {
+                Depth::True | Depth::Indexed => {
+                    let style = Style::new().fg(color(upper));
+                    cell.set_symbol("▀").set_style(lower.map_or(style, |lower| style.bg(color(lower))));
+                }
+                Depth::Ansi | Depth::Mono => {
+                    let light = |[r, g, b]: [u8; 3]| (usize::from(r) * 3 + usize::from(g) * 6 + usize::from(b)) / 10;
+                    let light = usize::midpoint(light(upper), light(lower.unwrap_or(upper)));
+                    cell.set_symbol(SHADES[light * SHADES.len() / 256]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::Ground;
+
+    /// Returns a PNG file, red at the left and black at the right.
+    fn png(width: u32, height: u32) -> Vec<u8> {
+        let image = image::RgbImage::from_fn(width, height, |x, _| image::Rgb(if x < width / 2 { [250, 0, 0] } else { [0; 3] }));
+        let mut bytes = Cursor::new(Vec::new());
+        image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+        bytes.into_inner()
+    }
+
+    fn drawn(page: &Page, depth: Depth) -> Buffer {
+        let area = Rect::new(0, 0, 20, 10);
+        let mut buffer = Buffer::empty(area);
+        view(page, &Theme::new(Ground::Dark, depth), area, &mut buffer);
+        buffer
+    }
+
+    #[test]
+    fn an_image_has_its_colours_and_proportions() {
+        let page = decode(png(1_000, 500), ImageFormat::Png, &|| true).unwrap();
+        assert_eq!((page.size, page.side), ((1_000, 500), (400, 200)));
+        let buffer = drawn(&page, Depth::True);
+        assert_eq!(buffer[(0, 1)].bg, Color::Rgb(250, 0, 0));
+        assert_eq!(buffer[(19, 1)].fg, Color::Rgb(0, 0, 0));
+        // Twenty columns by ten pixels are five rows.
+        assert_eq!((buffer[(0, 5)].symbol(), buffer[(0, 6)].symbol()), ("▀", " "));
+        assert_eq!(drawn(&page, Depth::Indexed)[(0, 1)].bg, Color::Indexed(16 + 36 * 5));
+        let shades = drawn(&page, Depth::Mono);
+        assert_eq!((shades[(0, 1)].symbol(), shades[(0, 1)].fg), ("░", Color::Reset));
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_decoded() {
+        let mut file = png(10, 10);
+        // Width and height, behind signature, length and name of the first chunk; the checksum is wrong then, or the limit is met.
+        file[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
+        assert!(decode(file, ImageFormat::Png, &|| true).is_err());
+    }
+
+    #[test]
+    fn nobody_waits_for_an_image() {
+        assert!(decode(png(100, 100), ImageFormat::Png, &|| false).is_err());
+    }
+
+    #[test]
+    fn damaged_images_do_no_harm() {
+        let file = png(20, 20);
+        for at in 0..file.len() {
+            let mut file = file.clone();
+            file[at] ^= 0x55;
+            let _ = decode(file, ImageFormat::Png, &|| true);
+        }
+    }
+
+    #[test]
+    fn the_nearest_of_256_colours() {
+        assert_eq!(indexed([0, 0, 0]), 16);
+        assert_eq!(indexed([255, 255, 255]), 231);
+        assert_eq!(indexed([128, 128, 128]), 244);
+        assert_eq!(indexed([255, 0, 0]), 196);
+        for value in 0..=255 {
+            assert!(indexed([value, value, value]) >= 16);
+        }
+    }
+}

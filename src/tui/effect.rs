@@ -125,6 +125,10 @@ pub enum Door {
     File(PathBuf),
     /// Commit of the archive that is open; `None` = the newest.
     Commit(Option<u64>),
+    /// The archive that is the content of an entry.
+    Inside(Entry),
+    /// The archive around the one that is open.
+    Outside,
 }
 
 /// A password on its way to where it is used; wiped behind it.

@@ -13,6 +13,7 @@ pub mod glyphs;
 pub mod key;
 pub mod keymap;
 pub mod layout;
+pub mod nested;
 pub mod pager;
 pub mod preview;
 pub mod query;

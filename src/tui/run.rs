@@ -26,13 +26,13 @@ use crate::format::source::MemorySource;
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
-use crate::tui::pager;
 use crate::tui::state::{Facts, ONLY_NRA, State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
 use crate::tui::view::view;
 use crate::tui::work::{Work, told};
+use crate::tui::{glyphs, nested, pager};
 
 /// A new list may take this long to come before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -64,7 +64,7 @@ impl Opened {
             },
             _ => (None, ONLY_NRA),
         };
-        Facts { name: self.name.clone(), info, path, fixed, remarks, damaged }
+        Facts { name: self.name.clone(), info, path, fixed, depth: 0, remarks, damaged }
     }
 }
 
@@ -165,14 +165,28 @@ fn outside(
                 return Ok(session.take(trouble("show it in the pager", &error)));
             }
         }
+        Next::Open(Door::Outside, _) => {
+            if let Some((facts, archive)) = session.outer.last().cloned() {
+                *session.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(archive);
+                return Ok(session.take(Event::Opened(Box::new(facts))));
+            }
+        }
         Next::Open(door, password) => {
+            let (outer, around) = (Arc::clone(session.work.archive()), session.state.archive.clone());
             let read_only = options.read_only;
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
             thread::spawn(move || {
                 let secret = password.map(|password| Secret::Password(password.0));
-                let event = match opener(&door, secret) {
-                    Ok(opened) => {
-                        let facts = opened.facts(read_only);
+                let found = match &door {
+                    Door::Inside(entry) => nested::open(&*outer, entry, secret).map(|archive| {
+                        let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
+                        (Opened { archive, name, path: None }, around.depth + 1)
+                    }),
+                    _ => opener(&door, secret).map(|opened| (opened, 0)),
+                };
+                let event = match found {
+                    Ok((opened, depth)) => {
+                        let facts = Facts { depth, ..opened.facts(read_only) };
                         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
                         Event::Opened(Box::new(facts))
                     }
@@ -259,6 +273,8 @@ pub struct Session {
     outside: VecDeque<Effect>,
     /// The archive that has been opened last and is not shown yet.
     opened: Arc<Mutex<Option<Arc<dyn Archive>>>>,
+    /// The archives that this one lies in, the outermost first.
+    outer: Vec<(Facts, Arc<dyn Archive>)>,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     terminated: bool,
@@ -268,7 +284,7 @@ impl Session {
     /// Begins.
     pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
-        Self { state, work, events, started, keys: None, outside, opened, pending: None, terminated: false }
+        Self { state, work, events, started, keys: None, outside, opened, outer: Vec::new(), pending: None, terminated: false }
     }
 
     /// Does effects and takes events until something concerns the terminal itself.
@@ -333,9 +349,14 @@ impl Session {
 
     fn take(&mut self, event: Event) -> Vec<Effect> {
         self.terminated |= event == Event::Terminate;
-        if matches!(event, Event::Opened(_))
+        if let Event::Opened(facts) = &event
             && let Some(archive) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take()
         {
+            if facts.depth > self.state.archive.depth {
+                self.outer.push((self.state.archive.clone(), Arc::clone(self.work.archive())));
+            } else {
+                self.outer.truncate(facts.depth);
+            }
             self.work.turn_to(&archive);
         }
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));

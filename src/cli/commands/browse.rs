@@ -128,6 +128,8 @@ fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
         let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
         let (path, commit, known) = match door {
             Door::File(path) => (path.clone(), None, None),
+            // The browser itself goes into archives within this one.
+            Door::Inside(_) | Door::Outside => (current.0.clone(), None, current.1.clone()),
             Door::Commit(commit) => (current.0.clone(), *commit, current.1.clone()),
         };
         let key = secret.or(known);

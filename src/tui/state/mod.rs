@@ -62,10 +62,23 @@ pub struct Facts {
     pub path: Option<PathBuf>,
     /// Why it can't be, if it can't.
     pub fixed: &'static str,
+    /// How many archives it lies in.
+    pub depth: usize,
     /// What is unusual about the file.
     pub remarks: Vec<String>,
     /// Its index is damaged: what is shown was found in another way.
     pub damaged: bool,
+}
+
+/// Where the cursor was in an archive when one within it was entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spot {
+    /// Name of the archive.
+    pub name: String,
+    /// Its directory.
+    pub directory: Option<EntryPath>,
+    /// The entry.
+    pub at: Option<EntryPath>,
 }
 
 /// A sentence in the status line.
@@ -157,6 +170,8 @@ pub struct State {
     pub keymap: Keymap,
     /// Colours.
     pub theme: Theme,
+    /// Where to go on in the archives around this one, the outermost first.
+    pub(super) outer: Vec<Spot>,
     /// Directories that are open in the tree.
     pub(super) open: Arc<BTreeSet<EntryPath>>,
     /// Where the cursor was in directories that were left.
@@ -201,6 +216,7 @@ impl State {
             message: None,
             keymap,
             theme,
+            outer: Vec::new(),
             open: Arc::default(),
             remembered: HashMap::new(),
             generation: 0,

@@ -9,7 +9,11 @@ use ratatui::style::Color;
 
 use super::Story;
 use crate::format::archive::Archive;
+use crate::tui::effect::{Door, Effect};
+use crate::tui::event::Event;
+use crate::tui::nested;
 use crate::tui::sample;
+use crate::tui::state::Facts;
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::view::view;
 
@@ -138,4 +142,34 @@ fn source_text_has_colours_where_there_are_any() {
     assert!(colors(&story).contains(&Color::Cyan), "{:?}", colors(&story));
     story.state.theme = Theme::new(Ground::Dark, Depth::Mono);
     assert_eq!(colors(&story), HashSet::from([Color::Reset]));
+}
+
+#[test]
+fn an_archive_within_an_archive_is_entered_and_left() {
+    let inner = sample::bytes(&[("deep/file", b"hello")]);
+    let outer = sample::with_contents(&[("a/in.nra", &inner), ("a/other", b"x"), ("b", b"y")]);
+    let mut story = Story::begin(Arc::clone(&outer), 80, 24);
+    story.then("l l");
+    let (_, entry) = outer.find(b"a/in.nra").unwrap().unwrap();
+    assert_eq!(story.outside, [Effect::Open(Door::Inside(entry.clone()))]);
+    let around = story.state.archive.clone();
+    story.archive = nested::open(&*outer, &entry, None).unwrap();
+    let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
+    story.event(Event::Opened(Box::new(facts)));
+    story.rest();
+    story.sees("a.nra ▸ in.nra").sees("deep/");
+    story.then("l");
+    assert_eq!(story.name(), "deep/file");
+    story.then("H");
+    story.sees("newest commit");
+    story.then("h h");
+    assert_eq!(story.outside[1..], [Effect::Open(Door::Outside)]);
+    story.archive = outer;
+    story.event(Event::Opened(Box::new(around)));
+    story.rest();
+    assert_eq!(story.name(), "a/in.nra");
+    // A file by another name is looked at.
+    story.then("j l");
+    story.sees("text · 1 B");
+    assert_eq!(story.outside.len(), 2);
 }

@@ -10,7 +10,7 @@ use crate::tui::effect::{Effect, FactsRequest};
 use crate::tui::rows::{Order, Scope};
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::{Focus, Listing, State};
-use crate::tui::update::{arrange, preview, sizes};
+use crate::tui::update::{arrange, nested, preview, sizes};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
@@ -125,6 +125,12 @@ fn enter(state: &mut State, effects: &mut Vec<Effect>) {
             }
         }
         Kind::Directory => go(state, Some(path), None, effects),
+        Kind::File => {
+            let entry = entry.clone();
+            if !nested::enter(state, &entry, effects) {
+                preview::zoom(state, true, effects);
+            }
+        }
         _ => preview::zoom(state, true, effects),
     }
 }
@@ -145,6 +151,8 @@ fn parent(state: &mut State, effects: &mut Vec<Effect>) {
     }
     if let Some(directory) = state.listing.scope.directory.clone() {
         go(state, directory.parent(), Some(directory), effects);
+    } else {
+        nested::leave(state, effects);
     }
 }
 

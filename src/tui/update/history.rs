@@ -9,7 +9,7 @@ use crate::format::path::EntryPath;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
-use crate::tui::state::{Dialog, Facts, Staged, State, Tone};
+use crate::tui::state::{Dialog, Facts, Spot, Staged, State, Tone};
 use crate::tui::update::browse;
 
 /// Takes the commits.
@@ -24,8 +24,26 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     }
 }
 
+/// Asks for the commits.
+pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
+    if has_history(state) {
+        effects.push(Effect::Commits);
+    }
+}
+
+/// Says whether commits can be gone to, and tells why not.
+fn has_history(state: &mut State) -> bool {
+    if state.archive.depth > 0 {
+        state.say(Tone::Warning, "an archive within another one is shown as of its newest commit");
+    }
+    state.archive.depth == 0
+}
+
 /// Goes to the commit before or behind.
 pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
+    if !has_history(state) {
+        return;
+    }
     let Some(number) = state.archive.info.commit else {
         state.say(Tone::Warning, "this archive keeps no history");
         return;
@@ -42,7 +60,8 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
     state.opening = false;
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
-        Door::Commit(_) => state.archive.name.clone(),
+        Door::Inside(entry) => glyphs::shown(entry.path.name()),
+        Door::Commit(_) | Door::Outside => state.archive.name.clone(),
     };
     state.door = Some(door);
     state.dialogs.push(Dialog::Prompt(Prompt {
@@ -63,10 +82,24 @@ pub fn remark(state: &mut State) {
     }
 }
 
+/// Keeps where to come back to when an archive within this one is entered; returns it when this one is left.
+fn turn(state: &mut State, next: &Facts) -> Option<Spot> {
+    if next.depth > state.archive.depth {
+        let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
+        state.outer.push(Spot { name: state.archive.name.clone(), directory, at });
+        return None;
+    }
+    let spot = state.outer.get(next.depth).cloned();
+    state.outer.truncate(next.depth);
+    // Another file may have been opened instead.
+    spot.filter(|spot| spot.name == next.name)
+}
+
 /// Shows another archive, or another commit: the same place if it is there.
 pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     let same = facts.name == state.archive.name && !state.vacant;
     let commit = facts.info.commit.filter(|_| same);
+    let back = turn(state, &facts);
     state.vacant = false;
     state.opening = false;
     state.archive = facts;
@@ -76,7 +109,10 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.marks.clear();
     state.staged = Staged::default();
     state.pane = state.pane.renewed();
-    let (directory, at): (Option<EntryPath>, Option<EntryPath>) = if same {
+    let (directory, at): (Option<EntryPath>, Option<EntryPath>) = if let Some(spot) = back {
+        state.remembered.clear();
+        (spot.directory, spot.at)
+    } else if same {
         (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()))
     } else {
         state.remembered.clear();

@@ -9,6 +9,7 @@ mod history;
 mod jobs;
 mod marks;
 mod mouse;
+mod nested;
 mod preview;
 mod sizes;
 
@@ -117,7 +118,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),
-        Action::History => effects.push(Effect::Commits),
+        Action::History => history::ask(state, effects),
         Action::Earlier => history::step(state, false, effects),
         Action::Later => history::step(state, true, effects),
         Action::Sizes => sizes::turn(state, effects),

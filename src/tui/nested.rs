@@ -1,0 +1,69 @@
+//! Archives within archives, opened in memory.
+
+use std::sync::Arc;
+
+use crate::format::archive::{self, Archive, OpenOptions};
+use crate::format::crypt::Secret;
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+use crate::format::source::MemorySource;
+
+/// Archives that lie in each other.
+pub const MAX_DEPTH: usize = 4;
+/// Length of an archive that is opened in memory, and of what a compressed stream becomes there, bytes.
+const MAX_BYTES: u64 = 128 << 20;
+/// Bound for decoded blocks of one that are kept, bytes.
+const CACHE: u64 = 16 << 20;
+/// Ends of names of files that are tried as archives.
+const ENDS: [&str; 18] = [
+    ".nra", ".zip", ".jar", ".whl", ".epub", ".npz", ".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".gz", ".bz2", ".xz", ".zst",
+    ".lz4", ".lzma", ".shard",
+];
+
+/// Says by its name whether a file may be an archive. Whether it is one its content tells.
+pub fn may_be_archive(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
+}
+
+/// Opens the content of an entry as an archive.
+///
+/// # Errors
+///
+/// `Limit` when it is longer than is kept in memory; otherwise as reading it and [`archive::open`] do.
+pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>) -> Result<Arc<dyn Archive>> {
+    if entry.size > MAX_BYTES {
+        return Err(Error::Limit {
+            what: "length of an archive that is opened within another one",
+            found: entry.size,
+            limit: MAX_BYTES,
+        });
+    }
+    let bytes = outer.read_all(entry, MAX_BYTES)?;
+    let mut options = OpenOptions::default();
+    options.cache_bytes = CACHE;
+    options.index_bytes = MAX_BYTES;
+    options.stream_limit = MAX_BYTES;
+    options.key = key;
+    archive::open(Arc::new(MemorySource::named(bytes, entry.path.as_bytes())), &options).map(Arc::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn an_archive_opens_by_its_content() {
+        let inner = sample::bytes(&[("deep/file", b"hello")]);
+        let outer = sample::with_contents(&[("in.nra", &inner), ("not.zip", b"text")]);
+        let (entry, other) = (outer.entry(0).unwrap(), outer.entry(1).unwrap());
+        let archive = open(&*outer, &entry, None).unwrap();
+        let (_, file) = archive.find(b"deep/file").unwrap().unwrap();
+        assert_eq!(archive.read_all(&file, 100).unwrap(), b"hello");
+        assert!(may_be_archive(b"IN.NRA") && may_be_archive(b"a.tar.gz") && !may_be_archive(b"a.txt"));
+        assert!(matches!(open(&*outer, &other, None), Err(Error::Unsupported { .. })));
+        let large = Entry { size: MAX_BYTES + 1, ..entry };
+        assert!(matches!(open(&*outer, &large, None), Err(Error::Limit { .. })));
+    }
+}

@@ -1,0 +1,28 @@
+//! Archives within archives: entered like directories, and left.
+
+use crate::format::entry::Entry;
+use crate::tui::effect::{Door, Effect};
+use crate::tui::nested::{MAX_DEPTH, may_be_archive};
+use crate::tui::state::{State, Tone};
+
+/// Enters a file that may be an archive; says whether it is looked at as one.
+pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> bool {
+    if !may_be_archive(entry.path.name()) {
+        return false;
+    }
+    if !state.staged.is_empty() {
+        state.say(Tone::Warning, "changes are planned here: W writes them, u takes them back; f3 shows the file as it is");
+    } else if state.archive.depth >= MAX_DEPTH {
+        state.say(Tone::Warning, format!("{MAX_DEPTH} archives lie in each other here; f3 shows the file as it is"));
+    } else {
+        effects.push(Effect::Open(Door::Inside(entry.clone())));
+    }
+    true
+}
+
+/// Goes back to the archive around this one, if there is one.
+pub fn leave(state: &State, effects: &mut Vec<Effect>) {
+    if state.archive.depth > 0 {
+        effects.push(Effect::Open(Door::Outside));
+    }
+}

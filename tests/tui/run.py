@@ -6,14 +6,19 @@ Needs tmux. Each story ends with a look at the terminal: it must be as it was be
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shlex
 import signal
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import zipfile
+import zlib
 
 PATIENCE = 20.0
 
@@ -323,6 +328,71 @@ def conversion(terminal, nra):
     subprocess.run(["tar", "-xzf", "copy.tar.gz", "--to-stdout", "docs/other.txt"], cwd=terminal.directory, check=True)
 
 
+def png(width, height):
+    """A picture: bright at the left, dark at the right."""
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    rows = (b"\0" + bytes(255 if x < width // 2 else 40 for x in range(width))) * height
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def look_inside(terminal, nra):
+    mixed = terminal.directory / "mixed"
+    mixed.mkdir()
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n"
+    (mixed / "a.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + bytes(48))
+    tensors = json.dumps({"layer.weight": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}).encode()
+    (mixed / "b.safetensors").write_bytes(struct.pack("<Q", len(tensors)) + tensors + bytes(12))
+    (mixed / "c.json").write_text(json.dumps({"name": "evil\x1b]0;title\x07", "list": list(range(200))}))
+    (mixed / "d.png").write_bytes(png(64, 48))
+    (mixed / "e.png").write_bytes(png(64, 48)[:60])
+    terminal.run(nra + " pack mixed -o mixed.nra -q && " + nra + " mixed.nra")
+    terminal.sees("5 entries")
+    terminal.sees("float32")
+    terminal.keys("j")
+    terminal.sees("layer.weight")
+    terminal.sees("2 × 3")
+    terminal.keys("j")
+    terminal.sees('"list": [')
+    terminal.keys("j")
+    terminal.sees("PNG · 64 × 48")
+    terminal.sees("▀▀▀")
+    terminal.keys("F3")
+    terminal.misses("e.png")
+    terminal.sees("▀▀▀")
+    terminal.keys("F3", "j")
+    terminal.sees("is damaged")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def archive_in_an_archive(terminal, nra):
+    outer = terminal.directory / "outer"
+    outer.mkdir()
+    with zipfile.ZipFile(outer / "in.zip", "w") as inner:
+        inner.writestr("deep/hello.txt", "hello from inside\n")
+    with tarfile.open(outer / "more.tar.gz", "w:gz") as inner:
+        inner.add(outer / "in.zip", "again.zip")
+    (outer / "not.zip").write_text("text\n")
+    terminal.run(nra + " pack outer -o outer.nra -q && " + nra + " outer.nra")
+    terminal.sees("3 entries")
+    terminal.keys("Enter")
+    terminal.sees("▸ in.zip")
+    terminal.keys("Enter")
+    terminal.sees("hello from inside")
+    terminal.keys("h", "h")
+    terminal.sees("3 entries")
+    terminal.keys("j", "Enter")
+    terminal.sees("again.zip")
+    terminal.keys("Enter")
+    terminal.sees("▸ again.zip")
+    terminal.keys("h", "h", "j", "Enter")
+    terminal.sees("not supported")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
 def not_a_terminal(terminal, nra):
     terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
     terminal.sees("code 2")
@@ -331,7 +401,7 @@ def not_a_terminal(terminal, nra):
 
 STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
-           keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, not_a_terminal]
+           keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, not_a_terminal]
 
 
 def main():

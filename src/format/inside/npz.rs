@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::format::archive::{self, Archive, OpenOptions};
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::inside::{Table, known, npy, shape};
 use crate::format::source::{MemorySource, ReadAt};
@@ -30,6 +30,9 @@ pub fn look(source: &Arc<dyn ReadAt>) -> Result<Table> {
     let mut others = 0u64;
     for (seen, entry) in archive.entries(0..archive.entry_count()).enumerate() {
         let entry = entry?;
+        if entry.kind != Kind::File {
+            continue;
+        }
         let Some(name) = entry.path.as_bytes().strip_suffix(b".npy") else {
             others += 1;
             continue;
@@ -69,7 +72,7 @@ mod tests {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         for (name, method) in [("a", CompressionMethod::Stored), ("b/c", CompressionMethod::Deflated)] {
             zip.start_file(format!("{name}.npy"), SimpleFileOptions::default().compression_method(method)).unwrap();
-            zip.write_all(b"\x93NUMPY\x01\0\x2e\0{'descr': '<i8', 'shape': (2, 5), 'x': 'yzabc'}").unwrap();
+            zip.write_all(b"\x93NUMPY\x01\0\x2f\0{'descr': '<i8', 'shape': (2, 5), 'x': 'yzabc'}").unwrap();
             zip.write_all(&[0; 80]).unwrap();
         }
         zip.start_file("readme", SimpleFileOptions::default()).unwrap();

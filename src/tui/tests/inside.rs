@@ -52,7 +52,7 @@ fn png() -> Vec<u8> {
 }
 
 fn files() -> Arc<dyn Archive> {
-    let mut npy = b"\x93NUMPY\x01\0\x3b\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n".to_vec();
+    let mut npy = b"\x93NUMPY\x01\0\x3c\0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }\n".to_vec();
     npy.resize(npy.len() + 48, 0);
     let csv = "name,size,note\ncat.png,1203,\"good, but dark\"\ndog.png,88,\nа\u{202e}б.png,9,日本語のメモ\n";
     let json = format!("{{\"name\":\"a\u{202e}b\",\"list\":[{}],\"none\":{{}}}}", "1,".repeat(120) + "2");

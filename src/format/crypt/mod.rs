@@ -12,6 +12,8 @@ mod session;
 mod slot;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod watch;
 
 pub(crate) use keyring::KeyFrame;
 pub use keyring::{KeyInfo, Keyring, Place};

@@ -79,7 +79,12 @@ impl Session {
         derive(&self.archive_key, &self.salt, &info, &mut *bytes);
         let (key, check) = bytes.split_at(KEY_LEN);
         let cipher = Aes256Gcm::new_from_slice(key).expect("32 bytes");
-        FrameKey { cipher, check: u64::from_le_bytes(check.try_into().expect("8 bytes")) }
+        FrameKey {
+            cipher,
+            check: u64::from_le_bytes(check.try_into().expect("8 bytes")),
+            #[cfg(test)]
+            mark: super::watch::Mark::new(&self.archive_key, key),
+        }
     }
 }
 
@@ -89,6 +94,8 @@ pub(crate) struct FrameKey {
     cipher: Aes256Gcm,
     /// Header check of the frame.
     pub check: u64,
+    #[cfg(test)]
+    mark: super::watch::Mark,
 }
 
 impl fmt::Debug for FrameKey {
@@ -108,6 +115,8 @@ pub(super) fn nonce(part: Part, segment: u64) -> [u8; 12] {
 impl FrameKey {
     /// Seals a segment in place and returns its tag.
     pub(crate) fn seal(&self, part: Part, segment: u64, bytes: &mut [u8]) -> [u8; TAG_LEN] {
+        #[cfg(test)]
+        self.mark.seal(nonce(part, segment));
         let tag = self.cipher.encrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into());
         tag.expect("a segment is far shorter than AES-GCM allows").into()
     }

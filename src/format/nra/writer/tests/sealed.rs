@@ -351,3 +351,33 @@ fn entries_are_found_without_an_index() {
         }
     }
 }
+
+#[test]
+fn no_key_seals_twice_with_one_nonce() {
+    // Real writers: a new archive, two copies of it that go on separately from the same place, and many small commits.
+    let keyring = keyring();
+    crate::format::crypt::watch::begin(&keyring);
+    let tiny = BlockPolicy { min_raw_bytes: 1, max_raw_bytes: 64, stored_bytes: 1, max_cheap_bytes: 64 };
+    let options = WriterOptions { block: tiny, encryption: Some(keyring.clone()), ..options() };
+    let fill = |writer: &mut dyn FnMut(&str, &[u8]), first: u64, count: u64| {
+        (first..first + count).for_each(|number| writer(&format!("{number:05}"), &noise(24, number)));
+    };
+    let mut writer = Writer::create(Vec::new(), options.clone()).unwrap();
+    fill(&mut |name, bytes| _ = put(&mut writer, name, bytes), 0, 16_000);
+    let first = writer.finish(&Recorder::default()).unwrap().0;
+    let go_on = |bytes: Vec<u8>, from: u64, count: u64| {
+        let disk = Disk::new(bytes);
+        let mut writer = Writer::append(disk.clone(), options.clone()).unwrap();
+        fill(&mut |name, bytes| _ = put(&mut writer, name, bytes), from, count);
+        drop(writer.finish(&Recorder::default()).unwrap());
+        disk.bytes()
+    };
+    go_on(first.clone(), 20_000, 9_000);
+    let mut last = go_on(first, 20_000, 9_000);
+    for commit in 0..40 {
+        last = go_on(last, 40_000 + commit, 1);
+    }
+    let sealed = crate::format::crypt::watch::end(&keyring);
+    assert_eq!(sealed.repeats, 0);
+    assert!(sealed.count() >= 100_000, "{}", sealed.count());
+}

@@ -302,24 +302,36 @@ fn show_choice(key: char, word: &str) -> String {
 
 /// Reads a line from standard input, but stops when an interrupt comes.
 fn read_answer() -> CommandResult<String> {
+    let read = typed(|| {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).map(|length| (length > 0).then_some(line))
+    });
+    match read? {
+        Ok(Some(line)) => Ok(line),
+        Ok(None) => Err(Failure::failed("no answer: standard input has ended")),
+        Err(error) => Err(Error::io("read", "standard input", error).into()),
+    }
+}
+
+/// Waits for what `read` takes from a terminal, but stops when an interrupt comes.
+///
+/// # Errors
+///
+/// The interrupt.
+pub fn typed<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> CommandResult<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut line = String::new();
-        let result = io::stdin().read_line(&mut line).map(|length| (length > 0).then_some(line));
         // Nobody listens any more after an interrupt.
-        let _ = sender.send(result);
+        let _ = sender.send(read());
     });
     loop {
         if signals::stopped() {
             return Err(Error::Cancelled.into());
         }
         match receiver.recv_timeout(Duration::from_millis(100)) {
-            Ok(Ok(Some(line))) => return Ok(line),
-            Ok(Ok(None)) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::failed("no answer: standard input has ended"));
-            }
-            Ok(Err(error)) => return Err(Error::io("read", "standard input", error).into()),
+            Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::failed("no answer: nothing can be read")),
         }
     }
 }

@@ -12,8 +12,10 @@ use std::sync::Arc;
 use clap::Args;
 use zeroize::Zeroizing;
 
+use crate::cli::console::typed;
 use crate::cli::reading::explain;
 use crate::cli::report::{CommandResult, Failure};
+use crate::cli::signals::CleanStop;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions};
 use crate::format::crypt::{KEY_LEN, Keyring, Secret};
@@ -226,7 +228,21 @@ fn ask(question: &str) -> CommandResult<Secret> {
     if !can_ask() {
         return Err(Failure::key("there is no terminal to ask for the password").hint(HINT));
     }
-    let answer = rpassword::prompt_password(question).map(Zeroizing::new);
+    let terminal = File::open("/dev/tty").and_then(|terminal| {
+        let modes = rustix::termios::tcgetattr(&terminal)?;
+        Ok((terminal, modes))
+    });
+    let answer = {
+        // An interrupt must not end the process here: the terminal would stay without echo.
+        let _clean_stop = CleanStop::begin();
+        let question = question.to_owned();
+        typed(move || rpassword::prompt_password(question).map(Zeroizing::new)).inspect_err(|_| {
+            if let Ok((terminal, modes)) = &terminal {
+                // Without it, whoever types sees nothing; there is nobody else to tell.
+                let _ = rustix::termios::tcsetattr(terminal, rustix::termios::OptionalActions::Now, modes);
+            }
+        })?
+    };
     let answer = answer.map_err(|error| Failure::key(format!("cannot read the password: {error}")))?;
     if answer.is_empty() {
         return Err(Failure::key("no password was given"));

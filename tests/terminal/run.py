@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""What only shows on a terminal: questions, passwords without echo, bars. Each case runs nra on a pseudo-terminal of its own.
+
+  run.py --bin PATH
+
+Standard library only. Exit status: 0 when nothing failed.
+"""
+import argparse
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+LIMIT = 60
+
+
+class Terminal:
+    """nra on a terminal: what it prints is collected, keys can be typed."""
+
+    def __init__(self, binary, arguments, directory):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("NRA_")}
+        environment["TERM"] = "xterm"
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.chdir(directory)
+            os.execve(binary, ["nra", *arguments], environment)
+        self.text = ""
+        self.deadline = time.monotonic() + LIMIT
+
+    def read(self):
+        """Takes what has been printed; false at the end."""
+        ready, _, _ = select.select([self.master], [], [], max(0.0, self.deadline - time.monotonic()))
+        if not ready:
+            os.kill(self.pid, signal.SIGKILL)
+            raise AssertionError(f"no end, and nothing new after:\n{self.text}")
+        try:
+            part = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.text += part.decode("utf-8", "replace")
+        return bool(part)
+
+    def until(self, expected, times=1):
+        while self.text.count(expected) < times:
+            if not self.read():
+                raise AssertionError(f"it ended without {expected!r}:\n{self.text}")
+
+    def echoes(self):
+        return bool(termios.tcgetattr(self.master)[3] & termios.ECHO)
+
+    def type(self, keys):
+        os.write(self.master, keys.encode())
+
+    def type_unseen(self, keys):
+        """Types once the terminal has stopped echoing."""
+        while self.echoes():
+            if time.monotonic() > self.deadline:
+                raise AssertionError(f"the terminal echoes at a password:\n{self.text}")
+            time.sleep(0.01)
+        self.type(keys)
+
+    def end(self):
+        """Waits for the end; returns the exit code and all that was printed."""
+        while self.read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        if not self.echoes():
+            raise AssertionError(f"the terminal is left without echo:\n{self.text}")
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(status), self.text
+
+
+class Room:
+    """A directory with files to pack."""
+
+    def __init__(self, binary):
+        self.binary = binary
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = self.folder.name
+        os.mkdir(self.path("in"))
+        for name in "ab":
+            with open(self.path("in", name), "w") as file:
+                file.write(f"content of {name}\n")
+
+    def path(self, *parts):
+        return os.path.join(self.at, *parts)
+
+    def start(self, *arguments):
+        return Terminal(self.binary, arguments, self.at)
+
+    def plain(self, *arguments):
+        return subprocess.run([self.binary, *arguments], cwd=self.at, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT)
+
+    def names(self):
+        return sorted(os.listdir(self.at))
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def a_new_password_is_asked_for_twice_and_not_echoed(room):
+    terminal = room.start("pack", "in", "-o", "x.nra", "-e")
+    terminal.until(": ")
+    terminal.type_unseen("hunter22\n")
+    terminal.until(": ", 2)
+    terminal.type_unseen("hunter22\n")
+    code, text = terminal.end()
+    check(code == 0, text)
+    check("hunter22" not in text, f"the password is shown:\n{text}")
+    check(room.plain("cat", "x.nra", "a", "--password", "hunter22").stdout == b"content of a\n", "it does not open")
+
+
+def passwords_that_differ_leave_nothing(room):
+    terminal = room.start("pack", "in", "-o", "x.nra", "-p")
+    terminal.until(": ")
+    terminal.type_unseen("one one\n")
+    terminal.until(": ", 2)
+    terminal.type_unseen("two two\n")
+    code, text = terminal.end()
+    check(code == 5 and "the two passwords differ" in text, f"code {code}:\n{text}")
+    check(room.names() == ["in"], room.names())
+
+
+def an_interrupt_at_a_password_leaves_nothing(room):
+    terminal = room.start("pack", "in", "-o", "x.nra", "-p")
+    terminal.until(": ")
+    while terminal.echoes():
+        time.sleep(0.01)
+    terminal.type("hun\x03")
+    code, text = terminal.end()
+    check(code in (130, -signal.SIGINT), f"code {code}:\n{text}")
+    check(room.names() == ["in"], room.names())
+
+
+def a_password_to_read_is_asked_for_once(room):
+    check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
+    terminal = room.start("cat", "x.nra", "b")
+    terminal.until(": ")
+    terminal.type_unseen("hunter22\n")
+    code, text = terminal.end()
+    check(code == 0 and "content of b" in text and "hunter22" not in text, text)
+    terminal = room.start("cat", "x.nra", "b")
+    terminal.until(": ")
+    terminal.type_unseen("wrong\n")
+    code, text = terminal.end()
+    check(code == 5 and "content" not in text, f"code {code}:\n{text}")
+
+
+def conflict(room):
+    check(room.plain("pack", "in", "-o", "x.nra").returncode == 0, "pack")
+    os.mkdir(room.path("out"))
+    for name in "ab":
+        with open(room.path("out", name), "w") as file:
+            file.write("mine")
+
+
+def conflicts_are_asked_about_one_by_one(room):
+    conflict(room)
+    terminal = room.start("extract", "x.nra", "-C", "out")
+    terminal.until("a exists")
+    terminal.until("(Enter = r)")
+    terminal.type("what?\n")
+    terminal.until("(Enter = r)", 2)
+    terminal.type("o\n")
+    terminal.until("b exists")
+    terminal.until("(Enter = r)", 3)
+    terminal.type("\n")
+    code, text = terminal.end()
+    check(code == 0, text)
+    found = {name: open(room.path("out", name)).read() for name in os.listdir(room.path("out"))}
+    check(found == {"a": "content of a\n", "b": "mine", "b (2)": "content of b\n"}, found)
+
+
+def one_answer_may_settle_all(room):
+    conflict(room)
+    terminal = room.start("extract", "x.nra", "-C", "out")
+    terminal.until("(Enter = r)")
+    terminal.type("S\n")
+    code, text = terminal.end()
+    check(code == 0 and text.count("exists") == 1, text)
+    check(open(room.path("out", "b")).read() == "mine", "b was replaced")
+
+
+def quitting_and_interrupts_write_nothing(room):
+    for keys, codes in (("q\n", (1,)), ("\x03", (130,)), ("\x04", (1,))):
+        if not os.path.exists(room.path("out")):
+            conflict(room)
+        terminal = room.start("extract", "x.nra", "-C", "out")
+        terminal.until("(Enter = r)")
+        terminal.type(keys)
+        code, text = terminal.end()
+        check(code in codes, f"{keys!r}: code {code}:\n{text}")
+        check(sorted(os.listdir(room.path("out"))) == ["a", "b"], os.listdir(room.path("out")))
+        check(open(room.path("out", "a")).read() == "mine", "a was replaced")
+
+
+def answers_given_before_ask_nothing(room):
+    conflict(room)
+    for option, expected in (("--no", "mine"), ("--yes", "content of a\n")):
+        code, text = room.start("extract", "x.nra", "-C", "out", option).end()
+        check(code == 0 and "exists" not in text, text)
+        check(open(room.path("out", "a")).read() == expected, option)
+
+
+def a_bar_is_drawn_and_taken_away(room):
+    with open("/dev/urandom", "rb") as random:
+        for number in range(40):
+            with open(room.path("in", f"large{number}"), "wb") as file:
+                file.write(random.read(4 << 20))
+    terminal = room.start("pack", "in", "-o", "x.nra", "--best", "-j", "1")
+    code, text = terminal.end()
+    check(code == 0, text)
+    bars = re.findall(r"packing[^\r\n]*", text)
+    check(bars, f"no bar:\n{text[-2000:]}")
+    last = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).strip())[-1]
+    check(last.startswith("packed 42 files"), f"the last line is {last!r}")
+    code, text = room.start("verify", "x.nra", "--no-progress").end()
+    check(code == 0 and "verifying" not in text, text)
+
+
+CASES = [
+    a_new_password_is_asked_for_twice_and_not_echoed,
+    passwords_that_differ_leave_nothing,
+    an_interrupt_at_a_password_leaves_nothing,
+    a_password_to_read_is_asked_for_once,
+    conflicts_are_asked_about_one_by_one,
+    one_answer_may_settle_all,
+    quitting_and_interrupts_write_nothing,
+    answers_given_before_ask_nothing,
+    a_bar_is_drawn_and_taken_away,
+]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    failed = 0
+    for case in CASES:
+        if arguments.only not in case.__name__:
+            continue
+        room = Room(os.path.abspath(arguments.bin))
+        try:
+            case(room)
+            print(f"ok      {case.__name__}")
+        except AssertionError as error:
+            failed += 1
+            print(f"FAILED  {case.__name__}: {error}")
+    print(f"{failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

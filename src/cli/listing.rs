@@ -10,10 +10,7 @@ use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind, Namespace};
-
-/// The one attribute of entries whose name the format defines.
-pub const MEDIA_TYPE: &[u8] = b"media-type";
+use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Namespace};
 
 /// Says whether an attribute is one that users give.
 pub fn is_given(attribute: &Attribute) -> bool {
@@ -114,7 +111,7 @@ impl<'a> EntryRecord<'a> {
 }
 
 /// Names and values of the attributes of an entry that users gave.
-fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
     entry
         .metadata
         .attributes

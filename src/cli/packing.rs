@@ -11,7 +11,7 @@ use crate::cli::args::{FilterArgs, MIN_MEMORY, ResourceArgs};
 use crate::cli::commands::attr;
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
-use crate::convert::pack::{OwnerPolicy, PackOptions};
+use crate::convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
 use crate::format::Error;
 use crate::format::codec::{Codec, Method};
 use crate::format::entry::{Attribute, Timestamp};
@@ -50,6 +50,9 @@ pub struct PackingArgs {
     /// Attribute of each entry that is stored; NAME alone is a tag, media-type has a meaning
     #[arg(long, value_name = "NAME[=VALUE]", hide_short_help = true)]
     tag: Vec<std::ffi::OsString>,
+    /// Media type of the files that GLOB matches, as in '*.jpg=image/jpeg'; the last that matches counts
+    #[arg(long, value_name = "GLOB=TYPE", value_parser = parse_media_type, hide_short_help = true)]
+    media_type: Vec<(Vec<u8>, Vec<u8>)>,
     #[command(flatten)]
     compression: CompressionArgs,
     #[command(flatten)]
@@ -103,6 +106,11 @@ struct FidelityArgs {
     /// Store what symlinks lead to instead of the symlinks
     #[arg(short = 'L', long, hide_short_help = true)]
     dereference: bool,
+    /// Record this owner, whoever owns the files: names that are known here, or numbers
+    ///
+    /// Without GROUP files keep theirs. --reproducible leaves owners out, but not this one.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
+    owner: Option<GivenOwner>,
     /// Record no owner
     #[arg(long, hide_short_help = true)]
     no_owner: bool,
@@ -175,10 +183,12 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     let fidelity = &args.fidelity;
     let mut filter = inputs::filter(&args.filter)?;
     filter.skip_caches = args.exclude_caches;
-    let owner = match (fidelity.no_owner, fidelity.numeric_owner) {
-        (true, _) => OwnerPolicy::Omit,
-        (_, true) => OwnerPolicy::Ids,
-        _ => OwnerPolicy::Names,
+    let owner = match (&fidelity.owner, fidelity.no_owner, fidelity.numeric_owner) {
+        (Some(owner), _, false) => OwnerPolicy::Given(owner.clone()),
+        (Some(owner), _, true) => OwnerPolicy::Given(nameless(owner)),
+        (None, true, _) => OwnerPolicy::Omit,
+        (None, _, true) => OwnerPolicy::Ids,
+        (None, ..) => OwnerPolicy::Names,
     };
     let most = PackOptions::default().window_names;
     let window_names = args.resources.memory.map_or(most, |memory| {
@@ -197,6 +207,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         owner,
         xattrs: !fidelity.no_xattrs,
         tags: attributes(&args.tag)?,
+        media_types: args.media_type.clone(),
         times: !fidelity.no_times,
         reproducible: fidelity.reproducible,
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
@@ -256,6 +267,33 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
         options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
     }
     Ok(options)
+}
+
+/// Reads `GLOB=TYPE`.
+fn parse_media_type(text: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
+    match text.rsplit_once('=') {
+        Some((glob, kind)) if !glob.is_empty() && kind.split('/').filter(|part| !part.is_empty()).count() == 2 => {
+            Ok((glob.into(), kind.into()))
+        }
+        _ => Err("not GLOB=TYPE (example: *.jpg=image/jpeg)".to_owned()),
+    }
+}
+
+/// Reads `USER[:GROUP]`. A number has no name: the same command line gives the same bytes everywhere.
+fn parse_owner(text: &str) -> Result<GivenOwner, String> {
+    let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
+    let named = |what: &str, text: &str, id: Option<u32>| match (text.parse::<u32>(), id) {
+        (Ok(id), _) => Ok((id.into(), Box::default())),
+        (_, Some(id)) => Ok((id.into(), text.as_bytes().into())),
+        _ => Err(format!("no {what} of this name here; a number works everywhere")),
+    };
+    let user_id = uzers::get_user_by_name(user).map(|user| user.uid());
+    let group = group.map(|name| named("group", name, uzers::get_group_by_name(name).map(|group| group.gid()))).transpose()?;
+    Ok(GivenOwner { user: named("user", user, user_id)?, group })
+}
+
+fn nameless(owner: &GivenOwner) -> GivenOwner {
+    GivenOwner { user: (owner.user.0, Box::default()), group: owner.group.as_ref().map(|group| (group.0, Box::default())) }
 }
 
 /// Takes attributes from the command line; the last of one name counts.

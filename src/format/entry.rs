@@ -55,6 +55,9 @@ pub struct Owner {
     pub group: Box<[u8]>,
 }
 
+/// Name of the one attribute of entries that the format defines: what the content is, as in `image/png`.
+pub const MEDIA_TYPE: &[u8] = b"media-type";
+
 /// Where an attribute comes from. The numbers are those of the spec (nra.md, section 8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{self, ChangeArgs};
-use crate::cli::listing::{Columns, Facts, MEDIA_TYPE, is_given};
+use crate::cli::listing::{Columns, Facts, is_given};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::convert::change::{Edit, describe_archive, describe_entries};
 use crate::convert::select::Selection;
-use crate::format::entry::{Attribute, Entry, Namespace};
+use crate::format::entry::{Attribute, Entry, MEDIA_TYPE, Namespace};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
 

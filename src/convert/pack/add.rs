@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, statat};
 
-use super::{Describer, Job, OwnerPolicy, PackOptions, PackStats, READ_SHARE, input, named, walk_options};
+use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, named, walk_options};
 use crate::convert::pack::Input;
 use crate::convert::walk::{Facts, Handles, Name, Tree, Walk, Window};
 use crate::format::archive::Archive;
@@ -36,8 +36,7 @@ pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool
     let name = archive.as_os_str().as_bytes();
     let metadata = fs::metadata(archive).map_err(|error| Error::io("open", name, error))?;
     let store = Arc::new(FileStore::open(archive)?);
-    let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
-    let describer = Describer::new(owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
+    let describer = Describer::new(options)?;
     let mut writer_options = options.writer.clone();
     let read_bytes = writer_options.memory_bytes / READ_SHARE;
     writer_options.memory_bytes -= read_bytes;
@@ -75,7 +74,7 @@ pub fn add_to<W: Write + Send>(
     let own = vec![(own.dev(), own.ino())];
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
-    let describer = Describer::new(options.owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
+    let describer = Describer::new(options)?;
     let threads = options.writer.threads.max(1);
     let read_bytes = options.writer.memory_bytes / READ_SHARE;
     let job = Job { describer, options, own, known: None, threads, read_bytes, monitor };

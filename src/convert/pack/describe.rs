@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::PackOptions;
+use crate::convert::select::Selection;
 use crate::convert::walk::Facts;
-use crate::format::entry::{Attribute, Entry, Kind, Location, Metadata, Owner, Timestamp};
+use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Metadata, Namespace, Owner, Timestamp};
+use crate::format::error::Result;
 use crate::format::limits::MAX_OWNER_NAME;
-use crate::format::nra::content::Content;
 use crate::format::path::EntryPath;
 
 /// How many different sets of metadata are remembered; beyond that (every file with attributes of its own) it starts afresh.
 const REMEMBERED: usize = 4_096;
 
 /// What is recorded of owners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum OwnerPolicy {
     /// Ids and names.
     #[default]
@@ -23,6 +25,26 @@ pub enum OwnerPolicy {
     Ids,
     /// Nothing.
     Omit,
+    /// This one, whoever owns the file.
+    Given(GivenOwner),
+}
+
+/// An owner that takes the place of others. Names are empty when they are not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenOwner {
+    /// Id and name of the user.
+    pub user: (u64, Box<[u8]>),
+    /// Id and name of the group; `None` = as it is.
+    pub group: Option<(u64, Box<[u8]>)>,
+}
+
+impl GivenOwner {
+    /// Returns the owner of something that belongs to this group.
+    pub(in crate::convert) fn with_group(&self, group: impl FnOnce() -> (u64, Box<[u8]>)) -> Owner {
+        let (user_id, user) = self.user.clone();
+        let (group_id, group) = self.group.clone().unwrap_or_else(group);
+        Owner { user_id, group_id, user, group }
+    }
 }
 
 /// Makes entries; shared by all threads.
@@ -36,6 +58,8 @@ pub(super) struct Describer {
     portable: bool,
     /// Given to each entry, sorted.
     tags: Vec<Attribute>,
+    /// Files that have a media type, and that as an attribute; the last that matches counts.
+    media_types: Vec<(Selection, Attribute)>,
     common: Mutex<HashMap<Common, Arc<Metadata>>>,
     users: Mutex<HashMap<u32, Box<[u8]>>>,
     groups: Mutex<HashMap<u32, Box<[u8]>>>,
@@ -55,17 +79,42 @@ struct Common {
 pub(super) struct LastMetadata(Option<(Common, Arc<Metadata>)>);
 
 impl Describer {
-    /// Prepares. `latest`: later times are replaced by it. `portable`: attributes that depend on the machine are left out.
-    pub(super) fn new(owner: OwnerPolicy, times: bool, latest: Option<Timestamp>, portable: bool) -> Self {
+    /// Prepares what `options` ask for.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when a pattern makes no sense.
+    pub(super) fn new(options: &PackOptions) -> Result<Self> {
+        let owner = match &options.owner {
+            OwnerPolicy::Names | OwnerPolicy::Ids if options.reproducible => OwnerPolicy::Omit,
+            owner => owner.clone(),
+        };
+        let mut tags = options.tags.clone();
+        tags.sort_unstable();
+        let mut media_types = Vec::with_capacity(options.media_types.len());
+        for (pattern, media_type) in &options.media_types {
+            let value = media_type.as_slice().into();
+            let attribute = Attribute { namespace: Namespace::Nra, name: MEDIA_TYPE.into(), value };
+            media_types.push((Selection::new([pattern])?, attribute));
+        }
         let (common, users, groups) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { owner, times, latest, portable, tags: Vec::new(), common, users, groups }
+        let PackOptions { times, latest, reproducible: portable, .. } = *options;
+        Ok(Self { owner, times, latest, portable, tags, media_types, common, users, groups })
     }
 
-    /// Gives each entry these attributes, too.
-    pub(super) fn with_tags(mut self, tags: &[Attribute]) -> Self {
-        self.tags = tags.to_vec();
-        self.tags.sort_unstable();
-        self
+    /// Returns the attributes of an entry: what is left of those of the file system, and those that were given.
+    fn attributes(&self, entry: &Entry, mut attributes: Vec<Attribute>) -> Vec<Attribute> {
+        self.narrow(&mut attributes);
+        // Those of the file system are of another namespace, which comes first.
+        attributes.extend(self.tags.iter().cloned());
+        if entry.kind == Kind::File
+            && let Some((_, media_type)) = self.media_types.iter().rev().find(|(files, _)| files.matches(entry))
+        {
+            // It is the last there can be.
+            attributes.retain(|other| (other.namespace, &other.name) != (media_type.namespace, &media_type.name));
+            attributes.push(media_type.clone());
+        }
+        attributes
     }
 
     /// Removes the attributes that are not recorded.
@@ -81,24 +130,15 @@ impl Describer {
         path: EntryPath,
         kind: Kind,
         facts: &Facts,
-        mut attributes: Vec<Attribute>,
+        attributes: Vec<Attribute>,
         last: &mut LastMetadata,
     ) -> Entry {
-        self.narrow(&mut attributes);
-        // Those of the file system are of another namespace, which comes first.
-        attributes.extend(self.tags.iter().cloned());
-        Entry {
-            path,
-            kind,
-            metadata: self.metadata(facts, attributes, last),
-            modified: self.time(facts),
-            size: 0,
-            link_group: 0,
-            target: Box::default(),
-            device: matches!(kind, Kind::CharacterDevice | Kind::BlockDevice).then_some(facts.device),
-            implied: false,
-            location: Location::Nra(Content::None),
-        }
+        let mut entry = Entry::new(path, kind);
+        let attributes = self.attributes(&entry, attributes);
+        entry.metadata = self.metadata(facts, attributes, last);
+        entry.modified = self.time(facts);
+        entry.device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice).then_some(facts.device);
+        entry
     }
 
     /// Returns the time to record.
@@ -135,15 +175,16 @@ impl Describer {
 
     /// Returns the owner to record.
     pub(super) fn owner(&self, user_id: u32, group_id: u32) -> Option<Owner> {
-        let (user, group) = match self.owner {
-            OwnerPolicy::Omit => return None,
-            OwnerPolicy::Ids => (Box::default(), Box::default()),
-            OwnerPolicy::Names => (
-                look_up(&self.users, user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into())),
-                look_up(&self.groups, group_id, |id| uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into())),
-            ),
-        };
-        Some(Owner { user_id: user_id.into(), group_id: group_id.into(), user, group })
+        let user = || look_up(&self.users, user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into()));
+        let group =
+            || look_up(&self.groups, group_id, |id| uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into()));
+        let (user_id, group_id) = (user_id.into(), group_id.into());
+        match &self.owner {
+            OwnerPolicy::Omit => None,
+            OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
+            OwnerPolicy::Names => Some(Owner { user_id, group_id, user: user(), group: group() }),
+            OwnerPolicy::Given(given) => Some(given.with_group(|| (group_id, group()))),
+        }
     }
 }
 

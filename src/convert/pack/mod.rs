@@ -21,8 +21,8 @@ use std::path::Path;
 
 use self::add::Known;
 pub use self::add::{add, add_to};
-pub use self::describe::OwnerPolicy;
 use self::describe::{Describer, LastMetadata};
+pub use self::describe::{GivenOwner, OwnerPolicy};
 pub use self::input::{Input, default_output};
 use self::plan::Plan;
 use self::read::{Context, expected_bytes};
@@ -62,6 +62,8 @@ pub struct PackOptions {
     pub xattrs: bool,
     /// Given to each entry, of the namespaces behind that of extended attributes.
     pub tags: Vec<Attribute>,
+    /// Media types of the files that a PATTERN matches (see [`Selection`](crate::convert::select::Selection)); the last that matches counts.
+    pub media_types: Vec<(Vec<u8>, Vec<u8>)>,
     /// Record times of modification.
     pub times: bool,
     /// Same tree and options, same bytes: no owner, no time of the commit unless `latest` is given.
@@ -85,6 +87,7 @@ impl Default for PackOptions {
             owner: OwnerPolicy::Names,
             xattrs: true,
             tags: Vec::new(),
+            media_types: Vec::new(),
             times: true,
             reproducible: false,
             latest: None,
@@ -121,9 +124,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     let output = Output::create(destination)?;
     let name = output.name().to_vec();
     let own = output.identities();
-    let owner = if options.reproducible { OwnerPolicy::Omit } else { options.owner };
-    let describer = Describer::new(owner, options.times, options.latest, options.reproducible).with_tags(&options.tags);
-
+    let describer = Describer::new(options)?;
     let mut writer_options = options.writer.clone();
     let read_bytes = writer_options.memory_bytes / READ_SHARE;
     writer_options.memory_bytes -= read_bytes;

@@ -77,10 +77,11 @@ impl<'a> Narrower<'a> {
     fn owner(&self, owner: &Owner) -> Option<Owner> {
         let fitting = |name: &[u8]| if name.len() <= MAX_OWNER_NAME { name.into() } else { Box::default() };
         let Owner { user_id, group_id, ref user, ref group } = *owner;
-        match self.fidelity.owner {
+        match &self.fidelity.owner {
             OwnerPolicy::Omit => None,
             OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
             OwnerPolicy::Names => Some(Owner { user_id, group_id, user: fitting(user), group: fitting(group) }),
+            OwnerPolicy::Given(given) => Some(given.with_group(|| (group_id, fitting(group)))),
         }
     }
 

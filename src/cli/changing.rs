@@ -99,9 +99,12 @@ impl Change {
         self.dry_run
     }
 
-    /// Turns an error of the work into a failure that names the archive.
+    /// Turns an error of the work into a failure that names the archive. That something is in the way there is no mistake of the command line.
     pub fn explain(&self, error: Error) -> Failure {
-        explain(error, &self.name)
+        match error {
+            Error::Usage { detail } => Failure::failed(format!("{}: {detail}", self.name)),
+            error => explain(error, &self.name),
+        }
     }
 
     /// Writes the commit and says `what` was done: `removed 3 entries`.

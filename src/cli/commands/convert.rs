@@ -334,10 +334,10 @@ fn explain(error: Error, input: &str, output: &Path) -> Failure {
                 "length of the stream" | sevenz::MEMORY => Some("--memory"),
                 _ => None,
             };
-            let failure = Failure::from(error).context(input);
             match option {
-                Some(option) => failure.hint(format!("{option} raises the limit")),
-                None => failure,
+                // Nothing is wrong with the archive: it is more than was asked for.
+                Some(option) => Failure::failed(error.to_string()).context(input).hint(format!("{option} raises the limit")),
+                None => Failure::from(error).context(input),
             }
         }
         Error::Corrupt { .. } => Failure::from(error).context(input).hint("--keep-going keeps what is not hurt"),

@@ -17,6 +17,9 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 - `PATTERN` is a path from the top of the archive, a directory (itself and all below it) or a glob. `*` and `?` stop at `/`, `**` does not;
   a glob without `/` matches at any depth, one that begins with `/` at the top only, and a directory that matches brings all below it. Quote globs. A
   pattern that matches nothing is named: code 1 when nothing was done, 3 when others matched.
+- `-x`, `--include` and `--exclude-from` take away from what is named, in the order given: the last rule that matches wins, and what lies below a directory left out is
+  left out with it. They mean the same for files that are packed and for entries that are read.
+- `-T FILE` names paths one a line (`-0`: each ended by NUL), never globs; a list without a name is an error, not everything.
 - Names are printed as they are, one a line. Those with control characters or bytes that are not UTF-8 are quoted: `$'a\\nb'`; on a terminal also those
   with marks that reorder text. `-0` prints the bytes as they are.
 - Sizes are in powers of 1,024 (`--si`, `--bytes` change that) and are read with the units K, M, G, T, P, E (KiB the same, kB = 1,000). Times are UTC.

@@ -20,7 +20,7 @@ pub enum ProgressWhen {
     Always,
     /// Nothing.
     Never,
-    /// JSON lines, one a second.
+    /// JSON lines, one a second and one at the end.
     Json,
 }
 
@@ -171,11 +171,28 @@ pub struct PatternArgs {
     /// A path from the top of the archive; a directory brings all below it. In globs * and ? stop at /, ** does not; a glob without / matches at any depth.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<OsString>,
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    #[command(flatten)]
+    pub lists: ListArgs,
+}
+
+/// Lists of paths of entries.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ListArgs {
+    /// Take the paths that FILE names too, one a line, - is standard input
+    ///
+    /// They are taken as they stand, never as globs; a directory brings all below it.
+    #[arg(short = 'T', long, value_name = "FILE", hide_short_help = true)]
+    pub files_from: Vec<PathBuf>,
+    /// Paths end with NUL, not with a line end: in FILE, and where paths are printed
+    #[arg(short = '0', long, hide_short_help = true)]
+    pub null: bool,
 }
 
 /// One rule about what is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FilterRule {
+pub enum Rule {
     /// Leave out what matches this glob.
     Exclude(OsString),
     /// Keep what matches this glob.
@@ -184,21 +201,17 @@ pub enum FilterRule {
     ExcludeFrom(PathBuf),
 }
 
-/// What is left out. The rules stand in the order of the command line: the last one that matches wins.
+/// What is left out, in the order of the command line: the last rule that matches wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FilterArgs {
-    /// Rules in order.
-    pub rules: Vec<FilterRule>,
-    /// Leave out the files of version control systems.
-    pub ignore_vcs: bool,
-    /// Leave out what `.gitignore` files name.
-    pub gitignore: bool,
-}
+pub struct RuleArgs(pub Vec<Rule>);
 
 /// The options as clap knows them; their order is restored from their places.
 #[derive(Args)]
-struct RawFilterArgs {
+struct RawRuleArgs {
     /// Leave out what matches GLOB
+    ///
+    /// The last rule that matches wins. A GLOB without / matches at any depth, one that begins with / at the top, one that ends with / only directories; what
+    /// lies below a directory left out is left out with it. !GLOB keeps, as --include does.
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<OsString>,
     /// Keep what matches GLOB although an earlier -x leaves it out
@@ -207,25 +220,18 @@ struct RawFilterArgs {
     /// Read globs to leave out from FILE, one a line; !GLOB keeps
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     exclude_from: Vec<PathBuf>,
-    /// Leave out the files of version control systems (.git, .svn, .hg …)
-    #[arg(long, hide_short_help = true)]
-    ignore_vcs: bool,
-    /// Leave out what .gitignore files name
-    #[arg(long, hide_short_help = true)]
-    gitignore: bool,
 }
 
-impl FromArgMatches for FilterArgs {
+impl FromArgMatches for RuleArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let raw = RawFilterArgs::from_arg_matches(matches)?;
+        let raw = RawRuleArgs::from_arg_matches(matches)?;
         let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
-        let mut rules: Vec<(usize, FilterRule)> = Vec::new();
-        rules.extend(places("exclude").into_iter().zip(raw.exclude.into_iter().map(FilterRule::Exclude)));
-        rules.extend(places("include").into_iter().zip(raw.include.into_iter().map(FilterRule::Include)));
-        rules.extend(places("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(FilterRule::ExcludeFrom)));
+        let mut rules: Vec<(usize, Rule)> = Vec::new();
+        rules.extend(places("exclude").into_iter().zip(raw.exclude.into_iter().map(Rule::Exclude)));
+        rules.extend(places("include").into_iter().zip(raw.include.into_iter().map(Rule::Include)));
+        rules.extend(places("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(Rule::ExcludeFrom)));
         rules.sort_by_key(|(place, _)| *place);
-        let rules = rules.into_iter().map(|(_, rule)| rule).collect();
-        Ok(Self { rules, ignore_vcs: raw.ignore_vcs, gitignore: raw.gitignore })
+        Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -234,14 +240,27 @@ impl FromArgMatches for FilterArgs {
     }
 }
 
-impl Args for FilterArgs {
+impl Args for RuleArgs {
     fn augment_args(command: Command) -> Command {
-        RawFilterArgs::augment_args(command)
+        RawRuleArgs::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        RawFilterArgs::augment_args_for_update(command)
+        RawRuleArgs::augment_args_for_update(command)
     }
+}
+
+/// What a walk leaves out.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FilterArgs {
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    /// Leave out the files of version control systems (.git, .svn, .hg …)
+    #[arg(long, hide_short_help = true)]
+    pub ignore_vcs: bool,
+    /// Leave out what .gitignore files name
+    #[arg(long, hide_short_help = true)]
+    pub gitignore: bool,
 }
 
 #[cfg(test)]
@@ -259,13 +278,8 @@ mod tests {
     fn rules_keep_their_order() {
         let line = Line::parse_from(["nra", "-x", "a", "--include", "b", "--exclude-from", "f", "-x=c", "--gitignore"]);
         assert_eq!(
-            line.filter.rules,
-            [
-                FilterRule::Exclude("a".into()),
-                FilterRule::Include("b".into()),
-                FilterRule::ExcludeFrom("f".into()),
-                FilterRule::Exclude("c".into()),
-            ]
+            line.filter.rules.0,
+            [Rule::Exclude("a".into()), Rule::Include("b".into()), Rule::ExcludeFrom("f".into()), Rule::Exclude("c".into()),]
         );
         assert!(line.filter.gitignore && !line.filter.ignore_vcs);
     }

@@ -1,4 +1,4 @@
-//! What is packed, as the command line says it: names, `-C` and `-T` in the order given.
+//! What is packed or read, as the command line says it: names, `-C` and `-T` in the order given, patterns, what is left out.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cli::args::{FilterArgs, FilterRule};
+use crate::cli::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
 use crate::cli::report::{CommandResult, Failure};
 use crate::convert::pack::{Filter, Input};
+use crate::convert::rules::Rules;
+use crate::convert::select::Selection;
 use crate::format::Error;
+use crate::format::path::Quoted;
 
 /// Longest list of names or patterns that is read, bytes.
 const LIST_MAX: u64 = 4 << 30;
@@ -110,9 +113,7 @@ impl InputArgs {
                 }
                 InputRule::List(list) => {
                     let text = read_list(list)?;
-                    let end = if self.null { 0 } else { b'\n' };
-                    let names = text.split(|&byte| byte == end).filter(|name| !name.is_empty());
-                    inputs.extend(names.map(|name| Input {
+                    inputs.extend(names(&text, self.null).map(|name| Input {
                         directory: directory.clone(),
                         path: OsStr::from_bytes(name).into(),
                         keep_path: true,
@@ -132,27 +133,75 @@ impl InputArgs {
 ///
 /// # Errors
 ///
-/// When a pattern makes no sense or a file of patterns can't be read.
+/// As [`rules`].
 pub fn filter(args: &FilterArgs) -> CommandResult<Filter> {
-    let mut filter = Filter::default();
-    filter.gitignore = args.gitignore;
-    filter.skip_vcs = args.ignore_vcs;
-    for rule in &args.rules {
+    Ok(Filter { rules: rules(&args.rules)?, gitignore: args.gitignore, skip_vcs: args.ignore_vcs, ..Filter::default() })
+}
+
+/// Returns the rules about what is left out; files of patterns are read now.
+///
+/// # Errors
+///
+/// When a pattern makes no sense, nothing is left out that could be kept, or a file of patterns can't be read.
+pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
+    let mut rules = Rules::default();
+    for rule in &args.0 {
         match rule {
-            FilterRule::Exclude(glob) => filter.exclude(text(glob)?)?,
-            FilterRule::Include(glob) => filter.include(text(glob)?)?,
-            FilterRule::ExcludeFrom(path) => {
+            Rule::Exclude(glob) => rules.exclude(text(glob)?)?,
+            Rule::Include(glob) if rules.is_empty() => {
+                let glob = Quoted::new(glob.as_bytes());
+                let failure = Failure::usage(format!("--include {glob} keeps what is left out, but nothing is before it"));
+                return Err(failure.hint(
+                    "-x '*' in front of it leaves out all else, the directories above included; a PATTERN chooses without rules",
+                ));
+            }
+            Rule::Include(glob) => rules.include(text(glob)?)?,
+            Rule::ExcludeFrom(path) => {
                 let list = read_list(path)?;
                 let list =
                     std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))?;
                 let globs = list.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
                 globs
                     .map(|glob| glob.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(glob))
-                    .try_for_each(|glob| filter.exclude(glob))?;
+                    .try_for_each(|glob| rules.exclude(glob))?;
             }
         }
     }
-    Ok(filter)
+    Ok(rules)
+}
+
+/// Returns the selection that patterns, rules and lists describe; lists are read now.
+///
+/// # Errors
+///
+/// When a glob makes no sense, or a list can't be read or names nothing.
+pub fn selection(args: &PatternArgs) -> CommandResult<Selection> {
+    let patterns = Selection::new(args.patterns.iter().map(|pattern| pattern.as_bytes()))?;
+    let selection = patterns.and_paths(listed(&args.lists)?);
+    Ok(selection.without(&rules(&args.rules)?)?)
+}
+
+/// Returns the paths that lists name; they are read now.
+///
+/// # Errors
+///
+/// When a list can't be read or names nothing: what is read from it was to narrow something down.
+pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
+    let mut paths: Vec<Box<[u8]>> = Vec::new();
+    for list in &args.files_from {
+        let before = paths.len();
+        paths.extend(names(&read_list(list)?, args.null).map(Box::from));
+        if paths.len() == before {
+            return Err(Failure::failed(format!("{} names no entry", Quoted::new(list.as_os_str().as_bytes()))));
+        }
+    }
+    Ok(paths)
+}
+
+/// Returns the names in a list.
+fn names(text: &[u8], null: bool) -> impl Iterator<Item = &[u8]> {
+    let end = if null { 0 } else { b'\n' };
+    text.split(move |&byte| byte == end).filter(|name| !name.is_empty())
 }
 
 fn text(glob: &OsStr) -> CommandResult<&str> {

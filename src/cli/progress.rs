@@ -47,7 +47,7 @@ pub enum ProgressStyleChoice {
         /// Work shorter than this shows nothing.
         after: Duration,
     },
-    /// A JSON object a second.
+    /// A JSON object a second, and one at the end.
     Json,
 }
 
@@ -213,6 +213,10 @@ impl State {
                 self.console.line(&self.snapshot(settled).line(self.sizes));
             }
             if over {
+                // Short work gives one line as well.
+                if style == ProgressStyleChoice::Json {
+                    self.print_json(settled);
+                }
                 break;
             }
             let now = Instant::now();
@@ -239,14 +243,18 @@ impl State {
                 ProgressStyleChoice::Lines { .. } => {}
                 ProgressStyleChoice::Json if now - last_line >= JSON_EVERY => {
                     last_line = now;
-                    if let Ok(line) = serde_json::to_string(&self.snapshot(settled)) {
-                        self.console.line(&line);
-                    }
+                    self.print_json(settled);
                 }
                 ProgressStyleChoice::Json => {}
             }
         }
         self.console.clear_bar();
+    }
+
+    fn print_json(&self, settled: bool) {
+        if let Ok(line) = serde_json::to_string(&self.snapshot(settled)) {
+            self.console.line(&line);
+        }
     }
 
     /// Waits for the next look; true when the work is over.

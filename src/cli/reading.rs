@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::{ArchiveArg, ContainerArgs, PatternArgs, ResourceArgs};
+use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::cli::console::Console;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -153,15 +153,6 @@ pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
         return Failure::damaged(text).hint(format!("nra verify {} tells what is damaged", opened.name));
     }
     explain(Error::NotFound { path: path.to_vec() }, &opened.name)
-}
-
-/// Compiles the patterns of the command line.
-///
-/// # Errors
-///
-/// When a glob makes no sense.
-pub fn selection(patterns: &PatternArgs) -> CommandResult<Selection> {
-    Ok(Selection::new(patterns.patterns.iter().map(|pattern| pattern.as_bytes()))?)
 }
 
 /// Takes what was read of the index, or turns the damage that hides entries into a warning.

@@ -13,6 +13,7 @@ mod loss;
 pub mod outgoing;
 mod output;
 pub mod pack;
+pub mod rules;
 pub mod salvage;
 pub mod select;
 pub mod tarball;

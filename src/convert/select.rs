@@ -2,7 +2,8 @@
 //!
 //! A pattern is a path from the top of the archive; a directory stands for itself and everything below it. With `*`, `?`, `[` or `{` it is
 //! a glob: `*` and `?` stop at `/`, `**` does not; one without `/` matches at any depth, one that begins with `/` at the top only; a
-//! directory that matches brings everything below it. A path that is spelled exactly like a glob is found too.
+//! directory that matches brings everything below it. A path that is spelled exactly like a glob is found too. From what the patterns
+//! mean, [`Rules`] may leave something out again.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::convert::rules::{RuleSet, Rules};
 use crate::format::archive::Archive;
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::{EntryPath, Quoted, is_unsafe_to_show, normal};
 
@@ -33,6 +35,8 @@ pub struct Selection {
     everything: Option<usize>,
     /// Instead of patterns: these numbers, and the paths of the first and last entry of each range.
     chosen: Option<Vec<(Range<u64>, [EntryPath; 2])>>,
+    /// What is left out of that.
+    rules: RuleSet,
 }
 
 #[derive(Debug)]
@@ -60,12 +64,7 @@ impl Selection {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let text = pattern.as_ref();
-            let normal = normal(text);
-            let number = selection.patterns.len();
-            // The same path twice is one pattern.
-            if selection.literals.contains_key(normal) {
-                continue;
-            }
+            let Some((number, normal)) = selection.literal(text) else { continue };
             // Bytes that are not UTF-8 can't stand in a glob, only in a path.
             let glob = std::str::from_utf8(text).ok().filter(|text| text.bytes().any(|byte| META.contains(&byte)));
             if let Some(glob) = glob {
@@ -73,17 +72,45 @@ impl Selection {
                     globs.add(compile(&form, text)?);
                     selection.owners.push(number);
                 }
+                selection.patterns[number].root = glob_root(text, normal);
             }
-            if normal.is_empty() {
-                selection.everything = Some(number);
-            }
-            selection.literals.insert(normal.into(), number);
-            let root = if glob.is_some() { glob_root(text, normal) } else { Some(normal.into()) };
-            selection.patterns.push(Pattern { text: text.to_vec(), root, matched: AtomicBool::new(false) });
         }
         selection.globs =
             globs.build().map_err(|error| Error::Usage { detail: format!("the patterns are too large: {error}") })?;
         Ok(selection)
+    }
+
+    /// Takes in these paths too, each with all below it; none of them is a glob.
+    pub fn and_paths<T: AsRef<[u8]>>(mut self, paths: impl IntoIterator<Item = T>) -> Self {
+        for path in paths {
+            self.literal(path.as_ref());
+        }
+        self
+    }
+
+    /// Leaves out what the rules say, and everything below directories that they leave out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] when the rules are too large together.
+    pub fn without(mut self, rules: &Rules) -> Result<Self> {
+        self.rules = rules.compile()?;
+        Ok(self)
+    }
+
+    /// Adds a path; returns its number and its normal form, unless it is there already.
+    fn literal<'a>(&mut self, text: &'a [u8]) -> Option<(usize, &'a [u8])> {
+        let normal = normal(text);
+        if self.literals.contains_key(normal) {
+            return None;
+        }
+        let number = self.patterns.len();
+        if normal.is_empty() {
+            self.everything = Some(number);
+        }
+        self.literals.insert(normal.into(), number);
+        self.patterns.push(Pattern { text: text.to_vec(), root: Some(normal.into()), matched: AtomicBool::new(false) });
+        Some((number, normal))
     }
 
     /// Returns the selection of the entries with these numbers: disjoint ranges in order.
@@ -102,12 +129,20 @@ impl Selection {
 
     /// Says whether every entry is meant because nothing else was said.
     pub fn is_all(&self) -> bool {
+        self.names_all() && self.rules.is_empty()
+    }
+
+    fn names_all(&self) -> bool {
         self.patterns.is_empty() && self.chosen.is_none()
     }
 
-    /// Says whether the entry at `path` is meant, and remembers which patterns meant it.
-    pub fn matches(&self, path: &EntryPath) -> bool {
-        if self.is_all() {
+    /// Says whether the entry is meant, and remembers which patterns meant it, also when it is left out.
+    pub fn matches(&self, entry: &Entry) -> bool {
+        self.names(&entry.path) && !self.rules.leaves_out_within(entry.path.as_bytes(), entry.kind == Kind::Directory)
+    }
+
+    fn names(&self, path: &EntryPath) -> bool {
+        if self.names_all() {
             return true;
         }
         if let Some(chosen) = &self.chosen {
@@ -150,7 +185,7 @@ impl Selection {
         if let Some(chosen) = &self.chosen {
             return Ok(chosen.iter().map(|(range, _)| range.clone()).collect());
         }
-        if self.is_all() || self.patterns.iter().any(|pattern| pattern.root.as_deref().is_none_or(<[u8]>::is_empty)) {
+        if self.names_all() || self.patterns.iter().any(|pattern| pattern.root.as_deref().is_none_or(<[u8]>::is_empty)) {
             return Ok(vec![whole]);
         }
         let mut ranges = Vec::with_capacity(self.patterns.len());
@@ -179,10 +214,10 @@ impl Selection {
     pub fn entries<'a>(&'a self, archive: &'a dyn Archive) -> Result<Box<dyn Iterator<Item = Result<Entry>> + Send + 'a>> {
         let ranges = self.ranges(archive)?;
         let candidates = ranges.into_iter().flat_map(|range| archive.entries(range));
-        if self.is_all() || self.chosen.is_some() {
+        if self.rules.is_empty() && (self.names_all() || self.chosen.is_some()) {
             return Ok(Box::new(candidates));
         }
-        Ok(Box::new(candidates.filter(|entry| entry.as_ref().map_or(true, |entry| self.matches(&entry.path)))))
+        Ok(Box::new(candidates.filter(|entry| entry.as_ref().map_or(true, |entry| self.matches(entry)))))
     }
 
     /// Returns the patterns that have matched nothing so far, as they were given.
@@ -261,22 +296,22 @@ mod tests {
         ] {
             let selection = selection(&[pattern]);
             for text in matching {
-                assert!(selection.matches(&path(text)), "{pattern} should match {text}");
+                assert!(selection.names(&path(text)), "{pattern} should match {text}");
             }
             for text in others {
-                assert!(!selection.matches(&path(text)), "{pattern} should not match {text}");
+                assert!(!selection.names(&path(text)), "{pattern} should not match {text}");
             }
         }
-        assert!(Selection::all().matches(&path("a")));
+        assert!(Selection::all().names(&path("a")));
     }
 
     #[test]
     fn bytes_that_are_no_text_can_be_selected() {
         let selection = Selection::new([&b"\xff*"[..]]).unwrap();
-        assert!(selection.matches(&EntryPath::new(*b"\xff*/x").unwrap()));
+        assert!(selection.names(&EntryPath::new(*b"\xff*/x").unwrap()));
         let any = selection_of_bytes(b"*.\xff");
-        assert!(!any.matches(&path("a")));
-        assert!(Selection::new(["*"]).unwrap().matches(&EntryPath::new(*b"\xfe\n\xff").unwrap()));
+        assert!(!any.names(&path("a")));
+        assert!(Selection::new(["*"]).unwrap().names(&EntryPath::new(*b"\xfe\n\xff").unwrap()));
     }
 
     fn selection_of_bytes(pattern: &[u8]) -> Selection {
@@ -286,11 +321,11 @@ mod tests {
     #[test]
     fn what_matched_nothing_is_known() {
         let selection = selection(&["a", "*.txt", "b", "a/x", "b/"]);
-        assert!(selection.matches(&path("a/x")));
+        assert!(selection.names(&path("a/x")));
         assert_eq!(selection.unmatched(), [&b"*.txt"[..], b"b"]);
-        assert!(selection.matches(&path("b/c.txt")));
+        assert!(selection.names(&path("b/c.txt")));
         assert!(selection.unmatched().is_empty());
-        assert!(!selection.matches(&path("c")));
+        assert!(!selection.names(&path("c")));
     }
 
     #[test]
@@ -301,6 +336,41 @@ mod tests {
         }
         let error = Selection::new(["[b-\u{1b}]"]).unwrap_err().to_string();
         assert!(!error.chars().any(is_unsafe_to_show), "{error:?}");
+    }
+
+    #[test]
+    fn names_from_a_list_are_no_globs() {
+        let selection = selection(&["*.c"]).and_paths(["a*", "d/", "a*"]);
+        for (text, meant) in [("a*", true), ("a*/x", true), ("ab", false), ("d/x", true), ("x.c", true)] {
+            assert_eq!(selection.names(&path(text)), meant, "{text}");
+        }
+        assert_eq!(selection.patterns.len(), 3);
+        assert!(Selection::all().and_paths(["a"]).and_paths(["b"]).unmatched().len() == 2);
+    }
+
+    #[test]
+    fn rules_take_away_from_what_is_named() {
+        let mut rules = Rules::default();
+        for rule in ["*.tmp", "!keep.tmp", "cache/"] {
+            rules.exclude(rule).unwrap();
+        }
+        let selection = selection(&["a", "b/x.tmp"]).without(&rules).unwrap();
+        for (text, kind, meant) in [
+            ("a", Kind::Directory, true),
+            ("a/x.tmp", Kind::File, false),
+            ("a/keep.tmp", Kind::File, true),
+            ("a/cache", Kind::Directory, false),
+            ("a/cache/y", Kind::File, false),
+            ("a/sub/cache", Kind::File, true),
+            ("b/x.tmp", Kind::File, false),
+            ("c", Kind::File, false),
+        ] {
+            assert_eq!(selection.matches(&Entry::new(path(text), kind)), meant, "{text}");
+        }
+        // It is there, if left out.
+        assert!(selection.unmatched().is_empty());
+        assert!(!Selection::all().without(&rules).unwrap().is_all());
+        assert!(Selection::all().without(&Rules::default()).unwrap().is_all());
     }
 
     #[test]
@@ -340,7 +410,7 @@ mod tests {
         assert_eq!(found.iter().map(|path| path.as_bytes()).collect::<Vec<_>>(), [&b"a*"[..], b"b/c", b"b/d"]);
         for entry in archive.entries(0..archive.entry_count()) {
             let path = entry.unwrap().path;
-            assert_eq!(selection.matches(&path), found.contains(&path), "{path}");
+            assert_eq!(selection.names(&path), found.contains(&path), "{path}");
         }
         assert!(!selection.is_all() && selection.unmatched().is_empty());
         assert!(!Selection::of_numbers(&*archive, []).unwrap().is_all());
@@ -357,7 +427,7 @@ mod tests {
             let archive = archive(&paths);
             let selection = Selection::new(&patterns).unwrap();
             let all: Vec<EntryPath> = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path).collect();
-            let expected: Vec<&EntryPath> = all.iter().filter(|path| selection.matches(path)).collect();
+            let expected: Vec<&EntryPath> = all.iter().filter(|path| selection.names(path)).collect();
             let fresh = Selection::new(&patterns).unwrap();
             let found: Vec<EntryPath> = fresh.entries(&*archive).unwrap().map(|entry| entry.unwrap().path).collect();
             prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected);

@@ -7,6 +7,7 @@ mod keys;
 mod salvage;
 mod sample;
 mod schema;
+mod select;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -563,5 +564,26 @@ fn manual_pages_and_completions_are_made() {
     }
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(room.out(&["completions", shell]).contains("verify"), "{shell}");
+    }
+}
+
+#[test]
+fn progress_for_programs_keeps_to_its_schema() {
+    let room = Room::new();
+    std::fs::create_dir(room.directory.path().join("in")).unwrap();
+    std::fs::write(room.directory.path().join("in/a\x1b"), "content").unwrap();
+    for (arguments, verb) in [
+        (&["pack", "in", "-o", "new.nra"][..], "packing"),
+        (&["verify", "rich.nra"], "verifying"),
+        (&["extract", "rich.nra", "docs", "-C", "out"], "extracting"),
+        (&["grep", "rich.nra", "two"], "searching"),
+    ] {
+        let said = room.run(&[arguments, &["--progress", "json"]].concat());
+        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
+        let lines: Vec<Value> = said.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        lines.iter().for_each(schema::check);
+        let last = lines.last().unwrap_or_else(|| panic!("{arguments:?}: {}", said.err));
+        assert_eq!((last["type"].as_str(), last["verb"].as_str()), (Some("progress"), Some(verb)), "{last}");
+        assert!(last["entries"].as_u64().unwrap() > 0, "{last}");
     }
 }

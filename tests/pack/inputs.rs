@@ -88,9 +88,9 @@ fn a_prefix_stands_in_front() {
 fn filters_apply_to_paths_in_the_archive() {
     let place = tree();
     let mut filter = Filter::default();
-    filter.exclude("/sub/deep").unwrap();
-    filter.exclude("*.txt").unwrap();
-    filter.include("b.txt").unwrap();
+    filter.rules.exclude("/sub/deep").unwrap();
+    filter.rules.exclude("*.txt").unwrap();
+    filter.rules.include("b.txt").unwrap();
     let filtered = PackOptions { filter, prefix: b"p".to_vec(), ..options() };
     assert_eq!(paths(&place, &[Input::new(place.at("in"))], &filtered).0, ["p", "p/sub", "p/sub/b.txt"]);
 }

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::args::{ArchiveArg, ListArgs, ResourceArgs};
+use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{Code, CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
@@ -33,8 +34,10 @@ pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     /// Files to print, one after the other; paths as nra list shows them
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "files_from")]
     paths: Vec<OsString>,
+    #[command(flatten)]
+    lists: ListArgs,
     /// Print only bytes A to B, counted from 0, B included; A- to the end, -N the last N
     #[arg(long, value_name = "A-B", value_parser = parse_range, allow_hyphen_values = true)]
     range: Option<ByteRange>,
@@ -110,8 +113,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut summary = Summary::default();
     // The worst failure so far, the last one of that kind.
     let mut worst: Option<Failure> = None;
-    for path in &args.paths {
-        let printed = find_file(path.as_bytes(), &opened).and_then(|entry| {
+    let listed = inputs::listed(&args.lists)?;
+    for path in args.paths.iter().map(|path| path.as_bytes()).chain(listed.iter().map(|path| &**path)) {
+        let printed = find_file(path, &opened).and_then(|entry| {
             let (start, end) = args.range.map_or((0, entry.size), |range| range.within(entry.size));
             if ui.is_json() {
                 print_json(&entry, start, end, &opened, ui)?

@@ -6,11 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::args::{ArchiveArg, ResourceArgs, RuleArgs};
+use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text::PathField;
 use crate::cli::ui::Ui;
+use crate::convert::select::Selection;
 use crate::format::Error;
 use crate::format::archive::Totals;
 use crate::format::entry::{Entry, Kind};
@@ -21,6 +23,7 @@ use crate::format::path::{EntryPath, normal};
 #[command(after_help = "\
 Examples:
   nra du photos.nra --depth 1
+  nra du photos.nra -x '*.jpg' --depth 0
   nra du photos.nra train --bytes | sort -n")]
 pub struct Args {
     #[command(flatten)]
@@ -28,6 +31,8 @@ pub struct Args {
     /// Directory or file to measure; the whole archive if left out
     #[arg(value_name = "PATH")]
     path: Option<OsString>,
+    #[command(flatten)]
+    rules: RuleArgs,
     /// Levels of directories to print; 0 = only the sum
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
@@ -97,8 +102,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let name = start.as_ref().map_or(&b"."[..], |entry| entry.path.as_bytes());
     let range = opened.archive.subtree(top).map_err(fail)?;
-    let sums = if args.stored {
-        count_below(range, start.as_ref(), args, &opened, ui)?
+    let selection = Selection::all().without(&inputs::rules(&args.rules)?)?;
+    let sums = if args.stored || !selection.is_all() {
+        count_below(range, start.as_ref(), args, &selection, &opened, ui)?
     } else {
         if args.depth != Some(0) {
             print_below(start.as_ref(), args, &opened, ui)?;
@@ -141,19 +147,35 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
     }
 }
 
-/// Goes through all entries, because what they take in the archive is not in its index pages, and prints the directories below `start`.
-fn count_below(range: Range<u64>, start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui) -> CommandResult<Sums> {
-    let none = Sums { stored_bytes: Some(0), ..Sums::default() };
+/// Goes through all entries, because what they take in the archive, and what some of them hold together, is not in its index pages, and prints the
+/// directories below `start`.
+fn count_below(
+    range: Range<u64>,
+    start: Option<&Entry>,
+    args: &Args,
+    selection: &Selection,
+    opened: &Opened,
+    ui: &mut Ui,
+) -> CommandResult<Sums> {
+    let none = Sums { stored_bytes: args.stored.then_some(0), ..Sums::default() };
     let mut sum = none;
     let base = start.map_or(0, |entry| entry.path.components().count());
     let mut open: Vec<(EntryPath, Sums)> = Vec::new();
     for entry in opened.archive.entries(range) {
         let Some(entry) = reading::intact(entry, ui.console())? else { continue };
+        if !selection.matches(&entry) {
+            continue;
+        }
         while let Some((path, sums)) = open.pop_if(|(directory, _)| !entry.path.is_below(directory)) {
             close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
         }
-        let stored = reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), ui.console())?;
-        let own = Sums { entries: 1, content_bytes: entry.size, stored_bytes: stored.map_or(Some(0), |stored| stored) };
+        let stored = if args.stored {
+            let stored = reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), ui.console())?;
+            stored.map_or(Some(0), |stored| stored)
+        } else {
+            None
+        };
+        let own = Sums { entries: 1, content_bytes: entry.size, stored_bytes: stored };
         if entry.kind == Kind::Directory && start.is_none_or(|start| start.path != entry.path) {
             let mut sums = none;
             sums.add(own);

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
+use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField, parse_size};
@@ -162,7 +163,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.resources.memory.unwrap_or(MEMORY);
     // Half for decoded blocks and pages, half for plans.
     let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() })?;
-    let selection = reading::selection(&args.patterns)?;
+    let selection = inputs::selection(&args.patterns)?;
     if let Some(output) = &args.output {
         if output.as_os_str() != "-" {
             return Err(Failure::usage("-o takes only - (standard output) here").hint("-C DIR says where to extract to"));

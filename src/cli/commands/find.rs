@@ -1,12 +1,17 @@
 //! `nra find`
 
+mod expression;
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
+use self::expression::Expression;
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::inputs;
 use crate::cli::listing::{self, Columns};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure};
@@ -14,7 +19,6 @@ use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::path::EntryPath;
 
 /// Arguments of `nra find`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +26,7 @@ use crate::format::path::EntryPath;
 Examples:
   nra find photos.nra --name '*.json' --size +1M
   nra find photos.nra train --newer 2026-01-31 --type f
+  nra find photos.nra --expr 'size > 1M and (name ~ *.json or ratio < 50%)'
   nra find photos.nra --size 0 --type f -0 | xargs -0 -n 1 echo")]
 pub struct Args {
     #[command(flatten)]
@@ -32,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
     /// The whole path matches GLOB (one of several)
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", hide_short_help = true)]
     path: Vec<OsString>,
     /// +1M at least, -1M at most, 1M exactly; two give a range
     #[arg(long, value_name = "SIZE", value_parser = parse_size_test, allow_hyphen_values = true)]
@@ -48,12 +53,17 @@ pub struct Args {
     /// f file, d directory, l symlink, p fifo, c, b device (f,l)
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
+    /// EXPR holds: 'size > 1M and not name ~ *.json'; each of several
+    ///
+    /// EXPR joins tests with and, or, not and parentheses; and binds tighter than or. Tests: size, stored (bytes in the archive) and ratio (stored by size: 0.5 or
+    /// 50%) with = != < <= > >=, for files; modified with the same, or newer T (at T or later) and older T; type with = and != and a letter as of --type; name, path,
+    /// target, user, group and attr NAME with = and != for the exact text, ~ and !~ for a glob (path: a PATTERN); attr NAME alone asks whether there is one. A test
+    /// about something that an entry does not have is false. A value with a space or a parenthesis stands in "" or ''.
+    #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
+    expr: Vec<Arc<Expression>>,
     /// Print kind, mode, size, ratio and time too
     #[arg(short, long)]
     long: bool,
-    /// Print paths as they are, each ended by NUL
-    #[arg(short = '0', long)]
-    null: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -104,6 +114,10 @@ fn parse_size_test(text: &str) -> Result<SizeTest, String> {
     } else {
         text::parse_size(text).map(SizeTest::Exactly)
     }
+}
+
+fn parse_expression(text: &str) -> Result<Arc<Expression>, expression::Fault> {
+    expression::parse(text).map(Arc::new)
 }
 
 /// Reads a point in time; without a zone it is UTC.
@@ -162,8 +176,8 @@ impl<'a> Tests<'a> {
         Ok(Self { args, names, paths, kinds: args.kind.iter().map(|kind| kind.kind()).collect() })
     }
 
-    fn pass(&self, entry: &Entry) -> bool {
-        (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
+    fn pass(&self, entry: &Entry, stored: &dyn Fn(&Entry) -> CommandResult<Option<u64>>) -> CommandResult<bool> {
+        let holds = (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && self.args.size.iter().all(|test| match *test {
                 SizeTest::AtLeast(size) => entry.size >= size,
                 SizeTest::AtMost(size) => entry.size <= size,
@@ -173,11 +187,13 @@ impl<'a> Tests<'a> {
             && self.args.newer.is_none_or(|bound| entry.modified.is_some_and(|time| time >= bound))
             && self.args.older.is_none_or(|bound| entry.modified.is_some_and(|time| time < bound))
             && (self.args.name.is_empty() || self.names.is_match_candidate(&globset::Candidate::from_bytes(entry.path.name())))
-            && self.passes_path(&entry.path)
-    }
-
-    fn passes_path(&self, path: &EntryPath) -> bool {
-        self.paths.is_all() || self.paths.matches(path)
+            && (self.paths.is_all() || self.paths.matches(entry));
+        for expression in &self.args.expr {
+            if !holds || !expression.holds(entry, stored)? {
+                return Ok(false);
+            }
+        }
+        Ok(holds)
     }
 }
 
@@ -195,15 +211,20 @@ struct Summary {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let tests = Tests::new(args)?;
     let opened = reading::open(&args.archive, &args.resources)?;
-    let selection = reading::selection(&args.patterns)?;
+    let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     let mut seen = false;
     ui.list("find", "entries");
-    let columns = Columns { long: args.long, digest: false, null: args.null };
+    let columns = Columns { long: args.long, digest: false, null: args.patterns.lists.null };
+    let console = ui.console().clone();
+    let stored = |entry: &Entry| {
+        let stored = reading::intact_content(opened.archive.stored_bytes(entry), entry.path.as_bytes(), &console)?;
+        Ok(stored.flatten())
+    };
     for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
         let Some(entry) = reading::intact(entry, ui.console())? else { continue };
         seen = true;
-        if tests.pass(&entry) {
+        if tests.pass(&entry, &stored)? {
             summary.entries += 1;
             summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
             let facts = listing::facts(&entry, columns, &opened, ui)?;

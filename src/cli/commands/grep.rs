@@ -9,24 +9,26 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::commands::grep::search::{Found, Hit, Want};
+use crate::cli::commands::grep::search::{Found, Hit, Hits, Want};
 use crate::cli::console::Console;
+use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{Form, Ui};
 use crate::format::Error;
 use crate::format::entry::{Entry, Kind};
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::progress::{Counter, Monitor};
 
 /// Files that are searched before the results of the first of them are printed.
-const WINDOW: usize = 2_048;
-/// Content of the files of a window, bytes: bounds what is held back.
+const WINDOW: usize = 1_024;
+/// Content of the files of a window, bytes: bounds how long the first of them waits.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 /// Arguments of `nra grep`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+// grep's own letters stay: there -x means whole lines.
+#[command(mut_arg("exclude", |exclude| exclude.short(None)), after_help = "\
 Examples:
   nra grep logs.nra 'error|panic' '**/*.log'
   nra grep source.nra todo -il
@@ -35,6 +37,9 @@ pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     /// Regular expression to look for, line by line
+    ///
+    /// Files may have any length. A line longer than 1 MiB is searched in parts of 1 MiB: a match over two of them is not found, and the first part with a match is
+    /// shown. Of a file with a NUL byte only that it matches is said, behind the lines in front of it when there are many.
     #[arg(value_name = "REGEX")]
     regex: String,
     #[command(flatten)]
@@ -57,6 +62,9 @@ pub struct Args {
     /// Match whole words only
     #[arg(short, long)]
     word_regexp: bool,
+    /// Match whole lines only
+    #[arg(short = 'x', long)]
+    line_regexp: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -107,7 +115,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     let regex = compile(args)?;
     let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
-    let selection = reading::selection(&args.patterns)?;
+    let selection = inputs::selection(&args.patterns)?;
     let pool = reading::threads(&args.resources)?;
     ui.list("grep", "matches");
     let quiet = ui.console().options().quiet && ui.form() == Form::Text;
@@ -132,23 +140,21 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         let results = pool.install(|| search_window(&window, &regex, want, &opened, monitor));
         for (entry, result) in window.iter().zip(results) {
-            let Some(found) = reading::intact_content(result, entry.path.as_bytes(), ui.console())? else { continue };
+            let Some((found, hits)) = reading::intact_content(result, entry.path.as_bytes(), ui.console())? else { continue };
+            let found = if hits.overflow {
+                // More lines than are held back: it is its turn now, so that they can be printed as they come.
+                let Some(found) = print_as_found(entry, args, &regex, &opened, ui)? else { continue };
+                found
+            } else {
+                if found.matches > 0 && !quiet {
+                    print(entry, &found, &hits, args, want, &regex, ui)?;
+                }
+                found
+            };
             summary.files_searched += 1;
             summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
-            if found.matches > 0 {
-                summary.files_matched += 1;
-                summary.matches += found.matches;
-                if !quiet {
-                    print(entry, &found, args, want, &regex, ui)?;
-                }
-                if found.dropped > 0 {
-                    let message = format!(
-                        "{} more match and are not shown: nra cat ARCHIVE PATH | grep shows all",
-                        text::counted(found.dropped, "line", "lines")
-                    );
-                    ui.console().warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
-                }
-            }
+            summary.files_matched += u64::from(found.matches > 0);
+            summary.matches += found.matches;
         }
         if quiet && summary.matches > 0 {
             break;
@@ -180,6 +186,9 @@ fn compile(args: &Args) -> CommandResult<Regex> {
     let mut expression = if args.fixed_strings { regex::escape(&args.regex) } else { args.regex.clone() };
     if args.word_regexp {
         expression = format!(r"\b(?:{expression})\b");
+    }
+    if args.line_regexp {
+        expression = format!(r"^(?:{expression})$");
     }
     let built = RegexBuilder::new(&expression).multi_line(true).case_insensitive(args.ignore_case).build();
     built.map_err(|error| {
@@ -218,16 +227,16 @@ fn search_window(
     want: Want,
     opened: &Opened,
     monitor: Option<&dyn Monitor>,
-) -> Vec<Result<Found, Error>> {
+) -> Vec<Result<(Found, Hits), Error>> {
     let mut order: Vec<usize> = (0..window.len()).collect();
     order.sort_by_key(|&index| window[index].place());
-    let mut results: Vec<(usize, Result<Found, Error>)> = order
+    let mut results: Vec<(usize, Result<(Found, Hits), Error>)> = order
         .into_par_iter()
         .map(|index| {
             let entry = &window[index];
             let result = match monitor.map(|monitor| monitor.check()) {
                 Some(Err(error)) => Err(error),
-                _ => search::search(&*opened.archive, entry, regex, want),
+                _ => keep(entry, regex, want, opened),
             };
             if let Some(monitor) = monitor {
                 monitor.add(Counter::Entries, 1);
@@ -240,44 +249,82 @@ fn search_window(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Searches a file and keeps the lines that match, or stops where they become too many.
+fn keep(entry: &Entry, regex: &Regex, want: Want, opened: &Opened) -> Result<(Found, Hits), Error> {
+    let mut hits = Hits::default();
+    match search::search(&*opened.archive, entry, regex, want, &mut |hit| hits.push(hit)) {
+        Ok(found) => Ok((found, hits)),
+        Err(Error::Cancelled) if hits.overflow => Ok((Found::default(), hits)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Searches a file and prints its lines as they are found. Damage is a warning, and `None`.
+fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui: &mut Ui) -> CommandResult<Option<Found>> {
+    let mut failure = None;
+    let result = search::search(&*opened.archive, entry, regex, Want::Lines, &mut |hit| {
+        print_hit(entry, hit, args, regex, ui).map_err(|why| {
+            failure = Some(why);
+            Error::Cancelled
+        })
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let found = reading::intact_content(result, entry.path.as_bytes(), ui.console())?;
+    if found.as_ref().is_some_and(|found| found.binary) {
+        print_binary(entry, ui)?;
+    }
+    Ok(found)
+}
+
 /// Prints what was found in one file.
-fn print(entry: &Entry, found: &Found, args: &Args, want: Want, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
+fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
     let path = entry.path.as_bytes();
+    if want == Want::Lines {
+        // Of content that turned out to be binary no line is shown, so that it does not depend on where its parts end.
+        return if found.binary {
+            print_binary(entry, ui)
+        } else {
+            hits.iter().try_for_each(|hit| print_hit(entry, hit, args, regex, ui))
+        };
+    }
     if ui.is_json() {
-        if want == Want::Lines && !found.binary {
-            for hit in &found.hits {
-                let text = String::from_utf8_lossy(&hit.text).into_owned();
-                ui.record(&MatchRecord {
-                    record: "match",
-                    path: PathField::new(path),
-                    line: hit.line,
-                    offset: hit.offset,
-                    text,
-                })?;
-            }
-            return Ok(());
-        }
         let matches = (want == Want::Count).then_some(found.matches);
         return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: found.binary, matches });
     }
-    let (name, color) = (ui.name(path).into_owned(), ui.stdout_has_color());
-    let name = if color { format!("{NAME}{name}{NAME:#}") } else { name };
-    match want {
-        Want::First => ui.line(name),
-        Want::Count => ui.line(format_args!("{name}:{}", found.matches)),
-        Want::Lines if found.binary => ui.line(format_args!("{name}: binary file matches")),
-        Want::Lines => {
-            for hit in &found.hits {
-                let line = shown(hit, regex, color);
-                if args.line_number {
-                    ui.line(format_args!("{name}:{}:{line}", hit.line))?
-                } else {
-                    ui.line(format_args!("{name}:{line}"))?
-                }
-            }
-            Ok(())
-        }
+    if want == Want::First && args.patterns.lists.null {
+        ui.write(path)?;
+        return ui.write(b"\0");
     }
+    let name = shown_name(path, ui);
+    if want == Want::Count { ui.line(format_args!("{name}:{}", found.matches)) } else { ui.line(name) }
+}
+
+/// Prints that something matches in content that is not for a screen.
+fn print_binary(entry: &Entry, ui: &mut Ui) -> CommandResult<()> {
+    let path = entry.path.as_bytes();
+    if ui.is_json() {
+        return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: true, matches: None });
+    }
+    let name = shown_name(path, ui);
+    ui.line(format_args!("{name}: binary file matches"))
+}
+
+/// Prints a line that matches.
+fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
+    let path = entry.path.as_bytes();
+    if ui.is_json() {
+        let text = String::from_utf8_lossy(hit.text).into_owned();
+        return ui.record(&MatchRecord { record: "match", path: PathField::new(path), line: hit.line, offset: hit.offset, text });
+    }
+    let (name, line) = (shown_name(path, ui), shown(hit.text, regex, ui.stdout_has_color()));
+    if args.line_number { ui.line(format_args!("{name}:{}:{line}", hit.line)) } else { ui.line(format_args!("{name}:{line}")) }
+}
+
+fn shown_name(path: &[u8], ui: &Ui) -> String {
+    let name = ui.name(path).into_owned();
+    if ui.stdout_has_color() { format!("{NAME}{name}{NAME:#}") } else { name }
 }
 
 /// Style of paths.
@@ -286,17 +333,17 @@ const NAME: anstyle::Style = anstyle::AnsiColor::Magenta.on_default();
 const MATCH: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
 /// Returns the line with what matches marked, and without anything a terminal would act on.
-fn shown(hit: &Hit, regex: &Regex, color: bool) -> String {
+fn shown(text: &[u8], regex: &Regex, color: bool) -> String {
     if !color {
-        return harmless_bytes(&hit.text);
+        return harmless_bytes(text);
     }
     let (mut line, mut end) = (String::new(), 0);
-    for found in regex.find_iter(&hit.text).filter(|found| !found.is_empty()) {
-        line.push_str(&harmless_bytes(&hit.text[end..found.start()]));
+    for found in regex.find_iter(text).filter(|found| !found.is_empty()) {
+        line.push_str(&harmless_bytes(&text[end..found.start()]));
         let _ = write!(line, "{MATCH}{}{MATCH:#}", harmless_bytes(found.as_bytes()));
         end = found.end();
     }
-    line + &harmless_bytes(&hit.text[end..])
+    line + &harmless_bytes(&text[end..])
 }
 
 /// Returns bytes as text: tabs stay, other control characters and what is not UTF-8 become escapes.
@@ -322,9 +369,9 @@ mod tests {
 
     #[test]
     fn lines_are_harmless_and_marked() {
-        let hit = Hit { line: 1, offset: 0, text: b"a\tb\x1b[0m\xff".to_vec() };
+        let line = b"a\tb\x1b[0m\xff";
         let regex = Regex::new("b").unwrap();
-        assert_eq!(shown(&hit, &regex, false), "a\tb\\x1b[0m\\xff");
-        assert_eq!(shown(&hit, &regex, true), format!("a\t{MATCH}b{MATCH:#}\\x1b[0m\\xff"));
+        assert_eq!(shown(line, &regex, false), "a\tb\\x1b[0m\\xff");
+        assert_eq!(shown(line, &regex, true), format!("a\t{MATCH}b{MATCH:#}\\x1b[0m\\xff"));
     }
 }

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::inputs;
 use crate::cli::listing::{self, Columns};
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::CommandResult;
@@ -44,9 +45,6 @@ pub struct Args {
     /// Print the digest of the content too (24 bytes of BLAKE3)
     #[arg(long)]
     digest: bool,
-    /// Print paths as they are, each ended by NUL
-    #[arg(short = '0', long)]
-    null: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
@@ -87,7 +85,7 @@ struct Summary {
 /// When the archive can't be read, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
-    let selection = reading::selection(&args.patterns)?;
+    let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     ui.list("list", "entries");
     let entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
@@ -126,7 +124,7 @@ fn print(entry: &Entry, args: &Args, opened: &Opened, summary: &mut Summary, ui:
         return Ok(());
     }
     summary.count(entry);
-    let columns = Columns { long: args.long, digest: args.digest, null: args.null };
+    let columns = Columns { long: args.long, digest: args.digest, null: args.patterns.lists.null };
     let facts = listing::facts(entry, columns, opened, ui)?;
     ui.entry(entry, facts, columns)
 }

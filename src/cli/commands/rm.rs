@@ -1,21 +1,22 @@
 //! `nra rm`
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
-
+use crate::cli::args::PatternArgs;
 use crate::cli::changing::{self, ChangeArgs};
+use crate::cli::inputs;
 use crate::cli::listing::{Columns, Facts};
 use crate::cli::report::CommandResult;
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::convert::change::remove;
-use crate::convert::select::Selection;
 use crate::format::entry::Entry;
 use crate::format::progress::Warning;
 
+/// Nothing is removed unless it is named.
+const PATTERN_HELP: &str = "Path, directory (with all below it) or glob";
+
 /// Arguments of `nra rm`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(mut_arg("patterns", |patterns| patterns.help(PATTERN_HELP).required_unless_present("files_from")), after_help = "\
 Examples:
   nra rm photos.nra train/0001.jpg
   nra rm photos.nra '*.tmp' -n
@@ -23,9 +24,8 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Path, directory (with all below it) or glob
-    #[arg(value_name = "PATTERN", required = true)]
-    patterns: Vec<OsString>,
+    #[command(flatten)]
+    patterns: PatternArgs,
 }
 
 /// Removes entries; earlier commits keep them.
@@ -34,12 +34,18 @@ pub struct Args {
 ///
 /// When the archive can't be changed, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let selection = Selection::new(args.patterns.iter().map(|pattern| pattern.as_bytes()))?;
+    let selection = inputs::selection(&args.patterns)?;
     let mut change = args.change.begin()?;
     ui.list("rm", "entries");
     let progress = ui.progress("removing");
     let shown = change.is_dry() || ui.is_json();
-    let mut print = |entry: &Entry| if shown { ui.entry(entry, Facts::default(), Columns::default()) } else { Ok(()) };
+    let mut print = |entry: &Entry| {
+        if shown {
+            ui.entry(entry, Facts::default(), Columns { null: args.patterns.lists.null, ..Columns::default() })
+        } else {
+            Ok(())
+        }
+    };
     let count = remove(&mut change.writer, &selection, &progress, &mut print)?;
     drop(progress);
     let unmatched = selection.unmatched();

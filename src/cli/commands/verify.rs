@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
@@ -70,11 +71,11 @@ struct Summary {
 /// What keeps it from being checked.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
-    let selection = reading::selection(&args.patterns)?;
+    let selection = inputs::selection(&args.patterns)?;
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
     ui.list("verify", "damage");
     let progress = ui.progress("verifying");
-    let accept = |entry: &Entry| selection.matches(&entry.path);
+    let accept = |entry: &Entry| selection.matches(entry);
     let select: Option<&(dyn Fn(&Entry) -> bool + Sync)> = if selection.is_all() { None } else { Some(&accept) };
     let verdict = reading::threads(&args.resources)?.install(|| opened.archive.verify(depth, select, &progress));
     let seconds = progress.elapsed();

@@ -5,13 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::format::error::{Error, Result};
-
-/// Longest pattern accepted, bytes: beyond that the automaton becomes larger than any list of names.
-const PATTERN_MAX: usize = 4_096;
+use crate::convert::rules::{PATTERN_MAX, RuleSet, Rules};
+use crate::format::error::Result;
 
 /// Names that version control systems keep their data under.
 const VCS_NAMES: [&[u8]; 11] =
@@ -27,7 +24,8 @@ pub(crate) const GITIGNORE: &[u8] = b".gitignore";
 /// Chooses what is packed. The default takes everything.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    patterns: Patterns,
+    /// Patterns over the paths in the archive.
+    pub rules: Rules,
     /// Obey `.gitignore` files, each below its own directory.
     pub gitignore: bool,
     /// Leave out the data of version control systems: `.git`, `.hg`, `.svn` and their like.
@@ -36,76 +34,10 @@ pub struct Filter {
     pub skip_caches: bool,
 }
 
-impl Filter {
-    /// Adds a pattern that leaves out what it matches, or takes it back in when it starts with `!`. The last pattern that
-    /// matches decides; what lies below a directory left out is not looked at.
-    ///
-    /// A pattern with a leading `/` matches from the top of the archive, any other at every depth. `*` and `?` do not match
-    /// `/`, `**` does. A pattern that ends with `/` matches directories only.
-    ///
-    /// # Errors
-    ///
-    /// `Usage` when it is not a valid glob.
-    pub fn exclude(&mut self, pattern: &str) -> Result<()> {
-        match pattern.strip_prefix('!') {
-            Some(rest) => self.patterns.add(rest, false),
-            None => self.patterns.add(pattern.strip_prefix("\\!").map_or(pattern, |_| &pattern[1..]), true),
-        }
-    }
-
-    /// Adds a pattern that takes back in what an earlier one left out.
-    ///
-    /// # Errors
-    ///
-    /// As [`Filter::exclude`].
-    pub fn include(&mut self, pattern: &str) -> Result<()> {
-        self.patterns.add(pattern, false)
-    }
-}
-
-/// Patterns in the order given.
-#[derive(Debug, Clone, Default)]
-struct Patterns {
-    rules: Vec<Rule>,
-    globs: Vec<globset::Glob>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Rule {
-    leave_out: bool,
-    directories_only: bool,
-}
-
-impl Patterns {
-    fn add(&mut self, pattern: &str, leave_out: bool) -> Result<()> {
-        let wrong = |why: String| Error::Usage { detail: format!("pattern '{pattern}' is not valid: {why}") };
-        if pattern.len() > PATTERN_MAX {
-            return Err(wrong(format!("more than {PATTERN_MAX} bytes")));
-        }
-        let (body, directories_only) = match pattern.strip_suffix('/') {
-            Some(body) => (body, true),
-            None => (pattern, false),
-        };
-        let body = body.strip_prefix("./").unwrap_or(body);
-        let anchored = match body.strip_prefix('/') {
-            Some(rest) => rest.to_owned(),
-            None => format!("**/{body}"),
-        };
-        if anchored.is_empty() || anchored == "**/" {
-            return Err(wrong("it is empty".to_owned()));
-        }
-        let glob = GlobBuilder::new(&anchored).literal_separator(true).build().map_err(|e| wrong(e.kind().to_string()))?;
-        self.globs.push(glob);
-        self.rules.push(Rule { leave_out, directories_only });
-        Ok(())
-    }
-}
-
 /// A [`Filter`] ready for use.
 #[derive(Debug)]
 pub(crate) struct Sieve {
-    rules: Vec<Rule>,
-    set: GlobSet,
+    rules: RuleSet,
     /// As in [`Filter`].
     pub(crate) gitignore: bool,
     /// As in [`Filter`].
@@ -116,14 +48,8 @@ pub(crate) struct Sieve {
 impl Sieve {
     /// Compiles the patterns of `filter`.
     pub(crate) fn new(filter: &Filter) -> Result<Self> {
-        let mut builder = GlobSetBuilder::new();
-        for glob in &filter.patterns.globs {
-            builder.add(glob.clone());
-        }
-        let set =
-            builder.build().map_err(|e| Error::Usage { detail: format!("the patterns do not work together: {}", e.kind()) })?;
         let Filter { gitignore, skip_caches, skip_vcs, .. } = *filter;
-        Ok(Self { rules: filter.patterns.rules.clone(), set, gitignore, skip_caches, skip_vcs })
+        Ok(Self { rules: filter.rules.compile()?, gitignore, skip_caches, skip_vcs })
     }
 
     /// Says whether decisions need the path of an entry.
@@ -138,12 +64,7 @@ impl Sieve {
 
     /// Says whether the patterns leave out the entry with this path in the archive.
     pub(crate) fn leaves_out_path(&self, path: &[u8], directory: bool) -> bool {
-        if self.rules.is_empty() {
-            return false;
-        }
-        let matches = self.set.matches_candidate(&Candidate::from_bytes(path));
-        let deciding = matches.into_iter().rev().map(|i| self.rules[i]).find(|rule| directory || !rule.directories_only);
-        deciding.is_some_and(|rule| rule.leave_out)
+        self.rules.leaves_out(path, directory)
     }
 }
 
@@ -189,49 +110,6 @@ impl Ignores {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sieve(patterns: &[&str]) -> Sieve {
-        let mut filter = Filter::default();
-        for pattern in patterns {
-            filter.exclude(pattern).unwrap();
-        }
-        Sieve::new(&filter).unwrap()
-    }
-
-    #[test]
-    fn the_last_match_wins() {
-        let filter = sieve(&["*.txt", "!keep.txt", "/top", "deep/er", "cache/"]);
-        for (path, directory, out) in [
-            ("a.txt", false, true),
-            ("x/a.txt", false, true),
-            ("x/keep.txt", false, false),
-            ("top", false, true),
-            ("x/top", false, false),
-            ("x/deep/er", false, true),
-            ("cache", false, false),
-            ("x/cache", true, true),
-        ] {
-            assert_eq!(filter.leaves_out_path(path.as_bytes(), directory), out, "{path}");
-        }
-        assert!(Filter::default().exclude("a[").is_err());
-        assert!(Filter::default().exclude("").is_err());
-        assert!(!sieve(&[]).leaves_out_path(b"a", false));
-    }
-
-    #[test]
-    fn a_star_stays_within_a_component() {
-        let filter = sieve(&["/a/*/c", "/b/**/c", "\\!x", "[!y]z"]);
-        assert!(filter.leaves_out_path(b"a/b/c", false));
-        assert!(!filter.leaves_out_path(b"a/b/b/c", false));
-        assert!(filter.leaves_out_path(b"b/1/2/3/c", false));
-        assert!(filter.leaves_out_path(b"q/!x", false));
-        assert!(filter.leaves_out_path(b"az", false) && !filter.leaves_out_path(b"yz", false));
-    }
-
-    #[test]
-    fn names_that_are_not_utf8_match() {
-        assert!(sieve(&["*.log"]).leaves_out_path(b"d\xff/\xfe.log", false));
-    }
 
     #[test]
     fn inner_gitignore_files_decide_first() {

@@ -89,9 +89,9 @@ fn filters_prune() {
     let monitor = Recorder::default();
     let mut filter = Filter::default();
     (filter.gitignore, filter.skip_vcs, filter.skip_caches) = (true, true, true);
-    filter.exclude("/a/b").unwrap();
-    filter.exclude("*.txt").unwrap();
-    filter.include("z.txt").unwrap();
+    filter.rules.exclude("/a/b").unwrap();
+    filter.rules.exclude("*.txt").unwrap();
+    filter.rules.include("z.txt").unwrap();
     let found = walk_all(WalkOptions { filter, ..options() }, top.path(), &monitor);
     let expected = ["", "a", "a/.gitignore", "a/c", "a/up", "cache", "cache/CACHEDIR.TAG", "dangling", "empty", "link", "z.txt"];
     assert_eq!(found, expected);

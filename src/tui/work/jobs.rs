@@ -131,7 +131,7 @@ fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Resul
 fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &Teller) -> Result<Verdict> {
     let Some(ranges) = ranges else { return archive.verify(Depth::Full, None, monitor) };
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
-    archive.verify(Depth::Full, Some(&|entry| selection.matches(&entry.path)), monitor)
+    archive.verify(Depth::Full, Some(&|entry| selection.matches(entry)), monitor)
 }
 
 fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {

@@ -1,17 +1,16 @@
-//! Searches the content of one file, line by line, as it comes out of the archive.
+//! Searches the content of one file, line by line, as it comes out of the archive: whatever its length, no more than a line is held.
 
 use regex::bytes::Regex;
 
+use crate::format::Error;
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 
 /// Longest line that is kept whole, bytes; a longer one is searched in parts of this length.
 const MAX_LINE: usize = 1 << 20;
-/// Lines kept of one file.
-const MAX_HITS: usize = 1 << 18;
-/// Bytes of lines kept of one file.
-const MAX_HIT_BYTES: usize = 16 << 20;
+/// Most memory that the lines kept of one file take, bytes.
+const MAX_KEPT: usize = 128 << 10;
 
 /// What is wanted of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +24,14 @@ pub(super) enum Want {
 }
 
 /// A line that matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hit {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hit<'a> {
     /// Its number, from 1.
     pub line: u64,
     /// Where it begins in the content, bytes.
     pub offset: u64,
-    /// The line without its end.
-    pub text: Vec<u8>,
+    /// The line without its end; of a very long one the part that matches first.
+    pub text: &'a [u8],
 }
 
 /// What was found in a file.
@@ -40,95 +39,145 @@ pub(super) struct Hit {
 pub(super) struct Found {
     /// Lines that match; 1 when only the first was wanted.
     pub matches: u64,
-    /// The content has a NUL byte in front of the end of the first match: its lines are not for a screen.
+    /// The content has a NUL byte in front of the end of the last line looked at: its lines are not for a screen.
     pub binary: bool,
-    /// The lines, if they were wanted.
-    pub hits: Vec<Hit>,
-    /// Lines that match and were wanted, but were too many to keep.
-    pub dropped: u64,
 }
 
-/// Searches the content of `entry`.
+/// Lines that match, kept until it is their turn.
+#[derive(Debug, Default)]
+pub(super) struct Hits {
+    text: Vec<u8>,
+    /// Number, offset in the content, end in `text`.
+    lines: Vec<(u64, u64, usize)>,
+    /// There were more than are kept: the file has to be searched again.
+    pub overflow: bool,
+}
+
+impl Hits {
+    /// Keeps a line, unless there are too many.
+    pub(super) fn push(&mut self, hit: Hit<'_>) -> Result<()> {
+        let memory = self.text.len() + hit.text.len() + (self.lines.len() + 1) * size_of::<(u64, u64, usize)>();
+        if memory > MAX_KEPT {
+            self.overflow = true;
+            return Err(Error::Cancelled);
+        }
+        self.text.extend_from_slice(hit.text);
+        self.lines.push((hit.line, hit.offset, self.text.len()));
+        Ok(())
+    }
+
+    /// Iterates over the lines.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Hit<'_>> {
+        let starts = std::iter::once(0).chain(self.lines.iter().map(|(.., end)| *end));
+        starts.zip(&self.lines).map(|(start, &(line, offset, end))| Hit { line, offset, text: &self.text[start..end] })
+    }
+}
+
+/// Takes lines that match. An error ends the search.
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Hit<'_>) -> Result<()>;
+
+/// Searches the content of `entry`. Lines, when they are wanted, go to `sink` as they are found, until a NUL byte turns up.
 ///
 /// # Errors
 ///
-/// As reading does.
-pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: Want) -> Result<Found> {
-    let mut searcher = Searcher { regex, want, found: Found::default(), carry: Vec::new(), line: 1, offset: 0, hit_bytes: 0 };
+/// As reading does, and what `sink` gives.
+pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: Want, sink: Sink<'_>) -> Result<Found> {
+    let mut searcher = Searcher::new(regex, want, sink);
     if entry.size > 0 {
-        archive.with_content(entry, Access::Sequential, &mut |part| {
-            match part {
-                Part::Data(bytes) => searcher.push(bytes),
-                Part::Hole(length) => searcher.hole(length),
-            }
-            Ok(())
-        })?;
+        let read = archive.with_content(entry, Access::Sequential, &mut |part| match part {
+            Part::Data(bytes) => searcher.push(bytes),
+            Part::Hole(length) => searcher.hole(length),
+        });
+        match read {
+            // There is no need to read the rest.
+            Err(Error::Cancelled) if searcher.is_done() => return Ok(searcher.found),
+            read => read?,
+        }
     }
-    searcher.finish();
-    Ok(searcher.found)
+    searcher.finish()
 }
 
 struct Searcher<'a> {
     regex: &'a Regex,
     want: Want,
+    sink: Sink<'a>,
     found: Found,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not come yet; at most [`MAX_LINE`] bytes.
     carry: Vec<u8>,
     /// Number of the line that begins at `offset`.
     line: u64,
+    /// Number of the last line that matched.
+    last: u64,
     /// Where the bytes not searched yet begin.
     offset: u64,
-    hit_bytes: usize,
 }
 
-impl Searcher<'_> {
+impl<'a> Searcher<'a> {
+    fn new(regex: &'a Regex, want: Want, sink: Sink<'a>) -> Self {
+        Self { regex, want, sink, found: Found::default(), carry: Vec::new(), line: 1, last: 0, offset: 0 }
+    }
+
     /// Nothing more can change the result.
     fn is_done(&self) -> bool {
         self.found.matches > 0 && (self.want == Want::First || (self.want == Want::Lines && self.found.binary))
     }
 
-    fn push(&mut self, mut bytes: &[u8]) {
-        if self.is_done() {
-            return;
-        }
-        if !self.found.binary && bytes.contains(&0) {
-            self.found.binary = true;
-        }
-        if !self.carry.is_empty() {
-            let end = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
-            let (rest, tail) = bytes.split_at(end);
-            self.carry.extend_from_slice(rest);
-            bytes = tail;
-            if self.carry.ends_with(b"\n") || self.carry.len() >= MAX_LINE {
-                let whole = std::mem::take(&mut self.carry);
-                self.search(&whole);
+    /// Searches the lines that end in `bytes`; fails with [`Error::Cancelled`] when nothing more is of interest.
+    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.found.binary |= bytes.contains(&0);
+        while !bytes.is_empty() {
+            if self.is_done() {
+                return Err(Error::Cancelled);
             }
+            let taken = if self.carry.is_empty() {
+                // Whole lines at once; what is behind the last line end waits, unless it is too long already.
+                match bytes.iter().rposition(|&byte| byte == b'\n') {
+                    Some(end) => {
+                        self.search(&bytes[..=end])?;
+                        end + 1
+                    }
+                    None if bytes.len() >= MAX_LINE => {
+                        self.search(&bytes[..MAX_LINE])?;
+                        MAX_LINE
+                    }
+                    None => {
+                        self.carry.extend_from_slice(bytes);
+                        bytes.len()
+                    }
+                }
+            } else {
+                let room = bytes.len().min(MAX_LINE - self.carry.len());
+                let end = bytes[..room].iter().position(|&byte| byte == b'\n').map_or(room, |end| end + 1);
+                self.carry.extend_from_slice(&bytes[..end]);
+                if self.carry.ends_with(b"\n") || self.carry.len() == MAX_LINE {
+                    let mut whole = std::mem::take(&mut self.carry);
+                    self.search(&whole)?;
+                    whole.clear();
+                    self.carry = whole;
+                }
+                end
+            };
+            bytes = &bytes[taken..];
         }
-        // Whole lines at once; what is behind the last line end waits, unless it is too long already.
-        let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        let end = if bytes.len() - end >= MAX_LINE { bytes.len() } else { end };
-        let (whole, tail) = bytes.split_at(end);
-        if !whole.is_empty() {
-            self.search(whole);
-        }
-        self.carry.extend_from_slice(tail);
+        if self.is_done() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
     /// Zero bytes make the content binary, so that no lines are shown and their places don't matter: a few stand for all.
-    fn hole(&mut self, length: u64) {
+    fn hole(&mut self, length: u64) -> Result<()> {
         let shown = usize::try_from(length).unwrap_or(4096).min(4096);
-        self.push(&vec![0; shown]);
+        self.push(&vec![0; shown])
     }
 
-    fn finish(&mut self) {
+    fn finish(mut self) -> Result<Found> {
         let rest = std::mem::take(&mut self.carry);
         if !rest.is_empty() && !self.is_done() {
-            self.search(&rest);
+            self.search(&rest)?;
         }
+        Ok(self.found)
     }
 
-    /// Searches a run of whole lines.
-    fn search(&mut self, lines: &[u8]) {
+    /// Searches a run of whole lines, or a part of one that is too long.
+    fn search(&mut self, lines: &[u8]) -> Result<()> {
         let mut counted = 0;
         let mut at = 0;
         while at < lines.len() && !self.is_done() {
@@ -144,23 +193,26 @@ impl Searcher<'_> {
             if self.regex.is_match(text) {
                 self.line += count_lines(&lines[counted..start]);
                 counted = start;
-                self.hit(start, text);
+                self.hit(start, text)?;
             }
             at = end + 1;
         }
         self.line += count_lines(&lines[counted..]);
         self.offset += lines.len() as u64;
+        Ok(())
     }
 
-    fn hit(&mut self, start: usize, text: &[u8]) {
-        self.found.matches += 1;
-        let keep = self.want == Want::Lines && !self.found.binary;
-        if keep && self.found.hits.len() < MAX_HITS && self.hit_bytes + text.len() <= MAX_HIT_BYTES {
-            self.hit_bytes += text.len();
-            self.found.hits.push(Hit { line: self.line, offset: self.offset + start as u64, text: text.to_vec() });
-        } else if keep {
-            self.found.dropped += 1;
+    fn hit(&mut self, start: usize, text: &[u8]) -> Result<()> {
+        // A line in several parts is one.
+        if self.line == self.last {
+            return Ok(());
         }
+        self.last = self.line;
+        self.found.matches += 1;
+        if self.want == Want::Lines && !self.found.binary {
+            (self.sink)(Hit { line: self.line, offset: self.offset + start as u64, text })?;
+        }
+        Ok(())
     }
 }
 
@@ -173,20 +225,24 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn run(parts: &[&[u8]], expression: &str, want: Want) -> Found {
+    fn run(parts: &[&[u8]], expression: &str, want: Want) -> (Found, Hits) {
         let regex = regex::bytes::RegexBuilder::new(expression).multi_line(true).build().unwrap();
-        let mut searcher =
-            Searcher { regex: &regex, want, found: Found::default(), carry: Vec::new(), line: 1, offset: 0, hit_bytes: 0 };
+        let mut hits = Hits::default();
+        let mut sink = |hit: Hit<'_>| hits.push(hit);
+        let mut searcher = Searcher::new(&regex, want, &mut sink);
         for part in parts {
-            searcher.push(part);
+            if searcher.push(part).is_err() {
+                assert!(searcher.is_done());
+                return (searcher.found, hits);
+            }
         }
-        searcher.finish();
-        searcher.found
+        let found = searcher.finish().unwrap();
+        (found, hits)
     }
 
     fn lines(parts: &[&[u8]], expression: &str) -> Vec<(u64, u64, String)> {
-        let hits = run(parts, expression, Want::Lines).hits;
-        hits.into_iter().map(|hit| (hit.line, hit.offset, String::from_utf8(hit.text).unwrap())).collect()
+        let (_, hits) = run(parts, expression, Want::Lines);
+        hits.iter().map(|hit| (hit.line, hit.offset, String::from_utf8(hit.text.to_vec()).unwrap())).collect()
     }
 
     #[test]
@@ -202,10 +258,34 @@ mod tests {
 
     #[test]
     fn binary_content_only_matches() {
-        let found = run(&[b"a\0b\nneedle\n", b"needle\n"], "needle", Want::Lines);
-        assert_eq!((found.binary, found.matches, found.hits.len()), (true, 1, 0));
-        assert_eq!(run(&[b"x\nx\n"], "x", Want::First).matches, 1);
-        assert_eq!(run(&[b"x\nx\ny"], "x", Want::Count).matches, 2);
+        let (found, hits) = run(&[b"a\0b\nneedle\n", b"needle\n"], "needle", Want::Lines);
+        assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 0));
+        // What came before is shown.
+        let (found, hits) = run(&[b"needle\n", b"a\0b\n", b"needle\n"], "needle", Want::Lines);
+        assert_eq!((found.binary, found.matches, hits.iter().count()), (true, 1, 1));
+        assert_eq!(run(&[b"x\nx\n"], "x", Want::First).0.matches, 1);
+        assert_eq!(run(&[b"x\nx\ny"], "x", Want::Count).0.matches, 2);
+    }
+
+    #[test]
+    fn a_long_line_is_one_line_in_parts() {
+        let long = [&b"ab".repeat(MAX_LINE)[..], b"abc\nend ab\n"].concat();
+        for step in [1000, MAX_LINE / 2 + 1, MAX_LINE * 3] {
+            let parts: Vec<&[u8]> = long.chunks(step).collect();
+            assert_eq!(run(&parts, "ab", Want::Count).0.matches, 2, "{step}");
+            assert_eq!(run(&parts, "bc$", Want::Count).0.matches, 1, "{step}");
+            assert_eq!(lines(&parts, "^end"), [(2, 2 * MAX_LINE as u64 + 4, "end ab".to_owned())], "{step}");
+        }
+    }
+
+    #[test]
+    fn too_many_lines_to_keep_end_the_search() {
+        let regex = Regex::new("x").unwrap();
+        let mut hits = Hits::default();
+        let mut sink = |hit: Hit<'_>| hits.push(hit);
+        let mut searcher = Searcher::new(&regex, Want::Lines, &mut sink);
+        assert!(matches!(searcher.push(&b"x\n".repeat(MAX_KEPT)), Err(Error::Cancelled)));
+        assert!(hits.overflow && hits.iter().count() * 25 <= MAX_KEPT);
     }
 
     proptest! {

@@ -1,0 +1,137 @@
+//! Choosing entries: patterns, lists, what is left out, expressions.
+
+use super::Room;
+
+#[test]
+fn what_is_left_out_is_left_out_everywhere() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("rules"), "# text\n*.txt\n!a b.txt\n").unwrap();
+    let list = |arguments: &[&str]| room.out(&[&["list", "rich.nra"], arguments].concat());
+    assert_eq!(list(&["docs", "-x", "*.txt"]), "docs\ndocs/empty\ndocs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\n");
+    assert_eq!(list(&["-x", "*", "--include", "owned"]), "owned\n");
+    assert_eq!(list(&["docs", "-x", "sub/", "--exclude-from", "rules"]), "docs\ndocs/a b.txt\ndocs/empty\n");
+    // The last rule wins; below a directory left out nothing is kept.
+    assert_eq!(list(&["docs/sub", "-x", "deep", "--include", "lines.log"]), "docs/sub\n");
+    assert_eq!(list(&["owned", "-x", "!owned", "-x", "owned"]), "");
+    assert_eq!(room.out(&["find", "rich.nra", "docs", "--type", "f", "-x", "*.txt"]), "docs/empty\ndocs/sub/deep/lines.log\n");
+    assert_eq!(room.out(&["grep", "rich.nra", "two", "-l", "--exclude", "docs"]), "image.bin\n");
+    assert_eq!(room.out(&["grep", "rich.nra", "-x", "two", "docs/a b.txt", "-n"]), "docs/a b.txt:2:two\n");
+    let whole = room.out(&["du", "rich.nra", "--bytes", "--depth", "0", "--entries"]);
+    let less = room.out(&["du", "rich.nra", "--bytes", "--depth", "0", "--entries", "-x", "docs"]);
+    assert!(whole.trim_end().ends_with(" 13  .") && less.trim_end().ends_with(" 5  ."), "{whole}{less}");
+    let verified = room.out(&["verify", "rich.nra", "docs", "-x", "*.txt"]);
+    assert!(verified.contains("ok (5 entries,"), "{verified}");
+    let said = room.run(&["extract", "rich.nra", "docs", "-C", "out", "-x", "*.txt"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(room.directory.path().join("out/docs/sub/deep/lines.log").exists());
+    assert!(!room.directory.path().join("out/docs/a b.txt").exists());
+}
+
+#[test]
+fn lists_name_entries_as_they_are() {
+    let room = Room::new();
+    let path = |name: &str| room.directory.path().join(name);
+    std::fs::write(path("names"), "docs/sub/deep\nowned\n\n").unwrap();
+    std::fs::write(path("raw"), b"docs/latin\xff.txt\0owned\0").unwrap();
+    std::fs::write(path("globs"), "own*\nowned\n").unwrap();
+    std::fs::write(path("empty"), "\n").unwrap();
+    assert_eq!(room.out(&["list", "rich.nra", "-T", "names"]), "docs/sub/deep\ndocs/sub/deep/lines.log\nowned\n");
+    assert_eq!(room.out(&["list", "rich.nra", "link", "--files-from", "names", "-x", "*.log"]), "docs/sub/deep\nlink\nowned\n");
+    // What is printed with -0 is read with -0.
+    let said = room.run(&["list", "rich.nra", "-0T", "raw"]);
+    assert_eq!((said.code, said.out.ends_with("\0owned\0"), said.out.matches('\0').count()), (Some(0), true, 2), "{}", said.out);
+    let said = room.run(&["cat", "rich.nra", "-0", "-T", "raw"]);
+    assert_eq!((said.code, said.out.ends_with(" two\nmine\n")), (Some(0), true), "{}", said.out);
+    // A name is no glob; one that matches nothing is told, as a pattern is.
+    let said = room.run(&["list", "rich.nra", "-T", "globs"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(3), "owned\n"));
+    assert!(said.err.contains("own*") && said.err.contains("no entry matches"), "{}", said.err);
+    // Nothing named is not everything.
+    for command in ["list", "find", "verify", "rm", "cat"] {
+        room.fails(&[command, "rich.nra", "-T", "empty"], 1, "nra: empty names no entry\n");
+    }
+    assert_eq!(room.run(&["rm", "rich.nra", "-x", "owned"]).code, Some(2));
+    let said = room.run(&["rm", "rich.nra", "-n", "-T", "names"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "docs/sub/deep\ndocs/sub/deep/lines.log\nowned\n"), "{}", said.err);
+}
+
+#[test]
+fn keeping_what_nothing_leaves_out_is_a_mistake() {
+    let room = Room::new();
+    for arguments in [&["list", "rich.nra", "--include", "*.txt"][..], &["pack", ".", "-o", "x.nra", "--include", "*.txt"]] {
+        let said = room.run(arguments);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.starts_with("nra: --include '*.txt' keeps what is left out"), "{}", said.err);
+    }
+    assert_eq!(room.run(&["list", "rich.nra", "-x", "a["]).code, Some(2));
+    assert_eq!(room.run(&["list", "rich.nra", "--exclude-from", "missing"]).code, Some(1));
+}
+
+#[test]
+fn expressions_find_entries() {
+    let room = Room::new();
+    let find = |expression: &str| room.out(&["find", "rich.nra", "--expr", expression]);
+    assert_eq!(find("size > 100 and name ~ *.log"), "docs/sub/deep/lines.log\n");
+    assert_eq!(find("not type = f and not type = d"), "link\nnull\npipe\n");
+    assert_eq!(find("path ~ docs/sub and (type = d or ratio < 90%)"), "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\n");
+    assert_eq!(find("target = 'docs/a b.txt'"), "link\n");
+    assert_eq!(find("newer 2200-01-01"), "");
+    assert_eq!(room.out(&["find", "rich.nra", "--expr", "type = f", "--expr", "size = 5", "--type", "f"]), "owned\n");
+    let said = room.run(&["find", "rich.nra", "--expr", "size > 1 nam = x"]);
+    assert_eq!(said.code, Some(2));
+    assert!(said.err.contains("and or or is missing, at character 10: 'nam = x'"), "{}", said.err);
+}
+
+#[test]
+fn files_of_any_length_are_searched() {
+    let room = Room::new();
+    let mut text = String::new();
+    for number in 0..300_000 {
+        text += &format!("line {number}\n");
+    }
+    std::fs::create_dir(room.directory.path().join("in")).unwrap();
+    std::fs::write(room.directory.path().join("in/long"), &text).unwrap();
+    std::fs::write(room.directory.path().join("in/short"), "line x\n").unwrap();
+    assert_eq!(room.run(&["pack", "in", "-o", "long.nra"]).code, Some(0));
+    let found = room.out(&["grep", "long.nra", "line", "-n"]);
+    assert_eq!(found.lines().count(), 300_001);
+    assert!(found.contains("long:300000:line 299999\nshort:1:line x\n"));
+    assert_eq!(room.out(&["grep", "long.nra", "line", "-c"]), "long:300000\nshort:1\n");
+    assert_eq!(room.out(&["grep", "long.nra", "line", "-l", "-0"]), "long\0short\0");
+}
+
+#[test]
+fn packing_says_what_files_are_and_whose() {
+    let room = Room::new();
+    std::fs::create_dir_all(room.directory.path().join("in/raw")).unwrap();
+    for name in ["a.jpg", "b.txt", "raw/c.jpg"] {
+        std::fs::write(room.directory.path().join("in").join(name), name).unwrap();
+    }
+    let said = room.run(&[
+        "pack",
+        "in",
+        "-o",
+        "typed.nra",
+        "--media-type",
+        "*.jpg=image/jpeg",
+        "--media-type",
+        "raw=image/x-raw",
+        "--tag",
+        "new",
+        "--owner",
+        "4321:1234",
+        "--reproducible",
+    ]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let listed = room.out(&["list", "typed.nra", "-l"]);
+    let tags: Vec<&str> = listed.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
+    assert_eq!(tags, ["[new, media-type=image/jpeg]", "[new]", "[new]", "[new, media-type=image/x-raw]"], "{listed}");
+    assert_eq!(room.out(&["find", "typed.nra", "--expr", "attr media-type ~ image/*"]), "a.jpg\nraw/c.jpg\n");
+    for line in room.out(&["list", "typed.nra", "--jsonl"]).lines().filter(|line| line.contains("\"entry\"")) {
+        let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((entry["uid"].as_u64(), entry["gid"].as_u64(), entry.get("user")), (Some(4321), Some(1234), None), "{line}");
+    }
+    assert_eq!(room.run(&["pack", "in", "-o", "x.nra", "--media-type", "jpg"]).code, Some(2));
+    let said = room.run(&["pack", "in", "-o", "x.nra", "--owner", "nobody-of-this-name"]);
+    assert!(said.code == Some(2) && said.err.contains("a number works everywhere"), "{}", said.err);
+}

@@ -64,6 +64,7 @@ pub use stream::{EntryReader, reader};
 
 use std::ops::Range;
 
+use crate::format::codec::Codec;
 use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::entry::{Attribute, Entry, Timestamp};
 use crate::format::error::{Error, Result};
@@ -138,6 +139,23 @@ pub struct CommitInfo {
     pub content_bytes: u64,
     /// Bytes by which it made the archive file longer.
     pub added_bytes: u64,
+}
+
+/// A run of content in a stored unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Where the unit lies in the file, bytes.
+    pub block: u64,
+    /// Length of the unit after decompression, bytes.
+    pub raw_bytes: u64,
+    /// Length of the unit as stored, bytes.
+    pub stored_bytes: u64,
+    /// How it is compressed, if that could be read.
+    pub codec: Option<Codec>,
+    /// Where the run begins in the decompressed unit, bytes.
+    pub offset: u64,
+    /// Length of the run, bytes.
+    pub len: u64,
 }
 
 /// A part of an index that is stored once, however many states of an archive refer to it.
@@ -385,6 +403,17 @@ pub trait Archive: Send + Sync {
     /// As reading the index does.
     fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
         let _ = entry;
+        Ok(None)
+    }
+
+    /// Returns the first runs, at most `most`, that the content of `entry` consists of, and how many there are; holes are left out. `None` when the
+    /// container has nothing of the kind.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    fn runs(&self, entry: &Entry, most: usize) -> Result<Option<(Vec<Run>, u64)>> {
+        let _ = (entry, most);
         Ok(None)
     }
 

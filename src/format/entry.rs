@@ -170,6 +170,11 @@ impl Entry {
         }
     }
 
+    /// Says whether both have their content from the same place of the same archive, so that it is stored once.
+    pub fn shares_content(&self, other: &Self) -> bool {
+        self.location == other.location && self.location != Location::Nra(Content::None)
+    }
+
     /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.
     ///
     /// The first number tells the block or stream that is decoded as a whole, the second the place within it.

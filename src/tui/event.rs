@@ -49,6 +49,8 @@ pub enum Event {
     MarkTotals(u64, u64),
     /// What is known of an entry: its name and the facts.
     Inspected(String, Result<Sheet, String>),
+    /// The same with what took longer to find out.
+    Completed(String, Sheet),
     /// The commits of the archive, the newest first.
     Commits(Result<Vec<CommitInfo>, String>),
     /// Another archive, or another commit, is open.

@@ -11,6 +11,7 @@ use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
+use crate::convert::kinds::kind_of;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::Quoted;
@@ -157,7 +158,7 @@ fn archives(directory: &Path) -> Vec<PathBuf> {
     // By name: to look into each file would read them all.
     let is_archive = |path: &PathBuf| {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        ["nra", "zip", "shard"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        kind_of(path).is_some() || ["zip", "7z", "shard"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     };
     let mut archives: Vec<PathBuf> = files.map(|file| PathBuf::from(file.file_name())).filter(is_archive).collect();
     archives.sort();

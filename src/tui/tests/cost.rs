@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::unbounded;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Story;
+use crate::convert::extract::Overwrite;
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
@@ -16,9 +18,14 @@ use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
 use crate::format::source::RecordingSource;
+use crate::tui::effect::Task;
 use crate::tui::event::Event;
+use crate::tui::state::finder::FindRequest;
+use crate::tui::state::jobs::{Ending, News};
 use crate::tui::update::update;
 use crate::tui::view::view;
+use crate::tui::work::Finder;
+use crate::tui::work::jobs::Jobs;
 
 type Source = Arc<RecordingSource<MemorySource>>;
 
@@ -102,8 +109,58 @@ fn a_million_entries_feel_like_a_few() {
         story.then(key);
     }
 
+    // While the user types: what the threads answer, until the first hits and until all.
+    let mut finder = Finder::default();
+    for (pattern, first_within, all_within) in [("999123", 250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
+        let request = FindRequest { generation: 1, directory: None, pattern: pattern.to_owned() };
+        let (before, mut first, mut hits) = (Instant::now(), None, 0);
+        finder.find(&*story.archive, &request, &mut |answer| {
+            if let Some(answer) = answer.filter(|answer| !answer.hits.is_empty()) {
+                first.get_or_insert_with(|| before.elapsed());
+                hits = answer.hits.len();
+            }
+            true
+        });
+        let (first, all) = (first.unwrap(), before.elapsed());
+        println!("search for {pattern:?}: {hits} hits, the first after {first:?}, all after {all:?}");
+        assert!(hits > 0 && first.as_millis() <= first_within.max(all_within / 2) && all.as_millis() <= all_within);
+    }
+}
+
+#[test]
+#[ignore = "measures time: other work on the machine makes it fail"]
+fn a_large_extraction_shows_itself_and_stops_at_once() {
+    let (archive, _) = large(100_000);
+    let target = tempfile::tempdir().unwrap();
+    let (sender, events) = unbounded();
+    let mut jobs = Jobs::default();
+    let task = Task::Extract {
+        ranges: std::iter::once(0..archive.entry_count()).collect(),
+        target: target.path().join("out"),
+        strip: 0,
+        overwrite: Overwrite::Rename,
+    };
     let before = Instant::now();
-    story.then("/").types("999123");
-    println!("search, six keys: {:?}", before.elapsed());
-    story.sees("00999123.json");
+    jobs.start(1, task, &archive, &sender);
+    let first = events.recv_timeout(Duration::from_secs(10)).unwrap();
+    let shown = before.elapsed();
+    assert!(matches!(first, Event::Job(1, News::Progress(..))), "{first:?}");
+    let before = Instant::now();
+    jobs.stop(1);
+    let ended = events.iter().any(|event| matches!(event, Event::Job(1, News::End(Ending::Cancelled, _))));
+    let stopped = before.elapsed();
+    println!("100,000 files: progress after {shown:?}, stopped after {stopped:?}");
+    assert!(ended && shown < Duration::from_millis(250) && stopped < Duration::from_millis(100));
+    // Nothing half done: each file is whole.
+    let mut queue = vec![target.path().to_owned()];
+    while let Some(directory) = queue.pop() {
+        for item in std::fs::read_dir(directory).unwrap() {
+            let path = item.unwrap().path();
+            if path.is_dir() {
+                queue.push(path);
+            } else {
+                assert!(std::fs::read(&path).unwrap().ends_with(b"}\n"), "{}", path.display());
+            }
+        }
+    }
 }

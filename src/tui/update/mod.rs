@@ -67,6 +67,14 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Looked(stage) => change::add(state, stage),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
+        Event::Completed(name, more) => {
+            // Unless it has been closed meanwhile.
+            if let Some(Dialog::Sheet { title, sheet, .. }) = state.dialogs.last_mut()
+                && *title == name
+            {
+                *sheet = more;
+            }
+        }
         Event::Inspected(_, Err(error)) => state.say(Tone::Error, error),
         Event::Trouble(error) => {
             state.opening = false;

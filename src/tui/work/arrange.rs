@@ -1,7 +1,7 @@
 //! Puts the children of a directory into another order, or keeps some of them only.
 
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope, Want};
@@ -24,7 +24,7 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
     let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
     let filter = Filter::new(&request.arrangement.filter);
     let sort = request.arrangement.sort;
-    let mut keyed: Vec<(i128, u64)> = Vec::new();
+    let mut keyed: Vec<(i64, u64)> = Vec::new();
     if !request.arrangement.query.is_empty() {
         let query = Query::parse(&request.arrangement.query).map_err(|detail| Error::Usage { detail })?;
         let below = rows::below(archive, request.directory.as_ref())?;
@@ -34,7 +34,7 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
             }
             let Ok(entry) = archive.entry(number) else { continue };
             if filter.matches(entry.path.name()) && query.matches(archive, &entry, go_on) {
-                keyed.push((key(archive, &entry, sort).unwrap_or(i128::MAX), number));
+                keyed.push((key(archive, &entry, sort).unwrap_or(i64::MAX), number));
             }
         }
         return Ok(Some(sorted(keyed, request.arrangement.reverse)));
@@ -44,7 +44,7 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
         let page = rows::page(archive, &scope, &want, PAGE)?;
         for row in page.rows.iter().filter(|row| filter.matches(row.entry.path.name())) {
             // What can't be told sorts last.
-            keyed.push((key(archive, &row.entry, sort).unwrap_or(i128::MAX), row.number));
+            keyed.push((key(archive, &row.entry, sort).unwrap_or(i64::MAX), row.number));
         }
         if !go_on() {
             return Ok(None);
@@ -57,7 +57,7 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
     Ok(Some(sorted(keyed, request.arrangement.reverse)))
 }
 
-fn sorted(mut keyed: Vec<(i128, u64)>, reverse: bool) -> Vec<u64> {
+fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
     keyed.sort_unstable();
     if reverse {
         keyed.reverse();
@@ -65,8 +65,9 @@ fn sorted(mut keyed: Vec<(i128, u64)>, reverse: bool) -> Vec<u64> {
     keyed.into_iter().map(|(_, number)| number).collect()
 }
 
-/// What an order goes by: the smallest first.
-fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i128> {
+/// What an order goes by, the smallest first: eight bytes, for there may be millions.
+fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
+    let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
         Kind::Directory => Ok(archive.totals(archive.subtree(Some(entry.path.as_bytes()))?)?.content_bytes),
         _ => Ok(entry.size),
@@ -77,11 +78,14 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i128> {
     };
     Ok(match sort {
         Sort::Name => 0,
-        Sort::Size => -i128::from(size(entry)?),
-        Sort::Stored => -i128::from(stored(entry)?),
-        Sort::Ratio => -(i128::from(stored(entry)?) << 40) / i128::from(entry.size.max(1)),
+        Sort::Size => down(size(entry)?),
+        Sort::Stored => down(stored(entry)?),
+        // A share, to the billionth.
+        Sort::Ratio => -(stored(entry)? as f64 / entry.size.max(1) as f64 * 1e9) as i64,
         Sort::Time => {
-            entry.modified.map_or(i128::MAX, |time| -(i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)))
+            // Nanoseconds since 1970, as far as they go: to the year 2262.
+            let ticks = |time: Timestamp| time.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanoseconds));
+            entry.modified.map_or(i64::MAX, |time| ticks(time).saturating_neg())
         }
         Sort::Kind => match entry.kind {
             Kind::Directory => 0,

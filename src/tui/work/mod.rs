@@ -2,6 +2,7 @@
 
 mod arrange;
 mod change;
+mod details;
 mod find;
 pub mod jobs;
 mod map;
@@ -19,7 +20,7 @@ use crate::format::error::Result;
 use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
-use crate::tui::preview::{self, sheet};
+use crate::tui::preview;
 use crate::tui::rows;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
@@ -27,7 +28,7 @@ use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::pane::{PreviewAnswer, PreviewRequest};
 use crate::tui::state::sizes::MapRequest;
 
-pub use find::rank;
+pub use find::{Finder, rank};
 
 /// Threads that read an archive for the screen, and jobs.
 pub struct Work {
@@ -76,7 +77,9 @@ impl Work {
                 });
             }),
             marks: serve(archive, events, |_| {}, |archive, request, line| line.tell(marks::answer(archive, request))),
-            inspect: serve(archive, events, newest, |archive, entry, line| line.tell(inspect(archive, &entry))),
+            inspect: serve(archive, events, newest, |archive, entry, line| {
+                inspect(archive, &entry, &mut |event| line.tell(event), &|| line.is_awaited());
+            }),
             jobs: jobs::Jobs::default(),
         }
     }
@@ -211,9 +214,14 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
     PreviewAnswer { generation: request.generation, preview }
 }
 
-fn inspect(archive: &dyn Archive, entry: &Entry) -> Event {
-    let sheet = sheet::load(archive, entry, true).map_err(|error| told(&error));
-    Event::Inspected(glyphs::shown(entry.path.name()), sheet)
+/// Tells what is known of an entry, and once more when all others have been looked at for its content.
+fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
+    let name = glyphs::shown(entry.path.name());
+    let sheet = details::facts(archive, entry).map_err(|error| told(&error));
+    tell(Event::Inspected(name.clone(), sheet.clone()));
+    if let Some(sheet) = sheet.ok().and_then(|sheet| details::partners(archive, entry, sheet, go_on)) {
+        tell(Event::Completed(name, sheet));
+    }
 }
 
 /// Returns an error with its causes in one harmless line.
@@ -249,7 +257,11 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         }
         Effect::Marks(request) => one(marks::answer(archive, request)),
         Effect::Look(path, directory) => one(change::look(&path, directory)),
-        Effect::Inspect(entry) => one(inspect(archive, &entry)),
+        Effect::Inspect(entry) => {
+            let mut events = Vec::new();
+            inspect(archive, &entry, &mut |event| events.push(event), &|| true);
+            Some(events)
+        }
         Effect::Start(id, task) => {
             let (sender, events) = unbounded();
             let teller = jobs::Teller::new(id, Arc::default(), sender);

@@ -32,7 +32,7 @@ mod tests;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Totals, Verdict};
+use crate::format::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
 use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
@@ -343,6 +343,10 @@ impl Archive for NraReader {
 
     fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
         self.stored_share(entry).map(Some)
+    }
+
+    fn runs(&self, entry: &Entry, most: usize) -> Result<Option<(Vec<Run>, u64)>> {
+        self.first_runs(entry, most).map(Some)
     }
 
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {

@@ -1,17 +1,43 @@
 //! How much of the file the content of an entry takes.
 
+use crate::format::archive::Run;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
-use crate::format::nra::content::{Content, Extent, Segment};
-use crate::format::nra::reader::NraReader;
+use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::{NraReader, frames};
 
 impl NraReader {
     /// Sums up the shares that the extents of `entry` have in the stored payloads of their blocks. Reads the extent map, if there is one.
     pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
         let mut sum = 0u64;
+        self.extents(entry, &mut |extent| sum = sum.saturating_add(share(extent)))?;
+        Ok(sum)
+    }
+
+    /// Returns the first `most` runs of content with the codecs of their blocks, and how many there are.
+    pub(super) fn first_runs(&self, entry: &Entry, most: usize) -> Result<(Vec<Run>, u64)> {
+        let (mut runs, mut count) = (Vec::new(), 0);
+        self.extents(entry, &mut |extent| {
+            count += 1;
+            if runs.len() < most {
+                let BlockRef { offset: block, raw_len, stored_len, .. } = extent.block;
+                let (raw_bytes, stored_bytes) = (raw_len.into(), stored_len.into());
+                runs.push(Run { block, raw_bytes, stored_bytes, codec: None, offset: extent.offset.into(), len: extent.len });
+            }
+        })?;
+        for run in &mut runs {
+            // What does not read is what somebody looks for here.
+            run.codec = frames::header(&self.window, FrameKind::Block, run.block).ok().map(|start| start.header.codec);
+        }
+        Ok((runs, count))
+    }
+
+    /// Hands the extents of `entry` to `visit`, in order.
+    fn extents(&self, entry: &Entry, visit: &mut dyn FnMut(&Extent)) -> Result<()> {
         let mut add = |segment: &Segment| {
             if let Segment::Data(extent) = segment {
-                sum = sum.saturating_add(share(extent));
+                visit(extent);
             }
         };
         match entry.content() {
@@ -23,7 +49,7 @@ impl NraReader {
                 Ok(())
             })?,
         }
-        Ok(sum)
+        Ok(())
     }
 }
 
@@ -37,7 +63,6 @@ fn share(extent: &Extent) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::nra::content::BlockRef;
 
     #[test]
     fn shares_add_up_to_the_block() {

@@ -1,0 +1,104 @@
+//! Everything that is known of an entry: facts, where its content lies, and who shares it.
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::Result;
+use crate::text::{self, SizeStyle};
+use crate::tui::glyphs;
+use crate::tui::preview::sheet::{self, Line, Sheet};
+
+/// Runs of content that are listed.
+const RUNS: usize = 12;
+/// Entries of the same content that are listed.
+const PARTNERS: usize = 20;
+/// After so many entries it is time to look whether somebody still waits.
+const STRIDE: usize = 4_096;
+
+/// Collects what is known without a look at other entries.
+///
+/// # Errors
+///
+/// As reading the index does.
+pub fn facts(archive: &dyn Archive, entry: &Entry) -> Result<Sheet> {
+    let mut sheet = sheet::load(archive, entry, true)?;
+    if entry.kind != Kind::File {
+        return Ok(sheet);
+    }
+    let mut fact = |label: &str, value: String| sheet.lines.push(Line::Fact(label.to_owned(), value));
+    if let Some((runs, count)) = archive.runs(entry, RUNS)? {
+        fact("lies in", text::counted(count, "run of a block", "runs of blocks"));
+        for run in &runs {
+            let codec = run.codec.map_or_else(|| "unknown codec".to_owned(), |codec| codec.name().to_owned());
+            let size = |bytes: u64| SizeStyle::Binary.show(bytes);
+            let within =
+                format!("{} from {} of {} → {}", size(run.len), size(run.offset), size(run.raw_bytes), size(run.stored_bytes));
+            fact("", format!("block at {}: {within}, {codec}", text::count(run.block)));
+        }
+        if count > runs.len() as u64 {
+            fact("", "…".to_owned());
+        }
+    }
+    // What is not known is computed, as far as that is quick.
+    if entry.size <= DIGEST_BYTES
+        && let Ok(Some(digest)) = archive.digest(entry)
+    {
+        fact("digest", digest.to_string());
+    }
+    Ok(sheet)
+}
+
+/// Longest content whose digest is computed for the eye, bytes.
+const DIGEST_BYTES: u64 = 256 << 20;
+
+/// Adds which other entries have the same content stored for them, and how much that saves. `None` when nobody waits any more.
+pub fn partners(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &dyn Fn() -> bool) -> Option<Sheet> {
+    if entry.kind != Kind::File || entry.size == 0 {
+        return Some(sheet);
+    }
+    let (mut first, mut count) = (Vec::new(), 0);
+    for (index, other) in archive.entries(0..archive.entry_count()).enumerate() {
+        if index % STRIDE == 0 && !go_on() {
+            return None;
+        }
+        let Ok(other) = other else { continue };
+        if other.size == entry.size && other.shares_content(entry) && other.path != entry.path {
+            count += 1;
+            if first.len() < PARTNERS {
+                first.push(other.path);
+            }
+        }
+    }
+    let value = if count == 0 { "no other entry".to_owned() } else { text::counted(count, "other entry", "other entries") };
+    sheet.lines.push(Line::Fact("shared with".to_owned(), value));
+    for path in &first {
+        sheet.lines.push(Line::Fact(String::new(), glyphs::shown(path.as_bytes())));
+    }
+    if count > first.len() as u64 {
+        sheet.lines.push(Line::Fact(String::new(), "…".to_owned()));
+    }
+    Some(sheet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn content_is_told_with_its_blocks_and_partners() {
+        let archive = sample::with_contents(&[("a", b"same"), ("b", b"other"), ("d/c", b"same")]);
+        let entry = archive.entry(0).unwrap();
+        let sheet = partners(&*archive, &entry, facts(&*archive, &entry).unwrap(), &|| true).unwrap();
+        let value = |label: &str| {
+            sheet.lines.iter().find_map(|line| match line {
+                Line::Fact(own, value) if own == label => Some(value.clone()),
+                _ => None,
+            })
+        };
+        assert_eq!(value("lies in").unwrap(), "1 run of a block");
+        assert_eq!(value("digest").unwrap(), crate::format::digest::Digest::of(b"same").to_string());
+        assert_eq!(value("shared with").unwrap(), "1 other entry");
+        assert!(sheet.lines.contains(&Line::Fact(String::new(), "d/c".to_owned())));
+        assert_eq!(partners(&*archive, &entry, Sheet::default(), &|| false), None);
+    }
+}

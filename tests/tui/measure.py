@@ -1,0 +1,127 @@
+"""What the browser costs on a large archive: the real process in a real terminal.
+
+    python3 tests/tui/measure.py --bin target/fast/nra [--entries 1000000]
+
+Prints time and CPU to the first rows, CPU of keys and of a search, the most memory, and fails beyond the budgets. Times are those of a polled
+screen, to about 20 ms; on a machine with other work look at the CPU. Needs tmux.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+from run import Terminal, pid_of
+
+MEMORY = 100 << 20
+
+
+def tar_of(count, out):
+    """Writes a tar archive of so many small files in directories of 1,000."""
+    for number in range(count):
+        content = b'{"id": %d, "label": "%x"}\n' % (number, number * 2654435761 % (1 << 32))
+        name = b"images/%05d/%08d.json" % (number // 1000, number)
+        head = bytearray(512)
+        head[:len(name)] = name
+        head[100:156] = b"0000644\0000000000\0000000000\0%011o\0%011o\0        " % (len(content), 1_700_000_000 + number)
+        head[156:157], head[257:265] = b"0", b"ustar\00000"
+        head[148:156] = b"%06o\0 " % sum(head)
+        out.write(head)
+        out.write(content.ljust(512, b"\0"))
+    out.write(bytes(1024))
+
+
+def archive_of(nra, count, path):
+    process = subprocess.Popen([nra, "convert", "-", "-o", str(path), "-q"], stdin=subprocess.PIPE)
+    tar_of(count, process.stdin)
+    process.stdin.close()
+    assert process.wait() == 0
+
+
+class Watched:
+    """The browser in a terminal."""
+
+    def __init__(self, terminal, nra, name):
+        self.terminal = terminal
+        self.start = time.monotonic()
+        terminal.run(shlex.quote(nra) + " " + name)
+        self.after("images/", lambda: None, started=self.start)
+        self.pid = pid_of(terminal)
+
+    def cpu(self):
+        fields = pathlib.Path("/proc/%d/stat" % self.pid).read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory(self):
+        status = pathlib.Path("/proc/%d/status" % self.pid).read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+    def after(self, text, act, started=None):
+        """Seconds from an act until the screen shows something."""
+        start = started or time.monotonic()
+        act()
+        while text not in self.terminal.screen():
+            assert time.monotonic() - start < 60, "%r does not come:\n%s" % (text, self.terminal.screen())
+        return time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--archive", help="an archive that was made before")
+    arguments = parser.parse_args()
+    nra = str(pathlib.Path(arguments.bin).resolve())
+    with tempfile.TemporaryDirectory() as place:
+        directory = pathlib.Path(place)
+        archive = directory / "many.nra"
+        if arguments.archive:
+            archive.symlink_to(pathlib.Path(arguments.archive).resolve())
+        else:
+            archive_of(nra, arguments.entries, archive)
+        print("archive: %.1f MB" % (archive.stat().st_size / 1e6))
+        terminal = Terminal(directory, 120, 40)
+        try:
+            before = time.monotonic()
+            browser = Watched(terminal, nra, archive.name)
+            print("first rows after %.0f ms, %.0f ms of CPU" % ((time.monotonic() - before) * 1e3, browser.cpu() * 1e3))
+            terminal.keys("Enter", "Enter")
+            terminal.sees("00000000.json")
+            terminal.keys("h", "h")
+            terminal.sees("images/")
+            start = browser.cpu()
+            for _ in range(50):
+                terminal.keys("j", "k")
+            time.sleep(0.5)
+            print("a key: %.1f ms of CPU" % ((browser.cpu() - start) * 10))
+            print("after looking around: %.1f MB" % (browser.memory() / 1e6))
+            terminal.keys("/")
+            terminal.sees("Find below here")
+            start = browser.cpu()
+            hits = browser.after("00987654.json", lambda: terminal.types("987654.json"))
+            whole = browser.after("%s" % format(arguments.entries + 1 + -(-arguments.entries // 1000), ","), lambda: None)
+            print("search as one text: %.0f ms to the hit, %.0f ms to the end, %.0f ms of CPU" % (
+                hits * 1e3, (hits + whole) * 1e3, (browser.cpu() - start) * 1e3))
+            terminal.keys("Escape")
+            start = browser.cpu()
+            terminal.keys("/")
+            again = browser.after("00123456.json", lambda: terminal.types("123456.json"))
+            print("search again: %.0f ms, %.0f ms of CPU" % (again * 1e3, (browser.cpu() - start) * 1e3))
+            terminal.keys("Escape")
+            time.sleep(1)
+            peak = browser.memory()
+            print("most memory: %.1f MB" % (peak / 1e6))
+            terminal.keys("Q")
+            terminal.is_restored()
+        finally:
+            terminal.close()
+    if peak > MEMORY:
+        sys.exit("more memory than %d MiB" % (MEMORY >> 20))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ use nra::format::codec::Codec;
 use nra::format::entry::{Kind, Namespace};
 use nra::format::limits;
 use nra::format::nra::frame::{FrameKind, HEADER_LEN, REFERENCE_LEN};
-use nra::format::nra::{commit, frame, head, layout, records};
+use nra::format::nra::{commit, frame, head, layout, records, recovery};
 
 const SPEC: &str = include_str!("../docs/format/nra.md");
 
@@ -43,6 +43,7 @@ fn structures_of_fixed_layout() {
         ("frame", layout::frame::TABLE, HEADER_LEN),
         ("commit", layout::commit::TABLE, commit::FIXED_LEN),
         ("tail", layout::tail::TABLE, head::TAIL_LEN),
+        ("recovery", layout::recovery::TABLE, recovery::GEOMETRY_LEN),
         ("keys", layout::keys::TABLE, 64),
         ("key slot", layout::key_slot::TABLE, 128),
         ("sealed", layout::sealed::TABLE, frame::SEALED_HEADER_LEN),
@@ -99,7 +100,6 @@ fn features() {
     let code: Vec<_> = head::FEATURES.iter().map(|&(field, bit, name)| (field.to_owned(), bit, name.to_owned())).collect();
     assert_eq!(spec, code);
     assert_eq!(head::REQUIRED_ENCRYPTION, 1 << 0);
-    assert_eq!(head::OPTIONAL_RECOVERY, 1 << 0);
 }
 
 #[test]

@@ -16,8 +16,10 @@ use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::crypt::Keyring;
+use crate::format::nra::recovery::present;
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted};
+use crate::format::progress::Warning;
 use crate::format::source::FileStore;
 
 /// The archive that a command changes, and how.
@@ -66,6 +68,8 @@ pub struct Change {
     pub used_key: Option<usize>,
     dry_run: bool,
     before: (u64, u64),
+    /// It has recovery data, which goes with a change.
+    is_protected: bool,
 }
 
 impl ChangeArgs {
@@ -87,9 +91,10 @@ impl ChangeArgs {
         let fail = |error| explain(error, &name);
         let store = FileStore::open(&path).map_err(fail)?;
         let length = crate::format::source::ReadAt::len(&store);
+        let is_protected = present(&store).map_err(fail)?.is_some();
         let writer = Writer::append(Arc::new(store), options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, before: (commit, length) })
+        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, before: (commit, length), is_protected })
     }
 }
 
@@ -113,7 +118,7 @@ impl Change {
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, before: (commit, length), .. } = self;
+        let Self { writer, name, path, dry_run, before: (commit, length), is_protected, .. } = self;
         let mut summary = ChangeSummary {
             archive: path.to_string_lossy().into_owned(),
             commit: None,
@@ -138,6 +143,10 @@ impl Change {
         summary.tell(&stats, length);
         let line = said(what, &name, &stats, commit, length, ui);
         ui.console().note(&line);
+        if is_protected && stats.commit != commit {
+            let message = format!("the recovery data of {name} went with this change; nra protect {name} makes it anew");
+            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        }
         ui.finish(Outcome::Done, "summary", &summary)
     }
 }

@@ -11,7 +11,9 @@ use crate::cli::args::{FilterArgs, MIN_MEMORY, ResourceArgs};
 use crate::cli::commands::attr;
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
+use crate::cli::ui::Ui;
 use crate::convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
+use crate::convert::repair::protect;
 use crate::format::Error;
 use crate::format::codec::{Codec, Method};
 use crate::format::entry::{Attribute, Timestamp};
@@ -59,6 +61,36 @@ pub struct PackingArgs {
     fidelity: FidelityArgs,
     #[command(flatten)]
     resources: ResourceArgs,
+}
+
+/// What is added against damage.
+#[derive(Debug, clap::Args)]
+pub struct RecoveryArgs {
+    /// Add recovery data that restores PERCENT of damage (see nra protect)
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
+    recovery: Option<u8>,
+}
+
+impl RecoveryArgs {
+    /// Says whether recovery data is asked for.
+    pub fn is_given(&self) -> bool {
+        self.recovery.is_some()
+    }
+
+    /// Adds recovery data to an archive that was written to the file `output`, and says so.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be read or written; the archive is whole all the same.
+    pub fn protect(&self, output: &Path, ui: &Ui) -> CommandResult<()> {
+        let Some(percent) = self.recovery else { return Ok(()) };
+        let progress = ui.progress("protecting");
+        let done = protect(output, percent.into(), &progress);
+        drop(progress);
+        let recovery = done?.summary();
+        ui.console().note(&format!("recovery data of {} % takes {}", recovery.percent, ui.size(recovery.bytes)));
+        Ok(())
+    }
 }
 
 /// How content is compressed.

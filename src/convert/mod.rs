@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
+mod beside;
 pub mod change;
 pub mod compact;
 pub mod diff;
@@ -13,6 +14,7 @@ mod loss;
 pub mod outgoing;
 mod output;
 pub mod pack;
+pub mod repair;
 pub mod rules;
 pub mod salvage;
 pub mod select;

@@ -119,6 +119,19 @@ pub struct Info {
     pub remarks: Vec<String>,
     /// Keys that open an encrypted NRA 5 archive.
     pub keys: Vec<KeyInfo>,
+    /// What restores damaged bytes.
+    pub recovery: Option<Recovery>,
+}
+
+/// Recovery data of an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// Damage that it restores, in percent of the bytes that are protected.
+    pub percent: u32,
+    /// Bytes that it takes.
+    pub bytes: u64,
+    /// Groups of bytes that are restored independently of each other.
+    pub groups: u32,
 }
 
 /// One commit of an archive that keeps its history.
@@ -215,6 +228,8 @@ pub struct Verdict {
     pub content_bytes: u64,
     /// Units checked.
     pub blocks: u64,
+    /// Whether recovery data can restore all that is damaged; `None` without recovery data.
+    pub restorable: Option<bool>,
 }
 
 /// How a caller goes through an archive: what is read ahead of need depends on it.

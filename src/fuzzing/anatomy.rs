@@ -353,8 +353,8 @@ impl Body {
             }
             Self::Commit(commit) => {
                 let mut commit = commit.clone();
-                let Commit { entry_root, previous, attributes, recovery, runs, .. } = &mut *commit;
-                for reference in [entry_root, previous, attributes, recovery].into_iter().flatten().chain(runs) {
+                let Commit { entry_root, previous, attributes, runs, .. } = &mut *commit;
+                for reference in [entry_root, previous, attributes].into_iter().flatten().chain(runs) {
                     *reference = moved(reference);
                 }
                 commit.encode()

@@ -2,8 +2,7 @@
 """A small reader of the NRA format, version 5, written from docs/format/nra.md and nothing else.
 
 It is meant for comparison and for proof that the page suffices, not for speed. Section numbers in comments are those
-of the page. Encryption (18) and recovery data (19) are not implemented: an encrypted archive is refused, recovery
-frames are only checked as frames.
+of the page. Recovery data (19) are checked, but nothing is restored by them.
 
     nra5.py list FILE           one line per entry
     nra5.py cat FILE PATH       content of one file
@@ -301,7 +300,7 @@ class Tail:
         need(reserved == 0, f"tail at {offset}: reserved bytes are not zero")
         need(tail.number >= 1, f"tail at {offset}: number is 0")
         need(required & 1 or (tail.keys_offset, tail.keys_length) == (0, 0), f"tail at {offset}: bad keys fields")
-        need(tail.commit_offset + tail.commit_length == offset, f"tail at {offset}: commit is not in front of it")
+        need(tail.commit_offset + tail.commit_length <= offset, f"tail at {offset}: commit is not in front of it")
         need(tail.commit_offset >= HEAD_LEN and offset % 8 == 0 and tail.commit_offset % 8 == 0,
              f"tail at {offset}: bad offset of the commit")
         return tail
@@ -466,7 +465,6 @@ class Commit:
     entry_root: object
     previous: object
     attributes: object
-    recovery: object
     link_groups: int
     runs: tuple
     message: str
@@ -481,7 +479,8 @@ class Commit:
         need(nanoseconds <= 999_999_999, f"{cursor.what}: bad nanoseconds")
         need(flags or (seconds == 0 and nanoseconds == 0), f"{cursor.what}: time without its flag")
         counts = [cursor.u64() for _ in range(7)]
-        references = [Reference.parse(cursor) for _ in range(4)]
+        references = [Reference.parse(cursor) for _ in range(3)]
+        need(not any(cursor.take(24)), f"{cursor.what}: reserved bytes are not zero")
         link_groups = cursor.u64()
         runs, message_len = cursor.u32(), cursor.u32()
         need(runs <= MAX_RUNS and message_len <= 65535, f"{cursor.what}: over a limit")
@@ -978,6 +977,83 @@ class Blocks:
         return b"".join(self.content(entry))
 
 
+class Recovery:
+    """Recovery data in front of the tail at `tail` (section 19): checked, not used."""
+
+    def __init__(self, source, tail):
+        self.source, self.tail = source, tail
+        frame = Frame.parse(source, tail - FRAME_LEN - 64).follow_rules()
+        need(frame.kind == RECOVERY and frame.end == tail, "recovery: no such frame in front of the tail")
+        self.fields = self.structure(frame.offset)
+        (self.protected, self.shard_len, self.groups, self.parities, self.frame_units, percent, self.commit, self.last) = self.fields
+        shard_len, groups = self.shard_len, self.groups
+        need(self.protected % 8 == 0 and self.protected <= frame.offset, "recovery: bad length of what is protected")
+        need(256 <= shard_len <= 65536 and shard_len & (shard_len - 1) == 0, "recovery: bad length of a shard")
+        self.shards = -(-self.protected // shard_len)
+        need(1 <= groups <= self.shards and 1 <= self.parities <= 32768, "recovery: bad numbers of groups or parities")
+        need(1 <= self.frame_units and self.frame_units * shard_len <= 64 << 20, "recovery: bad number of units")
+        need(1 <= percent <= 100 and self.commit >= 1, "recovery: bad percentage or commit")
+        self.count = -(-self.shards // groups)
+        need(self.count <= 32768 and max(self.count, self.parities) * shard_len <= 128 << 20, "recovery: groups are too large")
+        need(self.parities <= 2 * self.count + 2, "recovery: more parities than allowed")
+        self.pieces = -(-8 * (self.count + self.parities) // (shard_len - 8))
+        self.units = (3 * self.pieces + self.parities) * groups
+        need(self.last == -(-self.units // self.frame_units), "recovery: bad number of frames")
+
+    def structure(self, offset):
+        data = self.source.read(offset + FRAME_LEN, 64)
+        need(struct.unpack_from("<Q", data, 56)[0] == checksum(data[:56], offset + FRAME_LEN), f"recovery at {offset}: checksum")
+        need(not any(data[28:32]) and not any(data[48:56]), f"recovery at {offset}: reserved bytes are not zero")
+        return struct.unpack_from("<QIIIII", data) + struct.unpack_from("<QQ", data, 32)
+
+    def problems(self):
+        """All that is wrong, frame by frame and group by group."""
+        places, offset, left = [], self.protected, self.units
+        for number in range(self.last + 1):
+            frame = Frame.parse(self.source, offset).follow_rules()
+            if frame.kind != RECOVERY or frame.commit != self.commit or frame.start_len != FRAME_LEN or frame.pad_len:
+                yield f"recovery at {offset}: not the frame that belongs here"
+            if self.structure(offset) != self.fields[:-1] + (number,):
+                yield f"recovery at {offset}: not like the others"
+            payload = self.source.read(offset + FRAME_LEN, frame.stored_len)
+            if checksum(payload, offset) != frame.payload_checksum:
+                yield f"recovery at {offset}: wrong checksum of the payload"
+            units = min(left, self.frame_units)
+            first = -(-(offset + FRAME_LEN + 64) // self.shard_len) * self.shard_len if units else frame.end
+            if frame.end != first + units * self.shard_len or any(payload[64:first - offset - FRAME_LEN]):
+                yield f"recovery at {offset}: bad extent or padding"
+            places += range(first, frame.end, self.shard_len)
+            offset, left = frame.end, left - units
+        if offset != self.tail or left:
+            yield "recovery: the frames do not reach the tail"
+            return
+        half, groups, pieces = self.parities // 2, self.groups, self.pieces
+        order = ([("piece", n) for n in range(pieces)] + [("parity", n) for n in range(half)]
+                 + [("piece", n) for n in range(pieces, 2 * pieces)] + [("parity", n) for n in range(half, self.parities)]
+                 + [("piece", n) for n in range(2 * pieces, 3 * pieces)])
+        at = {(kind, number, group): places[index * groups + group]
+              for index, (kind, number) in enumerate(order) for group in range(groups)}
+        for group in range(groups):
+            table = b""
+            for number in range(3 * pieces):
+                place = at["piece", number, group]
+                data = self.source.read(place, self.shard_len)
+                if checksum(data[:-8], place) != struct.unpack("<Q", data[-8:])[0]:
+                    yield f"recovery: damaged piece at {place}"
+                table += data[:-8] if number < pieces else b""
+            sums = struct.unpack_from(f"<{self.count + self.parities}Q", table)
+            for index in range(self.count):
+                shard = index * groups + group
+                start = min(shard * self.shard_len, self.protected)
+                data = self.source.read(start, min(self.shard_len, self.protected - start)).ljust(self.shard_len, b"\0")
+                if checksum(data, shard) != sums[index]:
+                    yield f"recovery: shard {shard} is damaged"
+            for number in range(self.parities):
+                place = at["parity", number, group]
+                if checksum(self.source.read(place, self.shard_len), place) != sums[self.count + number]:
+                    yield f"recovery: damaged parity at {place}"
+
+
 class Archive(Blocks):
     """An archive opened by its tail (section 15)."""
 
@@ -986,6 +1062,14 @@ class Archive(Blocks):
         self.notes = []
         self.tail = self.find_tail()
         check_features(self.tail.required)
+        self.recovery = None
+        first = self.tail.commit_offset + self.tail.commit_length
+        if first < self.tail.offset:
+            # Recovery data lie between the tail and its second copy.
+            self.recovery = Recovery(self.source, self.tail.offset)
+            again, self.tail = self.tail, Tail.parse(self.source, first)
+            need(replace(again, offset=first) == self.tail, "tail: not the one in front of the recovery data")
+            need(self.recovery.protected == first + TAIL_LEN, "recovery: it does not begin behind the tail")
         self.end = self.tail.offset + TAIL_LEN
         if self.tail.required & 1:
             self.source.keys = self.unlock()
@@ -1287,6 +1371,8 @@ class Check:
         self.problems.extend(self.archive.notes)
         self.guard(self.check_head)
         self.guard(self.sweep)
+        if self.archive.recovery:
+            self.guard(lambda: self.problems.extend(self.archive.recovery.problems()))
         for commit in self.commits:
             self.guard(self.check_attributes, commit)
             self.guard(self.check_runs, commit)
@@ -1398,8 +1484,6 @@ class Check:
         for name in ("piece_bytes", "stored_bytes", "blocks", "pieces"):
             self.expect(getattr(commit, name) == totals[name],
                         f"{what}: {name} is {getattr(commit, name)} instead of {totals[name]}")
-        if commit.recovery is not None:
-            self.guard(self.archive.frame, commit.recovery, RECOVERY)
 
     def check_attributes(self, commit):
         self.archive.attributes(commit)

@@ -13,7 +13,7 @@ use self::targets::{title, to_nra4, to_tar, to_zip};
 use crate::cli::args::{ContainerArgs, ResourceArgs};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
-use crate::cli::packing::{self, CompressionArgs};
+use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
 use crate::cli::ui::{self, Ui};
@@ -72,6 +72,8 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     compression: CompressionArgs,
+    #[command(flatten)]
+    recovery: RecoveryArgs,
     #[command(flatten)]
     fidelity: FidelityArgs,
     #[command(flatten)]
@@ -202,6 +204,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
+    if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
+        return Err(Failure::usage("recovery data needs an .nra archive in a file").hint("-o FILE.nra writes to one"));
+    }
     let is_encrypted = !from_stdin && keys::is_encrypted(&args.input);
     options.open.key = args.keys.to_open(&name)?;
     if is_encrypted && options.open.key.is_none() {
@@ -239,6 +244,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let report = result.map_err(|error| explain(error, &name, &output))?;
     ui.console().note(&summary_line(&report, elapsed, ui));
+    args.recovery.protect(&output, ui)?;
     let outcome = match (report.incomplete, report.left_out) {
         (true, _) => Outcome::Damaged,
         (false, 0) => Outcome::Done,

@@ -55,6 +55,8 @@ struct InfoRecord {
     /// There are commits before this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     has_earlier: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<RecoveryRecord>,
     message: String,
     attributes: Vec<AttributeRecord>,
     remarks: Vec<String>,
@@ -66,6 +68,14 @@ struct EncryptionRecord {
     cipher: &'static str,
     hardware: bool,
     keys: usize,
+}
+
+/// Recovery data, for programs.
+#[derive(Debug, Serialize)]
+struct RecoveryRecord {
+    percent: u32,
+    bytes: u64,
+    groups: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -165,6 +175,10 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if let (Some(blocks), Some(pieces)) = (info.blocks, info.pieces) {
         row("blocks", format!("{} with {}", text::count(blocks), text::counted(pieces, "piece", "pieces")));
     }
+    if let Some(recovery) = info.recovery {
+        let groups = text::counted(recovery.groups.into(), "group", "groups");
+        row("recovery", format!("restores {} % of damage; {} in {groups}", recovery.percent, ui.size(recovery.bytes)));
+    }
     if let Some(id) = info.archive_id {
         row("id", hex(&id));
     }
@@ -209,6 +223,11 @@ fn record(archive: &str, info: &Info, has_earlier: Option<bool>, remarks: Vec<St
         commit: info.commit,
         time: info.time.map(text::rfc3339),
         has_earlier,
+        recovery: info.recovery.map(|recovery| RecoveryRecord {
+            percent: recovery.percent,
+            bytes: recovery.bytes,
+            groups: recovery.groups,
+        }),
         message: info.message.clone(),
         attributes: info.attributes.iter().map(AttributeRecord::new).collect(),
         remarks,

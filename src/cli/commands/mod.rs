@@ -23,6 +23,8 @@ pub mod mkdir;
 pub mod mv;
 pub mod pack;
 pub mod paths;
+pub mod protect;
+pub mod repair;
 pub mod rm;
 pub mod salvage;
 pub mod verify;
@@ -50,6 +52,10 @@ pub enum Command {
     Mkdir(mkdir::Args),
     /// Drop what no kept commit of an archive needs
     Compact(compact::Args),
+    /// Add recovery data to an archive, which repairs damage
+    Protect(protect::Args),
+    /// Restore the exact bytes of a damaged archive by its recovery data
+    Repair(repair::Args),
     /// Show, set and remove attributes of an archive and its entries
     Attr(attr::Args),
     /// Convert an archive of any kind into another
@@ -113,6 +119,8 @@ impl Command {
             Self::Mv(args) => mv::run(args, ui),
             Self::Mkdir(args) => mkdir::run(args, ui),
             Self::Compact(args) => compact::run(args, ui),
+            Self::Protect(args) => protect::run(args, ui),
+            Self::Repair(args) => repair::run(args, ui),
             Self::Attr(args) => attr::run(args, ui),
             Self::Convert(args) => convert::run(args, ui),
             Self::Extract(args) => extract::run(args, ui),

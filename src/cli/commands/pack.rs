@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cli::inputs::InputArgs;
 use crate::cli::keys::KeyArgs;
-use crate::cli::packing::PackingArgs;
+use crate::cli::packing::{PackingArgs, RecoveryArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
@@ -50,6 +50,8 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     packing: PackingArgs,
+    #[command(flatten)]
+    recovery: RecoveryArgs,
 }
 
 /// A path that would be packed.
@@ -108,6 +110,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if to_stdout && ui.is_json() {
         return Err(Failure::usage("the archive and JSON can't both go to standard output"));
     }
+    if to_stdout && args.recovery.is_given() {
+        return Err(Failure::usage("recovery data needs an archive in a file").hint("-o FILE writes the archive to one"));
+    }
     if to_stdout && ui.stdout_is_terminal() && !args.overwrite {
         return Err(
             Failure::usage("an archive is not for a terminal").hint("-o FILE writes it to a file, -f prints it all the same")
@@ -125,6 +130,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let stats = result.map_err(|error| explain(error, &output))?;
     ui.console().note(&summary_line(&stats, elapsed, ui));
+    args.recovery.protect(&output, ui)?;
     let written = stats.written;
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {

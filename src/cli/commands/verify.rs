@@ -61,6 +61,9 @@ struct Summary {
     entries: u64,
     content_bytes: u64,
     blocks: u64,
+    /// Recovery data can restore all that is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restorable: Option<bool>,
     seconds: f64,
 }
 
@@ -98,6 +101,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         entries: verdict.entries,
         content_bytes: verdict.content_bytes,
         blocks: verdict.blocks,
+        restorable: verdict.restorable,
         seconds: ui::seconds(seconds),
     };
     ui.finish(if ok { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
@@ -149,11 +153,17 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
         let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
         let missing = if opened.archive.is_recovered() { "; the index is lost, more entries may be missing" } else { "" };
         let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
+        let failure = match verdict.restorable {
+            Some(true) => failure.hint(format!("nra repair {name} restores all of it by the recovery data")),
+            Some(false) => failure.hint("the recovery data can't restore it: more is damaged than that"),
+            None => failure,
+        };
         ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
         Ok(())
     } else if ui.is_json() || ui.console().options().quiet {
         Ok(())
     } else {
-        ui.line(format_args!("{name}: ok ({checked})"))
+        let recovery = if verdict.restorable.is_some() { ", recovery data" } else { "" };
+        ui.line(format_args!("{name}: ok ({checked}{recovery})"))
     }
 }

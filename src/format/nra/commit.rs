@@ -44,8 +44,6 @@ pub struct Commit {
     pub previous: Option<FrameRef>,
     /// Archive attributes.
     pub attributes: Option<FrameRef>,
-    /// Last recovery frame.
-    pub recovery: Option<FrameRef>,
     /// Greatest number of a link group that was given so far; 0 = none.
     pub link_groups: u64,
     /// Roots of the chunk runs, at most 16.
@@ -85,7 +83,6 @@ impl Commit {
         field::ENTRY_ROOT.put(&mut bytes, FrameRef::encode(self.entry_root.as_ref()));
         field::PREVIOUS.put(&mut bytes, FrameRef::encode(self.previous.as_ref()));
         field::ATTRIBUTES.put(&mut bytes, FrameRef::encode(self.attributes.as_ref()));
-        field::RECOVERY.put(&mut bytes, FrameRef::encode(self.recovery.as_ref()));
         field::RUNS.put(&mut bytes, run_count.to_le_bytes());
         field::MESSAGE_LEN.put(&mut bytes, message_len.to_le_bytes());
         self.runs.iter().for_each(|run| bytes.extend_from_slice(&FrameRef::encode(Some(run))));
@@ -100,6 +97,9 @@ impl Commit {
         let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(&fixed));
         let u32_of = |field: Field<4>| u32::from_le_bytes(field.get(&fixed));
         let reference = |field: Field<REFERENCE_LEN>| FrameRef::parse(&field.get(&fixed));
+        if !field::RESERVED.is_zero(&fixed) {
+            return Err("reserved bytes are not zero".into());
+        }
         let run_count = u32_of(field::RUNS);
         if run_count > MAX_RUNS {
             return Err(format!("{run_count} chunk runs, more than {MAX_RUNS}"));
@@ -128,7 +128,6 @@ impl Commit {
             entry_root: reference(field::ENTRY_ROOT)?,
             previous: reference(field::PREVIOUS)?,
             attributes: reference(field::ATTRIBUTES)?,
-            recovery: reference(field::RECOVERY)?,
             link_groups: u64_of(field::LINK_GROUPS),
             runs,
             message: message.into(),
@@ -212,7 +211,6 @@ mod tests {
             entry_root: Some(reference(1)),
             previous: Some(reference(2)),
             attributes: Some(reference(3)),
-            recovery: Some(reference(4)),
             link_groups: 3,
             runs: vec![reference(5), reference(6)],
             message: "first light ☀".into(),
@@ -261,7 +259,7 @@ mod tests {
             ("a run that is none", with(&|c| c.runs[0] = FrameRef { offset: 0, length: 0, check: 0 })),
             ("message", at(full().encode().len() - 1, 0xff)),
             ("message length", at(field::MESSAGE_LEN.offset + 2, 1)),
-            ("reference", at(field::RECOVERY.offset, 1)),
+            ("reserved bytes", at(field::RESERVED.offset, 1)),
         ] {
             assert!(Commit::parse(&payload).is_err(), "{why}");
         }

@@ -27,10 +27,8 @@ pub const TAIL_MAGIC: [u8; 8] = *b"NRATAIL\n";
 
 /// Bit in `required`: frames are sealed.
 pub const REQUIRED_ENCRYPTION: u32 = 1 << 0;
-/// Bit in `optional`: there are recovery frames.
-pub const OPTIONAL_RECOVERY: u32 = 1 << 0;
 /// Features with a name: field, bit, name.
-pub const FEATURES: &[(&str, u32, &str)] = &[("required", 0, "encryption"), ("optional", 0, "recovery")];
+pub const FEATURES: &[(&str, u32, &str)] = &[("required", 0, "encryption")];
 
 /// Where the slots lie in the head.
 const SLOTS: [Field<SLOT_LEN>; 2] = [head::SLOT_A, head::SLOT_B];
@@ -124,6 +122,21 @@ impl Head {
     }
 }
 
+impl Head {
+    /// Returns the place for `slot`, which is an empty one, one that leads nowhere, or the older one; `None` if it is there already.
+    pub(crate) fn slot_for(&self, slot: Slot) -> Option<(u64, Slot)> {
+        if self.slots.contains(&Some(slot)) {
+            return None;
+        }
+        let age = |index: &usize| match self.slots[*index] {
+            Some(other) if other.number < slot.number && other.end < slot.end => other.number,
+            _ => 0,
+        };
+        let index = (0..self.slots.len()).min_by_key(age).expect("there are two slots");
+        Some((Slot::place(index), slot))
+    }
+}
+
 impl Slot {
     /// Returns the bytes of a slot at file offset `place`.
     pub fn encode(&self, place: u64) -> [u8; SLOT_LEN] {
@@ -211,7 +224,8 @@ impl Tail {
         check_keys(parsed.required, parsed.keys).map_err(corrupt)?;
         let fits = is_place(parsed.commit_offset)
             && parsed.commit_length >= HEADER_LEN as u64
-            && parsed.commit_offset.checked_add(parsed.commit_length) == Some(place)
+            // Recovery data may lie between the two.
+            && parsed.commit_offset.checked_add(parsed.commit_length).is_some_and(|end| end <= place)
             && place <= MAX_OFFSET
             && parsed.keys.0.saturating_add(parsed.keys.1) <= parsed.commit_offset
             && parsed.number != 0;
@@ -282,7 +296,7 @@ mod tests {
 
     fn full_head() -> Head {
         let slots = [Some(Slot { number: 1, end: 592 }), Some(Slot { number: 2, end: 4096 })];
-        Head { required: REQUIRED_ENCRYPTION, optional: OPTIONAL_RECOVERY, keys: (256, 200), slots }
+        Head { required: REQUIRED_ENCRYPTION, optional: 1 << 7, keys: (256, 200), slots }
     }
 
     #[test]

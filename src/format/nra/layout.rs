@@ -116,10 +116,27 @@ structure! {
         ENTRY_ROOT = "entry_root": 96, 24;
         PREVIOUS = "previous": 120, 24;
         ATTRIBUTES = "attributes": 144, 24;
-        RECOVERY = "recovery": 168, 24;
+        RESERVED = "reserved": 168, 24;
         LINK_GROUPS = "link_groups": 192, 8;
         RUNS = "runs": 200, 4;
         MESSAGE_LEN = "message_len": 204, 4;
+    }
+}
+
+structure! {
+    /// What the payload of each recovery frame begins with (section 19).
+    recovery {
+        PROTECTED = "protected": 0, 8;
+        SHARD_LEN = "shard_len": 8, 4;
+        GROUPS = "groups": 12, 4;
+        PARITIES = "parities": 16, 4;
+        FRAME_UNITS = "frame_units": 20, 4;
+        PERCENT = "percent": 24, 4;
+        RESERVED_A = "reserved_a": 28, 4;
+        COMMIT = "commit": 32, 8;
+        FRAME = "frame": 40, 8;
+        RESERVED_B = "reserved_b": 48, 8;
+        CHECKSUM = "checksum": 56, 8;
     }
 }
 

@@ -13,4 +13,5 @@ pub mod layout;
 pub mod page;
 pub mod reader;
 pub mod records;
+pub mod recovery;
 pub mod writer;

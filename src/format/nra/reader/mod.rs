@@ -126,7 +126,13 @@ impl NraReader {
             opener::settle(&mut window, state, unlock)?;
         }
         let cause = match (newest, options.commit) {
-            (Ok(state), None) => return Self::with_state(window, state, options, true),
+            (Ok(state), None) => {
+                if state.place.offset < window.start() {
+                    // Recovery data lies behind.
+                    window.move_to(state.end)?;
+                }
+                return Self::with_state(window, state, options, true);
+            }
             (Ok(newest), Some(number)) => {
                 let last = newest.commit.number;
                 let state = history::at(&window, newest, number)?;

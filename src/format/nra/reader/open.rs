@@ -9,7 +9,7 @@ use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::head::{
-    HEAD_LEN, Head, MAGIC, OPTIONAL_RECOVERY, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
+    HEAD_LEN, Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
 };
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::opener::{self, Unlock};
@@ -17,6 +17,7 @@ use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
+use crate::format::nra::recovery;
 
 /// Required features this reader knows.
 const SUPPORTED: u32 = REQUIRED_ENCRYPTION;
@@ -164,7 +165,7 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
 pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State, Head, bool)> {
     let head = head(window)?;
     check_required(head.required, SUPPORTED)?;
-    check_optional(head.optional, OPTIONAL_RECOVERY)?;
+    check_optional(head.optional, 0)?;
     let mut state = match tail_at_end(window) {
         Ok(tail) => by_tail(window, &tail)?,
         Err(error) if is_damage(&error) => by_slots(window, head.slots)?.ok_or(error)?,
@@ -289,6 +290,9 @@ pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
         remarks: state.remarks.clone(),
         ..Info::default()
     };
+    if window.file_len() > state.end {
+        info.recovery = recovery::present(window.source())?.map(|geometry| geometry.summary());
+    }
     if let Some(reference) = commit.attributes {
         let attributes = frames::follow(window, FrameKind::Attributes, reference).and_then(|frame| {
             let corrupt = |detail| Error::corrupt(FrameKind::Attributes.name(), reference.offset, detail);

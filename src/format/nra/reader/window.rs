@@ -29,6 +29,11 @@ impl Window {
         Ok(Self { source, len, start, bytes, opener: None })
     }
 
+    /// Returns what it is a window of.
+    pub(super) fn source(&self) -> &dyn ReadAt {
+        &*self.source
+    }
+
     /// What opens the frames; `None` if they are not sealed.
     pub(super) fn opener(&self) -> Option<&Opener> {
         self.opener.as_ref()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::format::error::{Error, Result};
-use crate::format::nra::head::{Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::head::{Slot, TAIL_LEN, Tail};
 use crate::format::nra::reader::BaseState;
 use crate::format::source::Store;
 
@@ -40,7 +40,7 @@ impl StoreEnd {
         let (number, commit_offset, commit_length) = (base.commit.number, base.place.offset, base.place.length);
         let tail = Tail { required, commit_offset, commit_length, keys, number };
         let tail = base.lost_tail.then(|| tail.encode(base.end - TAIL_LEN as u64));
-        let slot = choose_slot(&base.head, Slot { number, end: base.end });
+        let slot = base.head.slot_for(Slot { number, end: base.end });
         Self { store, base: base.end, at: base.end, tail, slot, begun: false, kept }
     }
 
@@ -59,19 +59,6 @@ impl StoreEnd {
         }
         self.store.sync()
     }
-}
-
-/// Returns the place for `slot`: an empty one, one that leads nowhere, or the older one.
-fn choose_slot(head: &Head, slot: Slot) -> Option<(u64, Slot)> {
-    if head.slots.contains(&Some(slot)) {
-        return None;
-    }
-    let age = |index: &usize| match head.slots[*index] {
-        Some(other) if other.number < slot.number && other.end < slot.end => other.number,
-        _ => 0,
-    };
-    let index = (0..head.slots.len()).min_by_key(age).expect("there are two slots");
-    Some((Slot::place(index), slot))
 }
 
 impl Write for StoreEnd {

@@ -379,7 +379,6 @@ fn write_commit<W: Write>(
         entry_root: roots.entry_root,
         previous: base.map(|base| base.state.place),
         attributes: roots.attributes,
-        recovery: base.and_then(|base| base.state.commit.recovery),
         link_groups: roots.link_groups,
         runs: roots.runs,
         message: options.message,

@@ -94,6 +94,11 @@ impl Ledger {
         self.damage[id].structure = structure.into();
     }
 
+    /// Says whether nothing is wrong so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.damage.is_empty()
+    }
+
     /// Returns the damage in the order of the file.
     pub(super) fn finish(mut self) -> Vec<Damage> {
         self.damage.sort_by_key(|damage| damage.offset);

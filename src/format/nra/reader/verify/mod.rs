@@ -28,7 +28,9 @@ use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::TAIL_LEN;
 use crate::format::nra::page::Child;
+use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, Root};
+use crate::format::nra::recovery;
 use crate::format::progress::{Counter, Monitor};
 
 use ledger::{Finding, Ledger};
@@ -54,16 +56,18 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
     monitor.expect(Counter::Bytes, reader.info.piece_bytes.unwrap_or_default());
     monitor.expect(Counter::Entries, reader.info.entries);
     // A state that was found without its tail ends where that should begin.
+    let recovery = recovery::present(window.source())?;
     let end = match &reader.state {
         Some((_, end)) if reader.recovered => *end + TAIL_LEN as u64,
         Some((_, end)) => *end,
-        None => window.file_len(),
+        None => recovery.map_or(window.file_len(), |geometry| geometry.protected),
     };
     let end = end.min(window.file_len());
     let tail = fixed::tail(window, end, &mut ledger)?;
     fixed::head(window, tail.as_ref(), &mut ledger)?;
     // What came after the commit that is checked is no business of it; only what is behind all commits is.
-    if end < window.file_len() && reader.is_newest {
+    let is_protected = recovery.is_some_and(|geometry| geometry.protected == end);
+    if end < window.file_len() && reader.is_newest && !is_protected {
         let detail =
             format!("{} bytes behind the last commit are the remains of an append that did not finish", window.file_len() - end);
         ledger.add(Finding::new("file", end, detail));
@@ -88,8 +92,30 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
         }
         _ => each(reader, check, &|_| true, monitor)?,
     }
+    // Recovery data that lost its end is worth a search when there is something to restore.
+    if recovery.is_some() || !ledger.is_empty() {
+        restorable(window, &mut verdict, &mut ledger, monitor)?;
+    }
     verdict.damage = ledger.finish();
     Ok(verdict)
+}
+
+/// Checks recovery data, and all that it protects by it.
+fn restorable(window: &Window, verdict: &mut Verdict, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
+    let Some(report) = recovery::check(window.source(), monitor)? else { return Ok(()) };
+    verdict.restorable = Some(report.is_restorable());
+    if !report.recovery_is_whole {
+        let detail = match report.damaged_parities {
+            0 => "its parts are not what they were".to_owned(),
+            damaged => format!("{damaged} of its shards are damaged"),
+        };
+        ledger.add(Finding::new(FrameKind::Recovery.name(), report.geometry.protected, detail));
+    }
+    if report.damaged_shards > 0 && ledger.is_empty() {
+        let place = report.damaged.first().map_or(0, |run| run.0);
+        ledger.add(Finding::new("archive", place, "the bytes are not those that the recovery data was made of"));
+    }
+    Ok(())
 }
 
 /// Compares what the commit says with what there is.

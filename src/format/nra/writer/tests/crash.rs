@@ -16,8 +16,8 @@ type Change = fn(&mut Writer<StoreEnd>);
 
 /// What an archive holds, and what opens it.
 #[derive(Debug, PartialEq)]
-struct State {
-    files: BTreeMap<String, Vec<u8>>,
+pub struct State {
+    pub files: BTreeMap<String, Vec<u8>>,
     keys: Vec<KeyInfo>,
     /// Which of the passwords do.
     passwords: [bool; 2],
@@ -38,15 +38,15 @@ fn password(number: usize) -> Secret {
 /// What a disk writes as a whole, bytes.
 const SECTOR: usize = 512;
 
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % limit
     }
 
-    fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
         }
@@ -74,7 +74,7 @@ fn apply(bytes: &[u8], steps: &[Step]) -> Vec<u8> {
 }
 
 /// Returns what may be on the disk when it fails during `steps`.
-fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> {
+pub fn images(base: &[u8], steps: &[Step], random: &mut Random) -> Vec<Vec<u8>> {
     let mut images = Vec::new();
     let mut synced = 0;
     for (k, step) in steps.iter().enumerate() {
@@ -117,7 +117,7 @@ fn reader(bytes: &[u8], key: Secret, recover: bool) -> Result<NraReader> {
     NraReader::open(source(bytes.to_vec()), &options)
 }
 
-fn read(bytes: &[u8], recover: bool) -> State {
+pub fn read(bytes: &[u8], recover: bool) -> State {
     let reader = reader(bytes, key(), recover).unwrap();
     let entries = reader.entries(0..reader.entry_count()).map(Result::unwrap);
     let files = entries

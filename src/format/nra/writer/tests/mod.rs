@@ -7,6 +7,7 @@ mod crash;
 mod disk;
 mod model;
 mod parts;
+mod recovery;
 mod sealed;
 
 use super::*;

@@ -15,7 +15,7 @@ fn secret() -> Secret {
     Secret::raw(KEY)
 }
 
-fn keyring() -> Keyring {
+pub fn keyring() -> Keyring {
     Keyring::create(&secret(), CHEAP, "test").unwrap()
 }
 

@@ -1,0 +1,85 @@
+//! `nra protect`
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::cli::changing::{explain, newest};
+use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::text;
+use crate::cli::ui::Ui;
+use crate::convert::repair::{Geometry, protect};
+use crate::format::path::Quoted;
+use crate::format::source::{FileSource, ReadAt};
+
+/// Percentage of recovery data when none is asked for.
+const PERCENT: u8 = 5;
+
+/// Arguments of `nra protect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  nra protect photos.nra
+  nra protect photos.nra --recovery 10
+  nra repair photos.nra
+
+No key is needed. A later change of the archive drops recovery data, nra compact keeps it.")]
+pub struct Args {
+    /// Archive to protect
+    #[arg(value_name = "ARCHIVE")]
+    archive: PathBuf,
+    /// Damage that can be restored, in percent of the archive (1 to 100)
+    #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = clap::value_parser!(u8).range(1..=100))]
+    recovery: u8,
+    /// Tell how much would be written and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
+/// What was done, for programs.
+#[derive(Debug, Serialize)]
+struct Summary {
+    archive: String,
+    dry_run: bool,
+    percent: u32,
+    protected_bytes: u64,
+    recovery_bytes: u64,
+    groups: u32,
+}
+
+/// Adds recovery data to an archive.
+///
+/// # Errors
+///
+/// When the archive can't be read or written; it is as it was then.
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
+    let path = newest(&args.archive)?;
+    let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+    let percent = u32::from(args.recovery);
+    let fail = |error| explain(error, &name);
+    let geometry = if args.dry_run {
+        let source = FileSource::open(&path).map_err(fail)?;
+        let present = crate::format::nra::recovery::present(&source).map_err(fail)?;
+        let protected = present.map_or(source.len(), |present| present.protected);
+        Geometry::choose(protected, percent, 1).map_err(fail)?
+    } else {
+        let progress = ui.progress("protecting");
+        let done = protect(&path, percent, &progress);
+        drop(progress);
+        done.map_err(fail)?
+    };
+    let recovery = geometry.summary();
+    let (bytes, share) = (ui.size(recovery.bytes), text::percent(recovery.bytes, geometry.protected));
+    let done = if args.dry_run { "recovery data would take" } else { "protected; recovery data takes" };
+    ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive) and restores up to {percent} % of damage"));
+    let summary = Summary {
+        archive: path.to_string_lossy().into_owned(),
+        dry_run: args.dry_run,
+        percent,
+        protected_bytes: geometry.protected,
+        recovery_bytes: recovery.bytes,
+        groups: recovery.groups,
+    };
+    ui.finish(Outcome::Done, "summary", &summary)
+}

@@ -1,0 +1,67 @@
+//! A new file beside the one whose place it takes.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::format::error::{Error, Result};
+
+/// A file under a temporary name. Dropping it leaves nothing behind.
+pub(in crate::convert) struct Beside {
+    temporary: NamedTempFile,
+    directory: PathBuf,
+    path: PathBuf,
+    overwrite: bool,
+}
+
+impl Beside {
+    /// Makes an empty file in the directory of `path`.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also when `path` exists and is not to be replaced.
+    pub(in crate::convert) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
+        if !overwrite && path.symlink_metadata().is_ok() {
+            return Err(fail(io::ErrorKind::AlreadyExists.into()));
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".nra-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+        let temporary = builder.tempfile_in(&directory).map_err(fail)?;
+        Ok(Self { temporary, directory, path: path.to_owned(), overwrite })
+    }
+
+    /// Its temporary name.
+    pub(in crate::convert) fn path(&self) -> &Path {
+        self.temporary.path()
+    }
+
+    /// Gives the file its name once it is on disk. `like`: with the mode of the file that it replaces.
+    ///
+    /// # Errors
+    ///
+    /// `Io`; everything is as it was then.
+    pub(in crate::convert) fn publish(self, like: bool) -> Result<()> {
+        let Self { temporary, directory, path, overwrite } = self;
+        let shown = path.as_os_str().as_bytes();
+        let fail = |action: &'static str| move |error: io::Error| Error::io(action, shown, error);
+        let (file, temporary) = temporary.into_parts();
+        if like {
+            let mode = fs::metadata(&path).map_err(fail("read"))?.permissions();
+            file.set_permissions(mode).map_err(fail("create"))?;
+        }
+        file.sync_all().map_err(fail("sync"))?;
+        let named = if overwrite { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
+        named.map_err(|error| fail("create")(error.error))?;
+        // Some file systems can't sync a directory; the file itself is safe.
+        if let Ok(directory) = File::open(directory) {
+            let _ = directory.sync_all();
+        }
+        Ok(())
+    }
+}

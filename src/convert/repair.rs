@@ -1,0 +1,60 @@
+//! Recovery data of an archive file: made in place, used beside it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+pub use crate::format::nra::recovery::{Geometry, Report};
+
+use crate::convert::beside::Beside;
+use crate::convert::compact::Target;
+use crate::format::error::{Error, Result};
+use crate::format::nra::recovery::{self, check, restore};
+use crate::format::progress::Monitor;
+use crate::format::source::{FileSource, FileStore, ReadAt};
+
+/// Writes recovery data of `percent` behind the archive, in place of what it has of that.
+///
+/// # Errors
+///
+/// What [`protect`](recovery::protect) gives, and `Io` when another process is changing the archive.
+pub fn protect(archive: &Path, percent: u32, monitor: &dyn Monitor) -> Result<Geometry> {
+    recovery::protect(&FileStore::open(archive)?, percent, monitor)
+}
+
+/// Tells what [`repair`] would find; `None` if there is no recovery data.
+///
+/// # Errors
+///
+/// As [`repair`].
+pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
+    check(&FileSource::open(archive)?, monitor)
+}
+
+/// Restores the exact bytes of `archive` at `target`, if something is damaged and all of it can be restored. Returns what it found;
+/// `None` if there is no recovery data.
+///
+/// The restored archive is written under a temporary name beside the target, checked, synced, and renamed.
+///
+/// # Errors
+///
+/// `Io` when a file can't be read or written, or another process is changing the archive; `Cancelled`. Then everything is as it was.
+pub fn repair(archive: &Path, target: &Target, monitor: &dyn Monitor) -> Result<Option<Report>> {
+    let (source, path, overwrite): (Box<dyn ReadAt>, _, _) = match target {
+        Target::InPlace => {
+            // What a symlink leads to is replaced, not the symlink.
+            let path = archive.canonicalize().map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
+            (Box::new(FileStore::open(&path)?), path, true)
+        }
+        Target::File { path, overwrite } => (Box::new(FileSource::open(archive)?), path.clone(), *overwrite),
+    };
+    let Some(report) = check(&*source, monitor)? else { return Ok(None) };
+    let needless = report.is_whole() && *target == Target::InPlace;
+    if needless || !report.is_restorable() {
+        return Ok(Some(report));
+    }
+    let beside = Beside::create(&path, overwrite)?;
+    restore(&*source, &report, &FileStore::open(beside.path())?, monitor)?;
+    monitor.check()?;
+    beside.publish(*target == Target::InPlace)?;
+    Ok(Some(report))
+}

@@ -1,0 +1,148 @@
+//! Writing recovery data.
+
+use super::View;
+use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
+use super::group::{count, write_group};
+use crate::format::checksum::checksum;
+use crate::format::codec::Codec;
+use crate::format::error::{Error, Result};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
+use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
+use crate::format::progress::{Counter, Monitor};
+use crate::format::source::Store;
+
+/// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
+///
+/// Until it has returned, and whenever it is stopped, the archive is what it was; no key is needed.
+///
+/// # Errors
+///
+/// `Usage` for a percentage that is none; `Unsupported` for an archive of another version; `Corrupt` when head or tail are damaged or
+/// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
+pub fn protect(store: &dyn Store, percent: u32, monitor: &dyn Monitor) -> Result<Geometry> {
+    let mut head = [0; HEAD_LEN];
+    store.read_exact_at(0, &mut head)?;
+    let (head, _) = Head::parse(&head)?;
+    let (tail, end) = last_tail(store, &head)?;
+    let geometry = Geometry::choose(end, percent, tail.number)?;
+    monitor.expect(Counter::Bytes, geometry.protected);
+    // With a slot that leads to it the archive is whole without what is written now.
+    if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {
+        store.write_all_at(place, &slot.encode(place))?;
+        store.sync()?;
+    }
+    store.truncate(end)?;
+    // What is written next must not be taken for a part of earlier recovery data.
+    store.sync()?;
+    let written = write(store, &geometry, &tail, monitor);
+    if written.is_err() {
+        // A tidy end; the archive is whole without it.
+        let _ = store.truncate(end);
+    }
+    written.map(|()| geometry)
+}
+
+fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Monitor) -> Result<()> {
+    for group in 0..geometry.groups {
+        monitor.check()?;
+        write_group(store, geometry, group)?;
+        monitor.add(Counter::Bytes, geometry.protected / u64::from(geometry.groups));
+    }
+    write_frames(store, geometry, monitor)?;
+    // The tail says that all is there.
+    store.sync()?;
+    let place = geometry.tail_place();
+    store.write_all_at(place, &tail.encode(place))?;
+    store.sync()
+}
+
+/// Returns the tail of the newest commit, and where it ends.
+fn last_tail(store: &dyn Store, head: &Head) -> Result<(Tail, u64)> {
+    let view = View::new(store);
+    let len = view.len;
+    match tail_before(view, len) {
+        Ok(tail) => {
+            // Only recovery data lie between a commit and a tail that is not its first.
+            let end = tail.commit_offset + tail.commit_length + TAIL_LEN as u64;
+            tail_before(view, end).map(|tail| (tail, end))
+        }
+        Err(lost @ Error::Corrupt { .. }) => {
+            let mut slots: Vec<Slot> = head.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
+            slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
+            let known = |slot: &Slot| tail_before(view, slot.end).ok().filter(|tail| tail.number == slot.number);
+            let Some((tail, end)) = slots.iter().find_map(|slot| known(slot).map(|tail| (tail, slot.end))) else {
+                return Err(lost);
+            };
+            // An append that did finish may have lost its tail: that is not cut.
+            let mut next = [0; HEADER_LEN];
+            if view.read(end, &mut next)? && begins_other_frame(&next, end) {
+                return Err(Error::corrupt("tail", len - TAIL_LEN as u64, "frames that are behind the last commit have no tail"));
+            }
+            Ok((tail, end))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Says whether a frame that is no recovery data begins at `place` with `bytes`.
+fn begins_other_frame(bytes: &[u8; HEADER_LEN], place: u64) -> bool {
+    let plain = FrameHeader::peek(bytes, place).is_some_and(|(kind, _)| kind != FrameKind::Recovery as u8);
+    plain || bytes.starts_with(&SEALED_SYNC)
+}
+
+/// Returns the tail that ends at `end`.
+pub(super) fn tail_before(view: View<'_>, end: u64) -> Result<Tail> {
+    let place = end.saturating_sub(TAIL_LEN as u64);
+    let mut bytes = [0; TAIL_LEN];
+    if view.read(place, &mut bytes)? {
+        Tail::parse(&bytes, place)
+    } else {
+        Err(Error::corrupt("tail", place, "it does not read"))
+    }
+}
+
+/// Writes what is in front of the units of all frames; the units are there.
+pub(super) fn write_frames(store: &dyn Store, geometry: &Geometry, monitor: &dyn Monitor) -> Result<()> {
+    for frame in 0..geometry.frames() {
+        monitor.check()?;
+        let range = geometry.frame_range(frame);
+        let mut bytes = vec![0; count(range.end - range.start)];
+        if let Some(units) = bytes.get_mut(unit_start(geometry, frame)..).filter(|units| !units.is_empty()) {
+            store.read_exact_at(range.end - units.len() as u64, units)?;
+        }
+        fill_front(geometry, frame, &mut bytes);
+        store.write_all_at(range.start, &bytes[..unit_start(geometry, frame)])?;
+    }
+    Ok(())
+}
+
+/// Returns how many bytes of a frame are in front of its units.
+pub(super) fn unit_start(geometry: &Geometry, frame: u64) -> usize {
+    let range = geometry.frame_range(frame);
+    let first = (range.start + FRONT_LEN as u64).next_multiple_of(geometry.shard_len.into());
+    count(first.min(range.end) - range.start)
+}
+
+/// Makes what is in front of the units of a frame.
+pub(super) fn fill_front(geometry: &Geometry, frame: u64, bytes: &mut [u8]) {
+    let place = geometry.frame_place(frame);
+    bytes[..unit_start(geometry, frame)].fill(0);
+    bytes[HEADER_LEN..FRONT_LEN].copy_from_slice(&geometry.encode(frame, place + HEADER_LEN as u64));
+    let payload = &bytes[HEADER_LEN..];
+    debug_assert!(payload.len() >= GEOMETRY_LEN);
+    let len = u32::try_from(payload.len()).expect("the units of a frame are bounded");
+    let header = FrameHeader {
+        kind: FrameKind::Recovery,
+        codec: Codec::None,
+        raw_len: len,
+        stored_len: len,
+        pad_len: 0,
+        directory_len: 0,
+        dictionary: 0,
+        payload_checksum: checksum(payload, place),
+        directory_checksum: 0,
+        sealed: false,
+        commit: geometry.commit,
+    };
+    bytes[..HEADER_LEN].copy_from_slice(&header.encode(place).0);
+}

@@ -1,0 +1,67 @@
+//! Restoring the exact bytes.
+
+use super::View;
+use super::group::{Group, count, write_group};
+use super::protect::{tail_before, write_frames};
+use super::survey::{Report, SECTOR, survey};
+use crate::format::error::{Error, Result};
+use crate::format::progress::Monitor;
+use crate::format::source::{ReadAt, Store};
+
+/// How much is copied at once, bytes.
+const STRIDE: usize = 1 << 20;
+
+/// Writes the archive in `source` to the empty `out` as it was before the damage that `report` tells, with its recovery data, and
+/// checks that it is so.
+///
+/// # Errors
+///
+/// `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use then.
+pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, monitor: &dyn Monitor) -> Result<()> {
+    let geometry = &report.geometry;
+    copy(source, geometry.file_len(), out, monitor)?;
+    out.truncate(geometry.file_len())?;
+    let view = View { source: out, len: geometry.file_len() };
+    for &number in &report.hurt {
+        monitor.check()?;
+        let group = Group::survey(view, geometry, number)?;
+        group.restore_shards(out)?;
+        if !group.bad_parities.is_empty() || group.bad_pieces > 0 {
+            write_group(out, geometry, number)?;
+        }
+    }
+    if !report.recovery_is_whole {
+        write_frames(out, geometry, monitor)?;
+        let place = geometry.tail_place();
+        let tail = tail_before(view, geometry.protected)?;
+        out.write_all_at(place, &tail.encode(place))?;
+    }
+    let after = survey(view, *geometry, monitor)?;
+    if after.is_whole() {
+        return out.sync();
+    }
+    let place = after.damaged.first().map_or(geometry.protected, |run| run.0);
+    Err(Error::corrupt("archive", place, "what the recovery data gives is not what was there"))
+}
+
+/// Copies up to `len` bytes; those that don't read become zeros.
+fn copy(source: &dyn ReadAt, len: u64, out: &dyn Store, monitor: &dyn Monitor) -> Result<()> {
+    let view = View::new(source);
+    let len = len.min(view.len);
+    let mut buffer = vec![0; STRIDE];
+    let mut at = 0;
+    while at < len {
+        monitor.check()?;
+        let part = &mut buffer[..count((len - at).min(STRIDE as u64))];
+        if !view.read(at, part)? {
+            for (sector, place) in part.chunks_mut(SECTOR).zip((at..).step_by(SECTOR)) {
+                if !view.read(place, sector)? {
+                    sector.fill(0);
+                }
+            }
+        }
+        out.write_all_at(at, part)?;
+        at += part.len() as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Finding recovery data, and what is damaged.
+
+use super::View;
+use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
+use super::group::{Group, count};
+use super::protect::{fill_front, tail_before, unit_start};
+use crate::format::error::Result;
+use crate::format::nra::frame::{FrameKind, HEADER_LEN, SYNC};
+use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
+use crate::format::progress::{Counter, Monitor};
+use crate::format::source::ReadAt;
+
+/// How much is read at once in search of a recovery frame, bytes.
+const STRIDE: u64 = 1 << 20;
+/// What is left out when it does not read, bytes.
+pub(super) const SECTOR: usize = 4 << 10;
+/// Damaged shards of which the place is told.
+const NOTED: usize = 1 << 20;
+/// Runs of damage that are told.
+const TOLD: usize = 1_000;
+
+/// What [`check`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Division of the recovery data.
+    pub geometry: Geometry,
+    /// Damaged runs of the protected bytes, in whole shards: offset and length, the first 1,000.
+    pub damaged: Vec<(u64, u64)>,
+    /// Damaged shards of the protected bytes.
+    pub damaged_shards: u64,
+    /// Bytes of these.
+    pub damaged_bytes: u64,
+    /// Damaged parities.
+    pub damaged_parities: u64,
+    /// Recovery data and the tail behind it are as they were written.
+    pub recovery_is_whole: bool,
+    /// Bytes behind all that, which belong to nothing.
+    pub behind: u64,
+    /// Groups with more damaged shards than parities that are left.
+    pub lost_groups: u64,
+    /// The most damaged group: damaged shards, and parities left.
+    pub worst: (u64, u64),
+    /// Groups in which something is damaged.
+    pub(super) hurt: Vec<u32>,
+}
+
+impl Report {
+    /// Says whether every byte is as it was written.
+    pub fn is_whole(&self) -> bool {
+        self.damaged_shards == 0 && self.recovery_is_whole && self.behind == 0
+    }
+
+    /// Says whether all that is damaged can be restored.
+    pub fn is_restorable(&self) -> bool {
+        self.lost_groups == 0
+    }
+}
+
+/// Returns the recovery data of an archive whose end is not damaged: one read.
+///
+/// # Errors
+///
+/// What reading gives.
+pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
+    let view = View::new(source);
+    match view.len.checked_sub((FRONT_LEN + TAIL_LEN) as u64) {
+        Some(place) => at(view, place),
+        None => Ok(None),
+    }
+}
+
+/// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
+///
+/// # Errors
+///
+/// What reading gives, `Cancelled`.
+pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometry>> {
+    if let Some(geometry) = present(source)? {
+        return Ok(Some(geometry));
+    }
+    // Every frame tells it, and the last ones are the nearest.
+    let view = View::new(source);
+    let mut end = view.len - view.len % 8;
+    let mut bytes = Vec::new();
+    while end > HEAD_LEN as u64 {
+        monitor.check()?;
+        let start = end.saturating_sub(STRIDE).max(HEAD_LEN as u64);
+        bytes.resize(count(end - start), 0);
+        // Where a stretch does not read as a whole, parts of it may.
+        let whole = view.read(start, &mut bytes)?;
+        for (number, part) in bytes.chunks_mut(SECTOR).enumerate().rev() {
+            let first = start + (number * SECTOR) as u64;
+            if !whole && !view.read(first, part)? {
+                continue;
+            }
+            let starts = part.chunks_exact(8).enumerate().rev().filter(|(_, bytes)| begins_frame(bytes));
+            for place in starts.map(|(number, _)| first + (number * 8) as u64) {
+                if let Some(geometry) = at(view, place)? {
+                    return Ok(Some(geometry));
+                }
+            }
+        }
+        end = start;
+    }
+    Ok(None)
+}
+
+fn begins_frame(bytes: &[u8]) -> bool {
+    bytes.strip_prefix(&SYNC).is_some_and(|rest| rest.first() == Some(&(FrameKind::Recovery as u8)))
+}
+
+/// Returns the geometry in the recovery frame at `place`, if there is one. Its own checksum proves it: that of the frame covers the units, too.
+fn at(view: View<'_>, place: u64) -> Result<Option<Geometry>> {
+    let mut bytes = [0; GEOMETRY_LEN];
+    let place = place + HEADER_LEN as u64;
+    Ok(if view.read(place, &mut bytes)? { Geometry::parse(&bytes, place).ok() } else { None })
+}
+
+/// Checks the archive in `source` by its recovery data: `None` if it has none.
+///
+/// # Errors
+///
+/// What reading gives, but that bytes that don't read are damage; `Cancelled`.
+pub fn check(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Report>> {
+    match find(source, monitor)? {
+        Some(geometry) => survey(View::new(source), geometry, monitor).map(Some),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn survey(view: View<'_>, geometry: Geometry, monitor: &dyn Monitor) -> Result<Report> {
+    let mut report = Report {
+        geometry,
+        damaged: Vec::new(),
+        damaged_shards: 0,
+        damaged_bytes: 0,
+        damaged_parities: 0,
+        recovery_is_whole: true,
+        behind: view.len.saturating_sub(geometry.file_len()),
+        lost_groups: 0,
+        worst: (0, geometry.parities.into()),
+        hurt: Vec::new(),
+    };
+    let mut shards = Vec::new();
+    monitor.expect(Counter::Bytes, geometry.protected);
+    for number in 0..geometry.groups {
+        monitor.check()?;
+        let group = Group::survey(view, &geometry, number)?;
+        report.take_in(&group, number);
+        let bad = group.bad_shards.iter().map(|index| geometry.shard_of(number, *index));
+        shards.extend(bad.clone().take(NOTED - shards.len()));
+        report.damaged_bytes += bad.map(|shard| geometry.shard_range(shard)).map(|range| range.end - range.start).sum::<u64>();
+        monitor.add(Counter::Bytes, geometry.protected / u64::from(geometry.groups));
+    }
+    shards.sort_unstable();
+    for range in shards.into_iter().map(|shard| geometry.shard_range(shard)) {
+        let len = range.end - range.start;
+        match report.damaged.last_mut() {
+            Some(last) if last.0 + last.1 == range.start => last.1 += len,
+            _ => report.damaged.push((range.start, len)),
+        }
+        if report.damaged.len() > TOLD {
+            report.damaged.pop();
+            break;
+        }
+    }
+    report.recovery_is_whole = report.recovery_is_whole && frames_are_whole(view, &geometry, monitor)?;
+    Ok(report)
+}
+
+impl Report {
+    fn take_in(&mut self, group: &Group<'_>, number: u32) {
+        let (lost, left) = (group.bad_shards.len() as u64, group.left());
+        self.damaged_shards += lost;
+        self.damaged_parities += group.bad_parities.len() as u64;
+        self.recovery_is_whole &= group.bad_parities.is_empty() && group.bad_pieces == 0;
+        self.lost_groups += u64::from(lost > left);
+        // The one that lacks most, or has least to spare.
+        if lost + self.worst.1 > self.worst.0 + left {
+            self.worst = (lost, left);
+        }
+        if !group.is_whole() {
+            self.hurt.push(number);
+        }
+    }
+}
+
+/// Says whether all frames have the fronts that their units need, and the tail is behind them.
+fn frames_are_whole(view: View<'_>, geometry: &Geometry, monitor: &dyn Monitor) -> Result<bool> {
+    for frame in 0..geometry.frames() {
+        monitor.check()?;
+        let range = geometry.frame_range(frame);
+        let mut bytes = vec![0; count(range.end - range.start)];
+        if !view.read(range.start, &mut bytes)? {
+            return Ok(false);
+        }
+        let found = bytes[..unit_start(geometry, frame)].to_vec();
+        fill_front(geometry, frame, &mut bytes);
+        if bytes[..found.len()] != found {
+            return Ok(false);
+        }
+    }
+    let place = geometry.tail_place();
+    let mut tail = [0; TAIL_LEN];
+    let there = view.read(place, &mut tail)?;
+    // When that of the archive is damaged both are written again.
+    Ok(there && tail_before(view, geometry.protected).is_ok_and(|own| own.encode(place) == tail))
+}

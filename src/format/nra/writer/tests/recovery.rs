@@ -1,0 +1,298 @@
+//! Recovery data: damage of all kinds, and what becomes of it.
+
+use proptest::prelude::*;
+
+use super::append::{append, files, open, pack, put};
+use super::crash::{Random, images, read};
+use super::disk::Disk;
+use super::*;
+use crate::format::archive::{Archive, Depth, OpenOptions};
+use crate::format::nra::reader::NraReader;
+use crate::format::nra::recovery::{Geometry, Report, check, protect, restore};
+use crate::format::source::MemorySource;
+
+fn protected(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
+    let disk = Disk::new(bytes);
+    protect(&*disk, percent, &Recorder::default()).unwrap();
+    disk.bytes()
+}
+
+fn report(bytes: &[u8]) -> Report {
+    check(&MemorySource::new(bytes.to_vec()), &Recorder::default()).unwrap().expect("recovery data is found")
+}
+
+/// Returns what comes out, or why nothing does.
+fn repaired(bytes: &[u8]) -> Result<Vec<u8>> {
+    let out = Disk::new(Vec::new());
+    restore(&MemorySource::new(bytes.to_vec()), &report(bytes), &*out, &Recorder::default())?;
+    Ok(out.bytes())
+}
+
+/// Says whether two archives are the same, without printing them.
+#[track_caller]
+fn assert_restored(damaged: &[u8], whole: &[u8], what: &str) {
+    match repaired(damaged) {
+        Ok(bytes) => assert!(bytes == whole, "{what}: restored, but to something else"),
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+fn large(len: usize) -> Vec<u8> {
+    pack(|writer| {
+        for i in 0..4 {
+            put(writer, &format!("large/{i}"), &noise(len / 4, i));
+        }
+        put(writer, "text", &text(3_000, 9));
+    })
+}
+
+fn several_commits() -> Vec<u8> {
+    let mut bytes = large(300_000);
+    for i in 0..3 {
+        (bytes, _) = append(bytes, |writer| {
+            put(writer, &format!("more/{i}"), &noise(20_000, 50 + i));
+        });
+    }
+    bytes
+}
+
+#[test]
+fn an_archive_with_recovery_data_opens_verifies_and_lists_as_before() {
+    for bytes in [pack(|_| {}), large(300_000), several_commits()] {
+        let whole = protected(bytes.clone(), 10);
+        assert_eq!(files(&whole), files(&bytes));
+        let geometry = report(&whole).geometry;
+        assert!(report(&whole).is_whole());
+        // Only a slot has changed.
+        assert_eq!(bytes[HEAD_LEN..], whole[HEAD_LEN..bytes.len()]);
+        assert_eq!(geometry.protected, bytes.len() as u64);
+        assert_eq!(open(&whole).info().recovery, Some(geometry.summary()));
+        assert_eq!(open(&bytes).info().recovery, None);
+        // Once more, and with another percentage: the earlier data goes.
+        assert!(protected(whole.clone(), 10) == whole);
+        assert!(report(&protected(whole, 60)).geometry.parities > geometry.parities);
+    }
+}
+
+#[test]
+fn runs_of_damage_as_long_as_the_percentage_are_restored_wherever_they_are() {
+    let whole = protected(several_commits(), 10);
+    let run = usize::try_from(report(&whole).geometry.protected).unwrap() / 10;
+    for place in (0..whole.len() - run).step_by(7_777).chain([whole.len() - run]) {
+        let mut bytes = whole.clone();
+        bytes[place..place + run].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        assert_restored(&bytes, &whole, &format!("flipped from {place}"));
+        bytes[place..place + run].fill(0);
+        assert_restored(&bytes, &whole, &format!("zeroed from {place}"));
+    }
+}
+
+#[test]
+fn a_lost_head_and_a_lost_tail_come_back() {
+    const LOST: usize = 64 << 10;
+    let whole = protected(large(900_000), 10);
+    let mut bytes = whole.clone();
+    bytes[..LOST].fill(0);
+    assert_restored(&bytes, &whole, "head");
+    let mut bytes = whole.clone();
+    let len = bytes.len();
+    bytes[len - LOST..].fill(0);
+    assert_restored(&bytes, &whole, "tail zeroed");
+    assert_restored(&whole[..len - LOST], &whole, "tail cut");
+    assert_restored(&[&whole[..], &[7; 1000]].concat(), &whole, "bytes behind it");
+}
+
+/// Damages sectors at random until no more fit into `bytes_hit`.
+fn scatter(bytes: &mut [u8], bytes_hit: usize, random: &mut Random) {
+    const SECTOR: usize = 4096;
+    let mut sectors: Vec<usize> = (0..bytes.len() / SECTOR).collect();
+    random.shuffle(&mut sectors);
+    for sector in sectors.into_iter().take(bytes_hit / SECTOR) {
+        bytes[sector * SECTOR..(sector + 1) * SECTOR].fill(0x55);
+    }
+}
+
+#[test]
+fn scattered_sectors_within_the_percentage_are_restored() {
+    let mut random = Random(11);
+    for (len, percent) in [(1_500_000, 5), (2_000_000, 10), (6_000_000, 10)] {
+        let archive = large(len);
+        let hit = archive.len() * percent / 100;
+        let whole = protected(archive, u32::try_from(percent).unwrap());
+        for round in 0..6 {
+            let mut bytes = whole.clone();
+            scatter(&mut bytes, hit, &mut random);
+            assert_restored(&bytes, &whole, &format!("{len} bytes, {percent} %, round {round}"));
+        }
+    }
+}
+
+#[test]
+fn more_damage_is_told_and_refused() {
+    let whole = protected(large(400_000), 5);
+    let mut bytes = whole.clone();
+    bytes[100_000..140_000].fill(0);
+    let found = report(&bytes);
+    assert!(!found.is_restorable() && !found.is_whole());
+    let [(from, len)] = found.damaged[..] else { panic!("{:?}", found.damaged) };
+    assert!(from <= 100_000 && 100_000 - from < 4096 && from + len >= 140_000 && from + len < 144_096);
+    assert_eq!((found.damaged_bytes, found.lost_groups), (len, 1));
+    assert!(found.worst.0 > found.worst.1);
+    assert!(matches!(repaired(&bytes), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn damage_of_the_recovery_data_itself_is_told_and_mended() {
+    let archive = large(200_000);
+    let whole = protected(archive.clone(), 10);
+    for place in (archive.len()..whole.len()).step_by(601) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        let found = report(&bytes);
+        assert!(!found.recovery_is_whole && found.damaged.is_empty() && found.is_restorable(), "byte {place}");
+        assert_restored(&bytes, &whole, &format!("byte {place}"));
+        assert_eq!(read(&bytes, false).files, files(&archive));
+        let options = OpenOptions::default();
+        let verdict = NraReader::open(super::disk::source(bytes), &options).unwrap();
+        let verdict = verdict.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert_eq!(verdict.restorable, Some(true));
+        assert!(!verdict.damage.is_empty(), "byte {place}");
+    }
+}
+
+#[test]
+fn verify_says_whether_damage_can_be_restored() {
+    let whole = protected(large(400_000), 5);
+    for (damage, restorable) in [(200_000..200_010, true), (150_000..200_000, false)] {
+        let mut bytes = whole.clone();
+        bytes[damage].fill(0xee);
+        let reader = NraReader::open(super::disk::source(bytes), &OpenOptions::default()).unwrap();
+        let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
+        assert!(!verdict.damage.is_empty());
+        assert_eq!(verdict.restorable, Some(restorable));
+    }
+}
+
+#[test]
+fn the_next_commit_drops_it() {
+    let archive = several_commits();
+    let (with, _) = append(protected(archive.clone(), 10), |writer| {
+        put(writer, "next", b"more");
+    });
+    assert!(files(&with).contains_key("next"));
+    assert!(check(&MemorySource::new(with.clone()), &Recorder::default()).unwrap().is_none());
+    let (without, _) = append(archive, |writer| {
+        put(writer, "next", b"more");
+    });
+    assert_eq!(with.len(), without.len());
+}
+
+#[test]
+fn an_encrypted_archive_is_restored_without_its_key() {
+    let options = WriterOptions { encryption: Some(super::sealed::keyring()), ..options() };
+    let mut writer = Writer::create(Vec::new(), options).unwrap();
+    put(&mut writer, "secret", &noise(200_000, 1));
+    let whole = protected(writer.finish(&Recorder::default()).unwrap().0, 10);
+    let mut bytes = whole.clone();
+    bytes[..10_000].fill(0);
+    assert_restored(&bytes, &whole, "encrypted");
+}
+
+#[test]
+fn what_is_no_whole_archive_is_not_protected() {
+    let archive = large(50_000);
+    let mut damaged_head = archive.clone();
+    damaged_head[20] ^= 1;
+    let (appended, _) = append(archive.clone(), |writer| {
+        put(writer, "next", b"more");
+    });
+    // That append did finish: its commit must not be cut.
+    let lost_tail = appended[..appended.len() - 64].to_vec();
+    for bytes in [Vec::new(), noise(1_000, 1), damaged_head, archive[..archive.len() - 64].to_vec(), lost_tail] {
+        let disk = Disk::new(bytes.clone());
+        assert!(protect(&*disk, 10, &Recorder::default()).is_err());
+        assert!(disk.bytes() == bytes);
+    }
+    // What an append left that did not get to a frame goes.
+    let torn = [&appended[..archive.len()], &[0; 100]].concat();
+    assert_eq!(files(&protected(torn, 10)), files(&archive));
+}
+
+#[test]
+fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
+    let fresh = pack(|writer| {
+        put(writer, "a", &noise(9_000, 1));
+    });
+    let old = protected(fresh.clone(), 30);
+    for base in [fresh, old] {
+        let disk = Disk::new(base.clone());
+        protect(&*disk, 10, &Recorder::default()).unwrap();
+        let (steps, whole) = (disk.steps(), disk.bytes());
+        for image in images(&base, &steps, &mut Random(5)) {
+            assert!(read(&image, false).files == files(&base) && read(&image, true).files == files(&base));
+            // Whoever protects or changes it next gets on.
+            assert!(protected(image.clone(), 10) == whole);
+            let (bytes, _) = append(image, |writer| {
+                put(writer, "next", b"more");
+            });
+            assert_eq!(files(&bytes).len(), 2);
+        }
+        for limit in 0..steps.len() {
+            let disk = Disk::failing(base.clone(), limit);
+            assert!(protect(&*disk, 10, &Recorder::default()).is_err());
+            assert!(read(&disk.bytes(), false).files == files(&base));
+        }
+    }
+}
+
+#[test]
+fn numbers_of_a_hostile_trailer_do_no_harm() {
+    let whole = protected(large(60_000), 10);
+    let geometry: Geometry = report(&whole).geometry;
+    let front = usize::try_from(geometry.file_len()).unwrap() - 64 - 64;
+    for at in 0..56 {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[front + at] = value;
+            let sum = crate::format::checksum::checksum(&bytes[front..front + 56], front as u64);
+            bytes[front + 56..front + 64].copy_from_slice(&sum.to_le_bytes());
+            if let Ok(again) = repaired(&bytes) {
+                let len = usize::try_from(geometry.protected).unwrap();
+                assert!(again[..len] == whole[..len], "byte {at} = {value}");
+            }
+            assert_eq!(read(&bytes, false).files, files(&whole));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn random_damage_within_the_percentage_is_restored_exactly(
+        len in 0usize..200_000,
+        percent in 1u32..=60,
+        seed in any::<u64>(),
+        pieces in 1usize..3,
+        cut in any::<bool>(),
+    ) {
+        let archive = if len == 0 { pack(|_| {}) } else { large(len) };
+        // Runs touch a shard more than they fill.
+        let shard = usize::try_from(Geometry::choose(archive.len() as u64, percent, 1).unwrap().shard_len).unwrap();
+        let budget = (archive.len() * usize::try_from(percent).unwrap() / 100).saturating_sub((pieces - 1) * 2 * shard);
+        let whole = protected(archive, percent);
+        let mut random = Random(seed);
+        let mut bytes = whole.clone();
+        for _ in 0..pieces {
+            let run = budget / pieces;
+            let place = random.below(bytes.len() - run + 1);
+            bytes[place..place + run].copy_from_slice(&noise(run, seed ^ place as u64));
+        }
+        if cut && pieces == 1 {
+            bytes = whole[..whole.len() - budget].to_vec();
+        }
+        match repaired(&bytes) {
+            Ok(bytes) => prop_assert!(bytes == whole),
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+}

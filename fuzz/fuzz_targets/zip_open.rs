@@ -40,7 +40,7 @@ fn compare(archive: &ZipArchive, data: &[u8]) {
     let mut members = Vec::new();
     for number in 0..theirs.len().min(MOST) {
         let Ok(member) = theirs.by_index_raw(number) else { continue };
-        let name = member.name().as_bytes().to_vec();
+        let Ok(name) = member.name().map(|name| name.as_bytes().to_vec()) else { continue };
         *names.entry(name.clone()).or_default() += 1;
         members.push((number, name));
     }

@@ -198,37 +198,65 @@ fn dictionaries_are_bounded_before_they_are_made() {
     assert!(matches!(&error, Error::Limit { what: nra::format::sevenz::MEMORY, found: 4_294_967_295, .. }), "{error}");
 }
 
-#[test]
-fn large_folders_are_decoded_once() {
-    // One folder of 24 MiB that is stored as it is, with members of 3 MiB and a long one.
-    let sizes = [3usize << 20, 3 << 20, 12 << 20, 3 << 20, 3 << 20];
-    let content: Vec<u8> = (0u32..).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).take(24 << 20).collect();
+/// Makes an archive of one folder that is stored as it is, with members `a`, `b`, … of these lengths. The folder has the members, and the archive the
+/// first `packed` bytes of it.
+fn stored(sizes: &[usize], packed: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
     let number = |out: &mut Vec<u8>, number: usize| {
         out.push(0xf0);
         out.extend_from_slice(&u32::try_from(number).unwrap().to_le_bytes());
     };
+    let total: usize = sizes.iter().sum();
+    let content: Vec<u8> = (0u32..).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).take(total).collect();
+    let count = u8::try_from(sizes.len()).unwrap();
     let mut header = vec![1, 4, 6, 0, 1, 9];
-    number(&mut header, content.len());
+    number(&mut header, packed);
     header.extend([0, 7, 0x0b, 1, 0, 1, 1, 0, 0x0c]);
-    number(&mut header, content.len());
-    header.extend([0, 8, 0x0d, 5, 9]);
-    sizes[..4].iter().for_each(|&size| number(&mut header, size));
+    number(&mut header, total);
+    header.extend([0, 8, 0x0d, count, 9]);
+    sizes[..sizes.len() - 1].iter().for_each(|&size| number(&mut header, size));
     header.extend([0x0a, 1]);
     let mut parts = Vec::new();
     let mut at = 0;
     for size in sizes {
-        parts.push(&content[at..at + size]);
+        parts.push(content[at..at + size].to_vec());
         header.extend(crc32fast::hash(&content[at..at + size]).to_le_bytes());
         at += size;
     }
-    header.extend([0, 0, 5, 5, 0x11, 21, 0]);
-    b"abcde".iter().for_each(|&name| header.extend([name, 0, 0, 0]));
+    header.extend([0, 0, 5, count, 0x11, 4 * count + 1, 0]);
+    (0..count).for_each(|member| header.extend([b'a' + member, 0, 0, 0]));
     header.extend([0, 0]);
-    let mut numbers = (content.len() as u64).to_le_bytes().to_vec();
+    let mut numbers = (packed as u64).to_le_bytes().to_vec();
     numbers.extend((header.len() as u64).to_le_bytes());
     numbers.extend(crc32fast::hash(&header).to_le_bytes());
     let start = [&b"7z\xbc\xaf\x27\x1c\0\x04"[..], &crc32fast::hash(&numbers).to_le_bytes(), &numbers].concat();
-    let bytes = [start, content.clone(), header].concat();
+    ([start, content[..packed].to_vec(), header].concat(), parts)
+}
+
+#[test]
+fn what_lies_behind_damage_is_not_decoded_for_each_member() {
+    for size in [1usize << 20, 3 << 20] {
+        let (bytes, parts) = stored(&[size; 6], size * 7 / 2);
+        let len = bytes.len() as u64;
+        let source = Arc::new(nra::format::source::RecordingSource::new(MemorySource::new(bytes)));
+        let archive = open(Arc::clone(&source) as Arc<_>, &OpenOptions::default()).unwrap();
+        for _ in 0..3 {
+            for (number, name) in ["a", "b", "c", "d", "e", "f"].into_iter().enumerate() {
+                let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
+                match archive.read_all(&entry, 1 << 30) {
+                    Ok(content) => assert!(number < 3 && content == parts[number], "{name}"),
+                    Err(error) => assert!(number >= 3 && matches!(error, Error::Corrupt { .. }), "{name}: {error}"),
+                }
+            }
+        }
+        let bytes_read: u64 = source.take().iter().map(|(_, len)| len).sum();
+        assert!(bytes_read < len * 5 / 2, "{bytes_read} bytes were read of {len}");
+    }
+}
+
+#[test]
+fn large_folders_are_decoded_once() {
+    // One folder of 24 MiB that is stored as it is, with members of 3 MiB and a long one.
+    let (bytes, parts) = stored(&[3 << 20, 3 << 20, 12 << 20, 3 << 20, 3 << 20], 24 << 20);
     let source = Arc::new(nra::format::source::RecordingSource::new(MemorySource::new(bytes)));
     // Less is kept than the folder has.
     let mut options = OpenOptions::default();
@@ -251,11 +279,12 @@ fn large_folders_are_decoded_once() {
     assert!(bytes_read < 25 << 20, "{bytes_read} bytes were read");
     // Back, and from several threads at once.
     std::thread::scope(|scope| {
-        for (name, part) in ["e", "a", "d", "c", "b", "a"].into_iter().zip([4, 0, 3, 2, 1, 0].map(|number| parts[number])) {
+        for (name, part) in ["e", "a", "d", "c", "b", "a"].into_iter().zip([4, 0, 3, 2, 1, 0].map(|number: usize| &parts[number]))
+        {
             let archive = &archive;
             scope.spawn(move || {
                 let (_, entry) = archive.find(name.as_bytes()).unwrap().unwrap();
-                assert!(archive.read_all(&entry, 1 << 30).unwrap() == part, "{name}");
+                assert!(archive.read_all(&entry, 1 << 30).unwrap() == *part, "{name}");
             });
         }
     });

@@ -55,12 +55,14 @@ impl SevenzMembers {
         let limit = (options.index_bytes / GROWTH).min(decoding.memory);
         let Header { body, bytes, is_encrypted, trailing, .. } = read(source, base, limit, &decoding)?;
         let place = base + super::start::START_LEN + body;
+        // Entries are there twice for a moment: as the header has them, and as rows.
+        let half = options.index_bytes / 2;
         let mut files = Vec::new();
         let mut taken = bytes.len() as u64;
         let mut each = |file: File| {
             taken += file.name.len() as u64 + size_of::<File>() as u64;
-            if taken > options.index_bytes {
-                return Err(Error::Limit { what: "memory for the index", found: taken, limit: options.index_bytes });
+            if taken > half {
+                return Err(Error::Limit { what: "memory for the index", found: taken, limit: half });
             }
             files.push(file);
             Ok(())
@@ -88,7 +90,7 @@ impl SevenzMembers {
         if trailing > 0 {
             info.remarks.push(format!("{trailing} bytes behind the header do not belong to the archive"));
         }
-        let left = options.index_bytes.saturating_sub(streams.memory());
+        let left = half.saturating_sub(streams.memory());
         let folders = Folders::new(Arc::new(streams), Arc::clone(source), base, decoding, options.cache_bytes);
         let is_open = AtomicBool::new(is_encrypted);
         let bound = (source.len(), options.stream_ratio);

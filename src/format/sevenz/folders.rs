@@ -33,6 +33,17 @@ pub(super) struct Folders {
     whole: Decoded,
     shelf: Mutex<Shelf>,
     moved: Condvar,
+    /// Folders that are damaged.
+    broken: Mutex<HashMap<usize, Broken>>,
+}
+
+/// Where a folder can't be decoded further: that is not tried again for each member behind it.
+struct Broken {
+    /// Bytes before the damage.
+    good: u64,
+    structure: &'static str,
+    offset: u64,
+    detail: String,
 }
 
 /// A block of a folder: both numbers.
@@ -67,7 +78,16 @@ impl Folders {
             waiting: Vec::new(),
             moving: Vec::new(),
         };
-        Self { streams, source, base, decoding, whole: Decoded::new(half), shelf: Mutex::new(shelf), moved: Condvar::new() }
+        Self {
+            streams,
+            source,
+            base,
+            decoding,
+            whole: Decoded::new(half),
+            shelf: Mutex::new(shelf),
+            moved: Condvar::new(),
+            broken: Mutex::default(),
+        }
     }
 
     /// Hands `len` bytes of a folder from `offset` on to `sink`.
@@ -85,13 +105,20 @@ impl Folders {
             }
             let content = self.whole.get(folder as u64, || {
                 let mut content = Vec::new();
-                self.decode(folder, &mut |bytes| {
+                let result = self.decode(folder, &mut |bytes| {
                     content.extend_from_slice(bytes);
                     Ok(())
-                })?;
-                Ok(content)
+                });
+                // What came before the damage is served.
+                match self.noted(folder, content.len() as u64, result) {
+                    Ok(()) | Err(Error::Corrupt { .. }) => Ok(content),
+                    Err(error) => Err(error),
+                }
             })?;
-            return sink(content.get(within(offset)..within(end)).unwrap_or_default());
+            return match content.get(within(offset)..within(end)) {
+                Some(bytes) => sink(bytes),
+                None => Err(self.damage(folder, end).unwrap_or_else(|| self.cut(folder))),
+            };
         }
         let mut at = offset;
         while at < end {
@@ -99,12 +126,32 @@ impl Folders {
             let start = within(at % BLOCK);
             let len = within(end - at).min(block.len().saturating_sub(start));
             if len == 0 {
-                return Err(Error::corrupt("7z folder", self.place(folder), "it ends too early"));
+                return Err(self.damage(folder, end).unwrap_or_else(|| self.cut(folder)));
             }
             sink(&block[start..start + len])?;
             at += len as u64;
         }
         Ok(())
+    }
+
+    fn cut(&self, folder: usize) -> Error {
+        Error::corrupt("7z folder", self.place(folder), "it ends too early")
+    }
+
+    /// Remembers damage that comes behind so many good bytes.
+    fn noted(&self, folder: usize, good: u64, result: Result<()>) -> Result<()> {
+        if let Err(Error::Corrupt { structure, offset, detail }) = &result {
+            let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+            broken.entry(folder).or_insert(Broken { good, structure, offset: *offset, detail: detail.clone() });
+        }
+        result
+    }
+
+    /// Returns the damage of a folder, if it is known and lies before `end`.
+    fn damage(&self, folder: usize, end: u64) -> Option<Error> {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        let Broken { good, structure, offset, detail } = broken.get(&folder)?;
+        (end > *good).then(|| Error::corrupt(structure, *offset, detail.as_str()))
     }
 
     /// Returns where the packed bytes of a folder begin in the file.
@@ -122,6 +169,9 @@ impl Folders {
     }
 
     fn block(&self, folder: usize, number: u64) -> Result<Arc<Vec<u8>>> {
+        if let Some(error) = self.damage(folder, number * BLOCK + 1) {
+            return Err(error);
+        }
         let mut shelf = self.shelf();
         let mut walker = loop {
             if let Some(block) = shelf.known.get(&(folder, number)) {
@@ -162,7 +212,11 @@ impl Folders {
         loop {
             let current = walker.as_mut().expect("it was started");
             let block = match current.blocks.recv() {
-                Ok(block) => Arc::new(block?),
+                Ok(Ok(block)) => Arc::new(block),
+                Ok(Err(error)) => {
+                    let good = current.at * BLOCK;
+                    return self.noted(folder, good, Err(error)).map(|()| Arc::default());
+                }
                 // It ended, which the lengths of the members tell.
                 Err(_) => Arc::new(Vec::new()),
             };

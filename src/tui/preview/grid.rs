@@ -12,8 +12,8 @@ use crate::tui::glyphs;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
-/// Bytes of a window of separated values.
-const WINDOW: u64 = 128 << 10;
+/// Bytes of a window of separated values: twice of what is read in front of the place in view when scrolling up.
+const WINDOW: u64 = 256 << 10;
 /// Columns of separated values that are shown.
 const MAX_COLUMNS: usize = 100;
 /// Columns of the screen that a cell takes at most.

@@ -9,8 +9,8 @@ use crate::format::error::Result;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
-/// Bytes of a window.
-const WINDOW: u64 = 64 << 10;
+/// Bytes of a window: twice of what is read in front of the place in view when scrolling up.
+const WINDOW: u64 = 256 << 10;
 
 /// A window of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +117,7 @@ mod tests {
         let entry = archive.entry(0).unwrap();
         let page = load(&*archive, &entry, &Request { offset: 100_003, hex_columns: 16, ..Request::default() }).unwrap();
         assert_eq!(page.offset, 100_000);
-        assert_eq!(page.rows(), 4096);
+        assert_eq!(page.rows(), 16_384);
         assert_eq!(page.row(100_016), 1);
         assert_eq!(page.bytes[..4], 25_000u32.to_le_bytes());
         assert!(!page.at_start() && !page.at_end());

@@ -48,7 +48,9 @@ pub struct Args {
     /// The same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
     output_option: Option<PathBuf>,
-    /// Kind of OUT, whatever its name: nra, nra4 (for versions before 5), zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4
+    /// Kind of OUT, whatever its name: zip, tar.zst …
+    ///
+    /// nra, nra4 (for versions before 5), zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     to: Option<Kind>,
     /// Replace OUT if it exists

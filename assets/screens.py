@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests/tui"))
 from run import Terminal  # noqa: E402
 
 WIDTH, HEIGHT = 110, 30
-# Columns and rows of a character in the pictures.
+# Width and height of a character in the pictures.
 CELL_WIDTH, CELL_HEIGHT = 8.4, 18
 GROUND, FRONT = "#16181f", "#d8dae2"
 SIXTEEN = ["#3b4048", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#d8dae2",
@@ -72,7 +73,6 @@ def styled(line):
 
 def cells(text):
     """How many columns text takes; wide characters take two."""
-    import unicodedata
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
 
 
@@ -156,9 +156,9 @@ class Camera:
         return self.take(seconds)
 
     def type(self, text):
-        for c in text:
-            self.terminal.types(c)
-            self.take(0.25)
+        for at in range(0, len(text), 4):
+            self.terminal.types(text[at:at + 4])
+            self.take(0.5)
         return self.take(1.2)
 
 

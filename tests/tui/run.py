@@ -144,7 +144,7 @@ def hung_up(terminal, nra):
     terminal.run(nra + " tree.nra; echo code $?")
     terminal.sees("6 entries")
     os.kill(pid_of(terminal), signal.SIGHUP)
-    terminal.sees("code 143")
+    terminal.sees("code 130")
     terminal.is_restored()
 
 
@@ -166,7 +166,8 @@ def keys_for_the_shell(terminal, nra):
     terminal.run(nra + " tree.nra")
     terminal.sees("6 entries")
     terminal.keys("q")
-    # Not waiting for the prompt: all of it is for the shell.
+    # Not waiting for the prompt, but as fast as people type: all of it is for the shell.
+    time.sleep(0.3)
     terminal.run("echo all of $((6 * 7)) is here")
     terminal.sees("all of 42 is here")
     terminal.is_restored()
@@ -240,6 +241,7 @@ def settings(terminal, nra):
     terminal.run("NRA_CONFIG=bad.toml " + nra + " tree.nra")
     terminal.sees("line 3")
     terminal.keys("q")
+    terminal.is_restored()
     (terminal.directory / "good.toml").write_text("[keys]\nhelp = [\"ctrl-t\"]\n")
     terminal.run("NRA_CONFIG=good.toml " + nra + " tree.nra")
     terminal.sees("ctrl-t help")
@@ -289,8 +291,8 @@ def additions(terminal, nra):
     (terminal.directory / "notes.txt").write_text("to be added\n")
     terminal.run(nra + " tree.nra")
     terminal.sees("6 entries")
-    terminal.keys("Enter")
-    terminal.sees("guide.md")
+    terminal.keys("j", "Enter")
+    terminal.sees("▸ docs")
     terminal.keys("a")
     terminal.sees("Add to docs")
     terminal.types("notes.txt")

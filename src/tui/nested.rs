@@ -40,11 +40,8 @@ pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>) -> Result<A
         });
     }
     let bytes = outer.read_all(entry, MAX_BYTES)?;
-    let mut options = OpenOptions::default();
-    options.cache_bytes = CACHE;
-    options.index_bytes = MAX_BYTES;
-    options.stream_limit = MAX_BYTES;
-    options.key = key;
+    let options =
+        OpenOptions { cache_bytes: CACHE, index_bytes: MAX_BYTES, stream_limit: MAX_BYTES, key, ..OpenOptions::default() };
     archive::open(Arc::new(MemorySource::named(bytes, entry.path.as_bytes())), &options).map(Arc::from)
 }
 

@@ -46,7 +46,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry) -> Result<Page> {
         lines.text = "… there is more: the text has all of it".as_bytes().to_vec();
         lines.end(read);
     }
-    Ok(Page { lines: lines.done, first_number: Some(1), at_start: true, at_end: true, ..Page::default() })
+    Ok(Page { lines: lines.done, first_number: Some(1), at_start: true, at_end: true })
 }
 
 /// Lines in the making.

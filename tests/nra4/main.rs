@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
-use nra::format::entry::{Entry, Kind};
+use nra::format::entry::{Entry, Kind, Namespace};
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use serde_json::Value;
@@ -135,7 +135,13 @@ fn parts_of_contents_are_read() {
 fn vectors_and_spaces_are_kept_as_attributes() {
     let archive = open_bytes(fixture("crafted-v1-none-zstd-spaces.nra")).unwrap();
     assert_eq!(archive.info().attributes.len(), 1);
-    assert!(archive.info().attributes[0].name.starts_with(b"space."));
-    let with_vectors = |entry: &Entry| entry.metadata.attributes.iter().any(|attribute| attribute.name.starts_with(b"vector."));
+    let space = &archive.info().attributes[0];
+    assert!(space.namespace == Namespace::Nra && space.name.starts_with(b"embedding:"));
+    let text = std::str::from_utf8(&space.value).unwrap();
+    let (model, dimension) = text.strip_prefix("model=").unwrap().split_once(";dimension=").unwrap();
+    assert!(!model.is_empty() && dimension.parse::<u16>().unwrap() > 0, "{text}");
+    let with_vectors = |entry: &Entry| {
+        entry.metadata.attributes.iter().any(|vector| (vector.namespace, &vector.name) == (space.namespace, &space.name))
+    };
     assert_eq!(archive.entries(0..9).map(Result::unwrap).filter(with_vectors).count(), 1);
 }

@@ -392,7 +392,10 @@ seed!(CodingName, Coding, "the name of a compression", {
     }
 });
 
-/// Embedding spaces of version 1, which become attributes of the archive.
+/// What the names of attributes that describe an embedding space, or are vectors in it, begin with.
+const EMBEDDING: &str = "embedding:";
+
+/// Embedding spaces of version 1, which become attributes of the archive. Spec: nra.md, section 12.
 struct Spaces<'a>(&'a mut Building);
 
 #[derive(Deserialize)]
@@ -405,9 +408,11 @@ struct Space {
 seed!(Spaces, (), "a list of spaces", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while let Some(space) = seq.next_element::<Space>()? {
-            let value = format!("{} {}", space.dimension, space.model_uri).into_bytes();
+            // Version 1 tells neither metric nor type of the numbers. A semicolon would end the model.
+            let model = space.model_uri.replace(';', "%3B");
+            let value = format!("model={model};dimension={}", space.dimension).into_bytes();
             let attributes = &mut self.0.manifest().attributes;
-            attributes.push(attribute("space.", &space.id, value)?);
+            attributes.push(attribute(&space.id, value)?);
         }
         let attributes = &mut self.0.manifest().attributes;
         attributes.sort();
@@ -429,18 +434,18 @@ seed!(Vectors, Vec<Attribute>, "a list of vectors", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<Attribute>, A::Error> {
         let mut attributes = Vec::new();
         while let Some(vector) = seq.next_element::<Vector>()? {
-            attributes.push(attribute("vector.", &vector.space_id, vector.data)?);
+            attributes.push(attribute(&vector.space_id, vector.data)?);
         }
         Ok(attributes)
     }
 });
 
-/// Makes an attribute of what only version 1 has.
-fn attribute<E: serde::de::Error>(kind: &str, name: &str, value: Vec<u8>) -> Result<Attribute, E> {
-    let name = [kind, name].concat().into_bytes();
+/// Makes the attribute of a space, or of a vector in it, as NRA 5 has them.
+fn attribute<E: serde::de::Error>(space: &str, value: Vec<u8>) -> Result<Attribute, E> {
+    let name = [EMBEDDING, space].concat().into_bytes();
     if name.len() > MAX_ATTRIBUTE_NAME || value.len() > MAX_ATTRIBUTE_VALUE {
         let error = Error::Limit { what: "length of a vector", found: value.len() as u64, limit: MAX_ATTRIBUTE_VALUE as u64 };
         return Err(E::custom(error));
     }
-    Ok(Attribute { namespace: Namespace::Foreign, name: name.into(), value: value.into() })
+    Ok(Attribute { namespace: Namespace::Nra, name: name.into(), value: value.into() })
 }

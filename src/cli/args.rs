@@ -7,6 +7,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 
 use crate::cli::keys::KeyArgs;
 use crate::cli::text::parse_size;
+use crate::convert::pack::OwnerPolicy;
 use crate::format::archive::{Engine, OpenOptions};
 use crate::format::names::NameEncoding;
 
@@ -161,6 +162,34 @@ pub struct ArchiveArg {
     pub container: ContainerArgs,
     #[command(flatten)]
     pub keys: KeyArgs,
+}
+
+/// What of the metadata goes along, whichever way entries go.
+#[derive(Debug, Clone, Default, Args)]
+pub struct KeepArgs {
+    /// Leave owners out
+    #[arg(long, hide_short_help = true)]
+    pub no_owner: bool,
+    /// Take owners as numbers alone, without their names
+    #[arg(long, hide_short_help = true)]
+    pub numeric_owner: bool,
+    /// Leave extended attributes and ACLs out
+    #[arg(long, hide_short_help = true)]
+    pub no_xattrs: bool,
+    /// Leave times out
+    #[arg(long, hide_short_help = true)]
+    pub no_times: bool,
+}
+
+impl KeepArgs {
+    /// Returns what is recorded of owners.
+    pub fn owner(&self) -> OwnerPolicy {
+        match (self.no_owner, self.numeric_owner) {
+            (true, _) => OwnerPolicy::Omit,
+            (_, true) => OwnerPolicy::Ids,
+            _ => OwnerPolicy::Names,
+        }
+    }
 }
 
 /// Which entries a command is about.

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use clap::ValueEnum;
 
-use crate::cli::args::{FilterArgs, MIN_MEMORY, ResourceArgs};
+use crate::cli::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs};
 use crate::cli::commands::attr;
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
@@ -143,18 +143,8 @@ struct FidelityArgs {
     /// Without GROUP files keep theirs. --reproducible leaves owners out, but not this one.
     #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
     owner: Option<GivenOwner>,
-    /// Record no owner
-    #[arg(long, hide_short_help = true)]
-    no_owner: bool,
-    /// Record owners as numbers alone
-    #[arg(long, hide_short_help = true)]
-    numeric_owner: bool,
-    /// Record no extended attributes and ACLs
-    #[arg(long, hide_short_help = true)]
-    no_xattrs: bool,
-    /// Record no times
-    #[arg(long, hide_short_help = true)]
-    no_times: bool,
+    #[command(flatten)]
+    keep: KeepArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -215,12 +205,10 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     let fidelity = &args.fidelity;
     let mut filter = inputs::filter(&args.filter)?;
     filter.skip_caches = args.exclude_caches;
-    let owner = match (&fidelity.owner, fidelity.no_owner, fidelity.numeric_owner) {
-        (Some(owner), _, false) => OwnerPolicy::Given(owner.clone()),
-        (Some(owner), _, true) => OwnerPolicy::Given(nameless(owner)),
-        (None, true, _) => OwnerPolicy::Omit,
-        (None, _, true) => OwnerPolicy::Ids,
-        (None, ..) => OwnerPolicy::Names,
+    let owner = match &fidelity.owner {
+        Some(owner) if fidelity.keep.numeric_owner => OwnerPolicy::Given(nameless(owner)),
+        Some(owner) => OwnerPolicy::Given(owner.clone()),
+        None => fidelity.keep.owner(),
     };
     let most = PackOptions::default().window_names;
     let window_names = args.resources.memory.map_or(most, |memory| {
@@ -237,10 +225,10 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         follow_symlinks: fidelity.dereference,
         one_file_system: args.one_file_system,
         owner,
-        xattrs: !fidelity.no_xattrs,
+        xattrs: !fidelity.keep.no_xattrs,
         tags: attributes(&args.tag)?,
         media_types: args.media_type.clone(),
-        times: !fidelity.no_times,
+        times: !fidelity.keep.no_times,
         reproducible: fidelity.reproducible,
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
         sync: true,

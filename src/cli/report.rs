@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cli::text;
 use crate::format;
+use crate::format::error::reason;
 
 /// How the process ends. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,29 +226,6 @@ impl From<format::Error> for Failure {
             Error::KeyNeeded | Error::WrongKey => Self::new(Code::Key, text),
             Error::Cancelled => Self::new(crate::cli::signals::code(), text),
         }
-    }
-}
-
-/// Returns the words of a system error without its number.
-pub fn reason(error: &io::Error) -> String {
-    // Errors that did not come from the system have words of programmers.
-    if error.raw_os_error().is_none() && error.get_ref().is_none() {
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => return "it exists already".to_owned(),
-            io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
-            io::ErrorKind::UnexpectedEof => return "it ends too early".to_owned(),
-            io::ErrorKind::WriteZero => return "nothing more can be written".to_owned(),
-            _ => {}
-        }
-    }
-    let text = error.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    let mut characters = text.chars();
-    match characters.next() {
-        Some(first) if characters.clone().next().is_some_and(|second| second.is_lowercase() || second == ' ') => {
-            first.to_lowercase().chain(characters).collect()
-        }
-        _ => text.to_owned(),
     }
 }
 

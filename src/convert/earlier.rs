@@ -7,7 +7,7 @@ use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::Narrower;
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Namespace};
+use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::nra4::writer::{WriterOptions, WriterStats, write_archive};
 use crate::format::progress::{Monitor, Warning};
@@ -44,8 +44,8 @@ pub fn write_earlier(
         other => other,
     };
     tell_secrecy(archive, options.writer.key.is_some(), monitor);
-    // Those of the format tell of the file they are in.
-    if archive.info().attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra) {
+    // Those of the root tell of a directory that the other side has no record of either.
+    if archive.info().attributes.iter().any(|attribute| !attribute.is_of_root()) {
         let message = "the attributes of the archive can't be kept".into();
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }

@@ -1,7 +1,6 @@
 //! What an archive as a whole has that a target can't hold. The table in `docs/convert.md` has all losses.
 
 use crate::format::archive::Archive;
-use crate::format::entry::Namespace;
 use crate::format::error::Result;
 use crate::format::progress::{Monitor, Warning};
 
@@ -27,7 +26,7 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     }
     let info = archive.info();
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
-    let attributes = info.attributes.iter().any(|attribute| attribute.namespace != Namespace::Nra);
+    let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root());
     let kind = match target {
         Target::Nra => None,
         Target::Tar => Some("tar"),

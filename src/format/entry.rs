@@ -93,6 +93,13 @@ pub struct Attribute {
     pub value: Box<[u8]>,
 }
 
+impl Attribute {
+    /// Says whether it is one of the archive that only describes the directory that was packed.
+    pub fn is_of_root(&self) -> bool {
+        self.namespace == Namespace::Nra && self.name.starts_with(b"root-")
+    }
+}
+
 /// What many entries have in common; shared between them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Metadata {

@@ -121,3 +121,25 @@ impl Error {
         Self::Corrupt { structure, offset, detail: detail.into() }
     }
 }
+/// Returns the words of a system error without its number.
+pub fn reason(error: &io::Error) -> String {
+    // Errors that did not come from the system have words of programmers.
+    if error.raw_os_error().is_none() && error.get_ref().is_none() {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => return "it exists already".to_owned(),
+            io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+            io::ErrorKind::UnexpectedEof => return "it ends too early".to_owned(),
+            io::ErrorKind::WriteZero => return "nothing more can be written".to_owned(),
+            _ => {}
+        }
+    }
+    let text = error.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) if characters.clone().next().is_some_and(|second| second.is_lowercase() || second == ' ') => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}

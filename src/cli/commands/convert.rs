@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_tar, to_zip};
-use crate::cli::args::{ContainerArgs, ResourceArgs};
+use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
@@ -90,18 +90,8 @@ struct FidelityArgs {
     /// Same input and options, same bytes: no owner, no time of converting; obeys SOURCE_DATE_EPOCH
     #[arg(long, hide_short_help = true)]
     reproducible: bool,
-    /// Keep no owner
-    #[arg(long, hide_short_help = true)]
-    no_owner: bool,
-    /// Keep owners as numbers alone
-    #[arg(long, hide_short_help = true)]
-    numeric_owner: bool,
-    /// Keep no extended attributes and ACLs
-    #[arg(long, hide_short_help = true)]
-    no_xattrs: bool,
-    /// Keep no times
-    #[arg(long, hide_short_help = true)]
-    no_times: bool,
+    #[command(flatten)]
+    keep: KeepArgs,
 }
 
 /// What the input may grow to.
@@ -290,11 +280,7 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
     if fidelity.reproducible {
         writer.time = latest;
     }
-    let owner = match (fidelity.no_owner || fidelity.reproducible, fidelity.numeric_owner) {
-        (true, _) => OwnerPolicy::Omit,
-        (_, true) => OwnerPolicy::Ids,
-        _ => OwnerPolicy::Names,
-    };
+    let owner = if fidelity.reproducible { OwnerPolicy::Omit } else { fidelity.keep.owner() };
     let mut open = OpenOptions::default();
     args.container.apply(&mut open);
     if let Some(memory) = args.resources.memory {
@@ -308,8 +294,8 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         open,
         fidelity: Fidelity {
             owner,
-            xattrs: !fidelity.no_xattrs,
-            times: !fidelity.no_times,
+            xattrs: !fidelity.keep.no_xattrs,
+            times: !fidelity.keep.no_times,
             latest,
             portable: fidelity.reproducible,
         },

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::cli::args::{ArchiveArg, KeepArgs, PatternArgs, ResourceArgs};
 use crate::cli::console::Console;
 use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
@@ -95,18 +95,8 @@ struct FidelityArgs {
     /// Restore set-id bits, file capabilities and device nodes, too: for archives you trust
     #[arg(long, hide_short_help = true)]
     special: bool,
-    /// Don't restore owners (only root does)
-    #[arg(long, hide_short_help = true)]
-    no_owner: bool,
-    /// Take owners by number, not by name
-    #[arg(long, hide_short_help = true)]
-    numeric_owner: bool,
-    /// Don't restore extended attributes and ACLs
-    #[arg(long, hide_short_help = true)]
-    no_xattrs: bool,
-    /// Don't restore times
-    #[arg(long, hide_short_help = true)]
-    no_times: bool,
+    #[command(flatten)]
+    keep: KeepArgs,
     /// Restore modes without regard to the umask, as root does
     #[arg(long, hide_short_help = true)]
     preserve_permissions: bool,
@@ -252,10 +242,10 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     options.strip_components = args.strip_components;
     options.flat = args.flat;
     options.special = args.fidelity.special;
-    options.owner = !args.fidelity.no_owner;
-    options.numeric_owner = args.fidelity.numeric_owner;
-    options.xattrs = !args.fidelity.no_xattrs;
-    options.times = !args.fidelity.no_times;
+    options.owner = !args.fidelity.keep.no_owner;
+    options.numeric_owner = args.fidelity.keep.numeric_owner;
+    options.xattrs = !args.fidelity.keep.no_xattrs;
+    options.times = !args.fidelity.keep.no_times;
     options.max_size = args.max_size;
     options.dry_run = args.dry_run;
     options.threads = args.resources.threads;

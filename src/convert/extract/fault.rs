@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 
+use crate::convert::walk::reason;
 use crate::format::error::Error;
 
 /// Outcome of one entry that was not made.
@@ -38,7 +39,7 @@ impl Fault {
             | Errno::NOMEM
             | Errno::STALE
             | Errno::NOTCONN => Self::Stop(Error::io(action, path, errno.into())),
-            _ => Self::omit(format!("cannot {action}: {}", words(errno))),
+            _ => Self::omit(format!("cannot {action}: {}", reason(errno))),
         }
     }
 
@@ -51,12 +52,4 @@ impl Fault {
             other => Self::Stop(other),
         }
     }
-}
-
-/// Says what the system said, without its number.
-pub(super) fn words(errno: Errno) -> String {
-    let text = std::io::Error::from(errno).to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

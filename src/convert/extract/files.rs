@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::fault::{Fault, words};
+use super::fault::Fault;
 use super::options::Action;
 use super::rules::{Plan, mode};
 use super::run::{Inode, Item, Run, split};
 use super::spot::{Refusal, Spot};
 use super::tree::{Made, ROOT, Tree};
+use crate::convert::walk::reason;
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Kind, Metadata};
 use crate::format::error::Error;
@@ -198,7 +199,7 @@ pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action
     if let Some((user, group)) = plan.ids()
         && let Err(errno) = rustix::fs::fchown(file, user, group)
     {
-        run.degraded(item, format!("owner not restored: {}", words(errno)));
+        run.degraded(item, format!("owner not restored: {}", reason(errno)));
     }
     if draft.closed {
         set_xattrs(run, item, |name| !is_acl(name), |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
@@ -208,7 +209,7 @@ pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action
     if let Some(times) = run.rules.times(&item.entry)
         && let Err(errno) = rustix::fs::futimens(file, &times)
     {
-        run.degraded(item, format!("time not restored: {}", words(errno)));
+        run.degraded(item, format!("time not restored: {}", reason(errno)));
     }
     if item.entry.link_group != 0 {
         let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
@@ -249,7 +250,7 @@ pub(super) fn set_xattrs(
     for attribute in run.rules.attributes(&item.entry.metadata).filter(|attribute| which(&attribute.name)) {
         if let Err(errno) = set(&attribute.name, &attribute.value) {
             let name = crate::format::path::Quoted::new(&attribute.name);
-            run.degraded(item, format!("extended attribute {name} not restored: {}", words(errno)));
+            run.degraded(item, format!("extended attribute {name} not restored: {}", reason(errno)));
         }
     }
 }

@@ -5,13 +5,14 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::fault::{Fault, words};
+use super::fault::Fault;
 use super::files::{is_acl, joined, set_xattrs};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::{Item, Run, split};
 use super::spot::{Refusal, Spot};
 use super::tree::{Made, Tree, chmod_handle, proc_path};
+use crate::convert::walk::reason;
 use crate::format::entry::Kind;
 use crate::format::error::Result;
 
@@ -59,7 +60,7 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
     let entry = &item.entry;
     let step = |what: &str, result: Result<(), Errno>| {
         if let Err(errno) = result {
-            run.degraded(item, format!("{what} not restored: {}", words(errno)));
+            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
         }
     };
     if let Some((user, group)) = plan.ids() {
@@ -138,7 +139,7 @@ pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Resul
     let plan = run.rules.plan(Kind::Directory, &item.entry.metadata, tree.node(node.parent()).group);
     let step = |what: &str, result: Result<(), Errno>| {
         if let Err(errno) = result {
-            run.degraded(item, format!("{what} not restored: {}", words(errno)));
+            run.degraded(item, format!("{what} not restored: {}", reason(errno)));
         }
     };
     if let Some((user, group)) = plan.ids() {

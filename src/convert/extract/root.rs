@@ -8,11 +8,11 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::fault::words;
 use super::files::is_acl;
 use super::options::Target;
 use super::rules::{Rules, mode, timestamps};
 use super::tree::open_directory;
+use crate::convert::walk::reason;
 use crate::format::entry::{Attribute, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::error::{Error, Obstacle, Result};
 use crate::format::progress::{Monitor, Warning};
@@ -117,7 +117,7 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
     let plan = rules.plan(Kind::Directory, &metadata, group);
     let step = |what: &str, result: Result<(), Errno>| {
         if let Err(errno) = result {
-            let message = format!("{what} not restored: {}", words(errno));
+            let message = format!("{what} not restored: {}", reason(errno));
             monitor.warn(Warning { path: bytes(path), message, degraded: true, damage: false });
         }
     };

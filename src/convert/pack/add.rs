@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, statat};
 
-use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, named, walk_options};
+use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, named, share, walk_options};
 use crate::convert::pack::Input;
 use crate::convert::walk::{Facts, Handles, Name, Tree, Walk, Window};
 use crate::format::archive::Archive;
@@ -37,13 +37,7 @@ pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool
     let metadata = fs::metadata(archive).map_err(|error| Error::io("open", name, error))?;
     let store = Arc::new(FileStore::open(archive)?);
     let describer = Describer::new(options)?;
-    let mut writer_options = options.writer.clone();
-    let read_bytes = writer_options.memory_bytes / READ_SHARE;
-    writer_options.memory_bytes -= read_bytes;
-    writer_options.reproducible |= options.reproducible;
-    if options.reproducible {
-        writer_options.time = options.latest;
-    }
+    let (writer_options, read_bytes) = share(options);
     let threads = writer_options.threads.max(1);
     let writer = Writer::append(store, writer_options).map_err(|error| named(error, name))?;
     let known = if update { writer.base().cloned().map(Known) } else { None };

@@ -121,17 +121,11 @@ pub struct PackStats {
 pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, monitor: &dyn Monitor) -> Result<PackStats> {
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
+    let describer = Describer::new(options)?;
     let output = Output::create(destination)?;
     let name = output.name().to_vec();
     let own = output.identities();
-    let describer = Describer::new(options)?;
-    let mut writer_options = options.writer.clone();
-    let read_bytes = writer_options.memory_bytes / READ_SHARE;
-    writer_options.memory_bytes -= read_bytes;
-    writer_options.reproducible |= options.reproducible;
-    if options.reproducible {
-        writer_options.time = options.latest;
-    }
+    let (mut writer_options, read_bytes) = share(options);
     if let Some(top) = &resolved.top {
         writer_options.attributes.extend(top_attributes(top, &inputs[0], &describer, options, monitor)?);
         writer_options.attributes.sort_unstable();
@@ -146,6 +140,18 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     }
     output.publish(options.sync)?;
     Ok(stats)
+}
+
+/// Returns the options of the writer, and the memory that is left for reading, bytes.
+fn share(options: &PackOptions) -> (WriterOptions, u64) {
+    let mut writer = options.writer.clone();
+    let read_bytes = writer.memory_bytes / READ_SHARE;
+    writer.memory_bytes -= read_bytes;
+    writer.reproducible |= options.reproducible;
+    if options.reproducible {
+        writer.time = options.latest;
+    }
+    (writer, read_bytes)
 }
 
 /// Tells what [`pack`] or [`add`] would store, in the order of paths: path and kind of each entry, but for those of the kind, size and time that `known`

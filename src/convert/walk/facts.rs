@@ -1,7 +1,6 @@
 //! What the system knows of one file: status and extended attributes.
 
 use std::fmt;
-use std::io;
 use std::os::fd::AsFd;
 
 use rustix::fs::{FileType, Stat, fgetxattr, flistxattr, lgetxattr, llistxattr, major, minor};
@@ -152,19 +151,7 @@ impl AttributeReader {
 
 /// Says in words what the system refused, without its number.
 pub(crate) fn reason(error: Errno) -> String {
-    let error = io::Error::from(error);
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => {
-            let text = error.to_string();
-            let words = text.rsplit_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-            let mut letters = words.chars();
-            match letters.next() {
-                Some(first) => first.to_lowercase().chain(letters).collect(),
-                None => "unknown error".to_owned(),
-            }
-        }
-    }
+    crate::format::error::reason(&error.into())
 }
 
 #[cfg(test)]

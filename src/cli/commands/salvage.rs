@@ -27,14 +27,13 @@ use crate::format::source::{FileSource, ReadAt};
 #[command(after_help = "\
 Examples:
   nra salvage broken.nra -o rescued.nra
-  nra salvage half.nra.part -o rescued.nra --json
-
-OUT holds the newest state that can be found, as one commit. What was encrypted stays
-encrypted, with the same keys.")]
+  nra salvage half.nra.part -o rescued.nra --json")]
 pub struct Args {
     /// Damaged archive, or what is left of one
     archive: PathBuf,
     /// Archive to write what still reads to
+    ///
+    /// It holds the newest state that can be found, as one commit. What was encrypted stays encrypted, with the same keys.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Replace OUT if it exists

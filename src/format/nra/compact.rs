@@ -128,6 +128,8 @@ pub fn compact(
             }
             Some(before) => {
                 let mut writer = Writer::append(Arc::new(FileStore::open(target)?), options)?;
+                // One that changed the keys alone is a commit, too.
+                writer.force_commit();
                 writer.set_attributes(info.attributes.clone())?;
                 let mut changed = Vec::new();
                 let mut last: Option<EntryPath> = None;

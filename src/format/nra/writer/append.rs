@@ -48,8 +48,8 @@ pub(super) struct Changes {
     latest: Option<BTreeMap<EntryPath, EntryId>>,
     /// Entries that are in there, or were.
     entered: usize,
-    /// The keys were changed.
-    pub keys: bool,
+    /// A commit is made even if nothing else changes.
+    pub forced: bool,
 }
 
 /// An entry of the state so far.
@@ -164,8 +164,15 @@ impl<W: Write + Send> Writer<W> {
         let Some(base) = &mut self.base else { return Err(no_base()) };
         let not_encrypted = || Error::Usage { detail: "the archive is not encrypted".into() };
         change(self.placing.output.keyring().ok_or_else(not_encrypted)?)?;
-        base.changes.keys = true;
+        base.changes.forced = true;
         Ok(())
+    }
+
+    /// Makes a commit even if nothing changes: whoever makes commits again counts on their number.
+    pub(in crate::format::nra) fn force_commit(&mut self) {
+        if let Some(base) = &mut self.base {
+            base.changes.forced = true;
+        }
     }
 
     /// Removes the entry at `path`, with all below it if it is a directory.

@@ -40,7 +40,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         && index.entries.iter().all(|added| added.gone)
         && base.changes.cuts.is_empty()
         && options.attributes == base.attributes
-        && !base.changes.keys
+        && !base.changes.forced
     {
         let (out, _) = placing.output.finish()?;
         return Ok((out, unchanged(base)));

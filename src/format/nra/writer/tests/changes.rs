@@ -1,13 +1,14 @@
-//! Random changes and commits against a map of paths; every commit must read as the map was then.
+//! Random changes, commits and compactions against a map of paths; every commit must read as the map was then.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::append::{open, pack};
 use super::disk::{Disk, source};
 use super::*;
-use crate::format::archive::{Archive, OpenOptions};
+use crate::format::archive::{Archive, Depth, OpenOptions};
+use crate::format::crypt::{Argon2Cost, Keyring, Secret};
+use crate::format::nra::compact::compact;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::trees::PageSizes;
 
@@ -29,7 +30,11 @@ enum Change {
     Remove(EntryPath),
     Rename(EntryPath, EntryPath),
     Mode(EntryPath, u16),
+    /// Of an encrypted archive: adds, replaces or removes a key.
+    Key(u8),
     Commit,
+    /// A commit, and all but the newest ones dropped.
+    Compact(u64),
 }
 
 type State = BTreeMap<EntryPath, Item>;
@@ -47,7 +52,9 @@ fn any_change() -> impl Strategy<Value = Change> {
         4 => any_path().prop_map(Change::Remove),
         4 => (any_path(), any_path()).prop_map(|(from, to)| Change::Rename(from, to)),
         2 => (any_path(), 0u16..0o1000).prop_map(|(path, mode)| Change::Mode(path, mode)),
+        1 => (0u8..3).prop_map(Change::Key),
         3 => Just(Change::Commit),
+        1 => (1u64..4).prop_map(Change::Compact),
     ]
 }
 
@@ -104,17 +111,36 @@ struct Run {
     state: State,
     states: Vec<State>,
     groups: u64,
+    /// Labels of the keys; none if the archive is not encrypted.
+    keys: Vec<String>,
+    /// Keys that were ever made.
+    made: u32,
+}
+
+const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+
+fn opened(bytes: &[u8], commit: Option<u64>) -> NraReader {
+    let options = OpenOptions { commit, key: Some(Secret::raw([3; 32])), ..OpenOptions::default() };
+    NraReader::open(source(bytes.to_vec()), &options).unwrap()
 }
 
 impl Run {
-    fn new() -> Self {
-        let bytes = pack(|_| {});
-        Self { bytes, state: State::new(), states: vec![State::new()], groups: 0 }
+    fn new(sealed: bool) -> Self {
+        let keyring = sealed.then(|| Keyring::create(&Secret::raw([3; 32]), CHEAP, "0").unwrap());
+        let options = WriterOptions { encryption: keyring, ..options() };
+        let writer = Writer::create(Vec::new(), options).unwrap();
+        let bytes = writer.finish(&Recorder::default()).unwrap().0;
+        let keys = if sealed { vec!["0".into()] } else { Vec::new() };
+        Self { bytes, state: State::new(), states: vec![State::new()], groups: 0, keys, made: 0 }
+    }
+
+    fn options(&self) -> WriterOptions {
+        WriterOptions { threads: 1, encryption: opened(&self.bytes, None).keyring().cloned(), ..options() }
     }
 
     fn writer(&self) -> (std::sync::Arc<Disk>, Writer<StoreEnd>) {
         let disk = Disk::new(self.bytes.clone());
-        let mut writer = Writer::append(disk.clone(), WriterOptions { threads: 1, ..options() }).unwrap();
+        let mut writer = Writer::append(disk.clone(), self.options()).unwrap();
         // Trees of several levels from few entries.
         writer.placing.sizes = PageSizes { leaf: 150, inner: 120, few: 2 };
         // Each change acts on what is there by then.
@@ -122,10 +148,54 @@ impl Run {
         (disk, writer)
     }
 
+    /// Adds a key, replaces the last one but the first, or removes it.
+    fn change_keys(&mut self, writer: &mut Writer<StoreEnd>, what: u8) {
+        let last = self.keys.len().saturating_sub(1);
+        self.made += 1;
+        let secret = Secret::password(self.made.to_string());
+        let done = writer.change_keys(|keys| match what {
+            0 => keys.add(&secret, CHEAP, &self.made.to_string()),
+            1 if last > 0 => keys.replace(last, &secret, CHEAP),
+            _ if last > 0 => keys.remove(last),
+            _ => Ok(()),
+        });
+        assert_eq!(done.is_ok(), !self.keys.is_empty() && !(what == 0 && self.keys.len() == 16), "{done:?}");
+        match what {
+            0 if done.is_ok() => self.keys.push(self.made.to_string()),
+            2 if last > 0 => self.keys.truncate(last),
+            _ => {}
+        }
+    }
+
+    fn compact(&mut self, keep: u64) {
+        let target = tempfile::NamedTempFile::new().unwrap();
+        let old = source(self.bytes.clone());
+        let done = compact(&old, keep, target.path(), &self.options(), &Recorder::default()).unwrap();
+        self.bytes = std::fs::read(target.path()).unwrap();
+        let dropped = self.states.len().saturating_sub(usize::try_from(keep).unwrap());
+        assert_eq!(done.dropped_commits, dropped as u64);
+        self.states.drain(..dropped);
+        for (state, number) in self.states.iter_mut().zip(1..) {
+            let reader = opened(&self.bytes, Some(number));
+            check(&reader, state, keep == 1);
+            // A group that only a part of was touched later is two groups now.
+            for (item, entry) in state.values_mut().zip(reader.entries(0..reader.entry_count())) {
+                let group = entry.unwrap().link_group;
+                item.group = if group == 0 { 0 } else { self.groups + group };
+            }
+        }
+        let greatest = self.states.iter().flat_map(State::values).map(|item| item.group).max();
+        self.groups = self.groups.max(greatest.unwrap_or(0));
+        self.state.clone_from(self.states.last().expect("one is kept"));
+    }
+
     fn apply(&mut self, writer: &mut Writer<StoreEnd>, change: &Change) {
+        if let Change::Key(what) = change {
+            return self.change_keys(writer, *what);
+        }
         let state = &mut self.state;
         match change {
-            Change::Commit => unreachable!("handled by the caller"),
+            Change::Key(_) | Change::Commit | Change::Compact(_) => unreachable!("handled before"),
             Change::File(path, kind) => {
                 store(writer, path, *kind);
                 make_room(state, path, false);
@@ -189,8 +259,11 @@ impl Run {
         let (end, stats) = writer.finish(&recorder).unwrap();
         drop(end);
         self.bytes = disk.bytes();
-        let reader = open(&self.bytes);
-        check(&reader, &self.state);
+        let reader = opened(&self.bytes, None);
+        assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
+        assert!(reader.remarks().is_empty() && !reader.is_recovered());
+        assert!(reader.info().keys.iter().map(|key| &key.label).eq(&self.keys));
+        check(&reader, &self.state, true);
         assert_eq!(stats.entries, self.state.len() as u64);
         // Nothing to say, no commit.
         if stats.commit > self.states.len() as u64 {
@@ -200,7 +273,8 @@ impl Run {
     }
 }
 
-fn check(reader: &NraReader, state: &State) {
+/// Checks that a commit reads as the model says. `links`: hard links are all there.
+fn check(reader: &NraReader, state: &State, links: bool) {
     let entries: Vec<Entry> = reader.entries(0..reader.entry_count()).map(Result::unwrap).collect();
     assert!(entries.iter().map(|entry| &entry.path).eq(state.keys()));
     let mut groups = BTreeMap::new();
@@ -219,26 +293,30 @@ fn check(reader: &NraReader, state: &State) {
     }
     let linked = |group: u64| group != 0 && state.values().filter(|item| item.group == group).count() > 1;
     for (entry, item) in entries.iter().zip(state.values()) {
-        assert!(entry.link_group != 0 || !linked(item.group), "{} lost its links", entry.path);
+        assert!(!links || entry.link_group != 0 || !linked(item.group), "{} lost its links", entry.path);
     }
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
     #[test]
-    fn every_commit_reads_as_the_model_was(changes in prop::collection::vec(any_change(), 1..120)) {
-        let mut run = Run::new();
+    fn every_commit_reads_as_the_model_was(changes in prop::collection::vec(any_change(), 1..120), sealed in any::<bool>()) {
+        let mut run = Run::new(sealed);
         let (mut disk, mut writer) = run.writer();
         for change in changes.iter().chain([&Change::Commit]) {
-            if let Change::Commit = change {
+            if let Change::Commit | Change::Compact(_) = change {
                 run.commit(&disk, writer);
+                if let Change::Compact(keep) = change {
+                    run.compact(*keep);
+                }
                 (disk, writer) = run.writer();
             } else {
                 run.apply(&mut writer, change);
             }
         }
-        for (number, state) in run.states.iter().enumerate() {
-            let options = OpenOptions { commit: Some(number as u64 + 1), ..OpenOptions::default() };
-            check(&NraReader::open(source(run.bytes.clone()), &options).unwrap(), state);
+        for (number, state) in (1..).zip(&run.states) {
+            check(&opened(&run.bytes, Some(number)), state, true);
         }
     }
 }

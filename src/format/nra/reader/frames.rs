@@ -151,13 +151,10 @@ pub(super) fn decode(header: &FrameHeader, stored: &[u8], dictionary: Option<&Di
     decompress(header.codec, stored, raw_len, dictionary).map_err(|detail| Error::corrupt(header.kind.name(), offset, detail))
 }
 
-/// Reads and checks the directory of the block at `offset`; no bytes when it has none.
+/// Reads and checks the directory of the block at `offset`.
 pub(super) fn directory<'a>(window: &'a Window, start: &Start, offset: u64) -> Result<Cow<'a, [u8]>> {
     const STRUCTURE: &str = "block directory";
     let header = &start.header;
-    if header.directory_len == 0 {
-        return Ok(Cow::Borrowed(&[]));
-    }
     let place = offset + header.directory_start();
     let len = usize::try_from(header.directory_span()).expect("limited with the header");
     let corrupt = |detail| Error::corrupt(STRUCTURE, place, detail);

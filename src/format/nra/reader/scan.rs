@@ -45,17 +45,9 @@ impl Scan {
     pub(super) fn run(window: &Window, end: u64, memory: u64) -> Result<Self> {
         let mut scan = Self::default();
         let mut found = Gathered::new(window.file_len(), memory);
-        let mut walk = Walk::new(window);
+        let mut walk = Walk::up_to(window, end);
         while let Some(step) = walk.next()? {
             match step {
-                Step::Frame { offset, .. }
-                | Step::Other { offset, .. }
-                | Step::Tail { offset, .. }
-                | Step::Gap { offset, .. }
-                    if offset >= end =>
-                {
-                    break;
-                }
                 Step::Frame { offset, start } => {
                     scan.commits = scan.commits.max(start.header.commit);
                     if start.header.kind == FrameKind::Block {
@@ -77,7 +69,6 @@ impl Scan {
         self.blocks += 1;
         self.stored_bytes += u64::from(header.stored_len);
         let bytes = match frames::directory(window, start, offset) {
-            Ok(bytes) if bytes.is_empty() => return Ok(()),
             Ok(bytes) => bytes,
             Err(error) if is_damage(&error) => {
                 self.flaws += 1;

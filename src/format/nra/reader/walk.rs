@@ -27,28 +27,38 @@ pub(super) enum Step {
 pub(super) struct Walk<'a> {
     window: &'a Window,
     position: u64,
+    /// Where it ends: what begins there or behind is not met.
+    end: u64,
     /// Bytes read in search of a frame, and where they begin.
     ahead: (u64, Vec<u8>),
 }
 
 impl<'a> Walk<'a> {
+    /// Goes through the whole file.
     pub(super) fn new(window: &'a Window) -> Self {
-        Self::from(window, HEAD_LEN as u64)
+        Self::up_to(window, window.file_len())
     }
 
-    /// Begins at `position`, a multiple of 8.
+    /// Goes through the file up to `end`.
+    pub(super) fn up_to(window: &'a Window, end: u64) -> Self {
+        Self { end: end.min(window.file_len()), ..Self::from(window, HEAD_LEN as u64) }
+    }
+
+    /// Goes on from `position`, a multiple of 8.
     pub(super) fn from(window: &'a Window, position: u64) -> Self {
-        Self { window, position, ahead: (0, Vec::new()) }
+        Self { window, position, end: window.file_len(), ahead: (0, Vec::new()) }
     }
 
-    /// Returns the next step, `None` at the end of the file.
+    /// Returns the next step, `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Step>> {
         let offset = self.position;
+        if offset >= self.end {
+            return Ok(None);
+        }
         let file_len = self.window.file_len();
         let Some(bytes) = self.start_bytes(offset)? else {
-            let len = file_len.saturating_sub(offset);
-            self.position = file_len;
-            return Ok((len > 0).then_some(Step::Gap { offset, len }));
+            self.position = self.end;
+            return Ok(Some(Step::Gap { offset, len: self.end - offset }));
         };
         if let Ok(start) = Start::parse(self.window, &bytes, offset) {
             self.position = (offset + start.header.frame_len()).min(file_len);
@@ -63,7 +73,7 @@ impl<'a> Walk<'a> {
             return Ok(Some(Step::Tail { offset, tail }));
         }
         self.position = self.next_start(offset + ALIGNMENT)?;
-        Ok(Some(Step::Gap { offset, len: self.position - offset }))
+        Ok(Some(Step::Gap { offset, len: self.position.min(self.end) - offset }))
     }
 
     /// Returns the bytes at `offset` that a frame or tail begins with, `None` when there are fewer than 64.

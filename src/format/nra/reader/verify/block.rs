@@ -139,11 +139,7 @@ fn block_directory(job: &Job, bytes: &[u8], report: &mut Report) -> Option<Direc
     let header = &job.start.header;
     let place = job.offset + header.directory_start();
     let (bytes, whole) = job.start.open(Part::Directory, bytes);
-    let checked = if header.directory_len == 0 {
-        whole
-    } else {
-        whole.and_then(|()| frames::compare("checksum", header.directory_checksum, &bytes, job.offset))
-    };
+    let checked = whole.and_then(|()| frames::compare("checksum", header.directory_checksum, &bytes, job.offset));
     match checked.and_then(|()| Directory::parse(&bytes, job.offset, header.raw_len)) {
         Ok(directory) => {
             report.pieces = directory.pieces.len() as u64;

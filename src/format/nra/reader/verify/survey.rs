@@ -70,19 +70,11 @@ impl<'a> Survey<'a> {
 
     /// Checks all frames up to `end`.
     pub(super) fn all(&mut self, end: u64, ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
-        let mut walk = Walk::new(self.window);
+        let mut walk = Walk::up_to(self.window, end);
         let mut chain = Chain::default();
         let mut batch = Vec::with_capacity(BATCH);
         while let Some(step) = walk.next()? {
             match step {
-                Step::Frame { offset, .. }
-                | Step::Other { offset, .. }
-                | Step::Tail { offset, .. }
-                | Step::Gap { offset, .. }
-                    if offset >= end =>
-                {
-                    break;
-                }
                 Step::Frame { offset, mut start } => {
                     if start.header.kind == FrameKind::Keys {
                         // It tells the salt of the frames around it.
@@ -97,7 +89,7 @@ impl<'a> Survey<'a> {
                 }
                 Step::Tail { offset, tail } => chain.tail(offset, &tail, ledger),
                 Step::Other { offset, len } => self.other(offset, len, ledger)?,
-                Step::Gap { offset, len } => self.gap(offset..(offset + len).min(end), &chain, ledger)?,
+                Step::Gap { offset, len } => self.gap(offset..offset + len, &chain, ledger)?,
             }
         }
         self.run(&batch, ledger, monitor)?;

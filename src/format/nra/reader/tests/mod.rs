@@ -5,6 +5,7 @@ mod cost;
 mod damage;
 mod history;
 mod lookup;
+mod survival;
 mod verify;
 
 use std::sync::Arc;

@@ -1,0 +1,501 @@
+//! The table of what survives which damage, row by row: plain and encrypted archives, of one commit and of several.
+//!
+//! Spec: nra.md, section 22.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::format::archive::{Archive, Depth, OpenOptions};
+use crate::format::codec::{Codec, Dictionary, looks_incompressible};
+use crate::format::crypt::{Argon2Cost, Keyring, SEGMENT, Secret, TAG_LEN};
+use crate::format::digest::Digest;
+use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+use crate::format::error::Result;
+use crate::format::nra::content::{Content, Extent, Segment};
+use crate::format::nra::directory::Directory;
+use crate::format::nra::frame::{FrameHeader, FrameKind};
+use crate::format::nra::head::HEAD_LEN;
+use crate::format::nra::reader::tests::build::{noise, path, text};
+use crate::format::nra::reader::walk::{Step, Walk};
+use crate::format::nra::reader::{NraReader, frames, open_remains};
+use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
+use crate::format::progress::Recorder;
+use crate::format::source::{FileStore, MemorySource};
+
+/// First cells of the rows, and what is tried.
+const ROWS: [(&str, fn(&Sample)); 16] = [
+    ("payload of a block", payload_of_a_block),
+    ("directory of a block", directory_of_a_block),
+    ("header of a block", header_of_a_block),
+    ("a dictionary", dictionary),
+    ("a leaf or inner page of the entry tree, the root, the commit", index),
+    ("the tail", tail),
+    ("head, all pages of the entry tree, commit and tail at once", all_but_content),
+    ("a page of an extent map", extent_page),
+    ("a page of a chunk run, attributes", side_pages),
+    ("head, slots", head),
+    ("the key frame of the newest commit", keys),
+    ("one byte of a sealed payload", payload_of_a_block),
+    ("padding", padding),
+    ("the file is cut", cut),
+    ("bytes appended", appended),
+    ("the first bytes are gone, or others lie in front of them", front),
+];
+
+type Names = BTreeSet<String>;
+/// Contents by path; `None` for what is no file.
+type Contents = BTreeMap<String, Option<Vec<u8>>>;
+
+struct Frame {
+    header: FrameHeader,
+    range: Range<usize>,
+}
+
+/// An archive and what is known of it.
+struct Sample {
+    bytes: Vec<u8>,
+    sealed: bool,
+    commits: u64,
+    newest: Contents,
+    former: Vec<Contents>,
+    frames: Vec<Frame>,
+    /// Where the content of each file lies, and whether it is raw.
+    extents: BTreeMap<String, (Vec<Extent>, bool)>,
+    /// Files that the directory of a block tells, by its offset.
+    recorded: BTreeMap<usize, Names>,
+}
+
+/// What was found of a damaged archive.
+struct Found {
+    good: Names,
+    told: bool,
+}
+
+fn key() -> Secret {
+    Secret::raw([5; 32])
+}
+
+fn options(sealed: bool) -> WriterOptions {
+    let samples: Vec<Vec<u8>> = (0..400).map(|i| text(700, i)).collect();
+    let dictionary = Dictionary::train(&samples, 4 << 10).unwrap();
+    let cheap = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+    WriterOptions {
+        threads: 1,
+        align: 4_096,
+        block: BlockPolicy { min_raw_bytes: 4 << 10, max_raw_bytes: 8 << 10, stored_bytes: 1 << 10, max_cheap_bytes: 16 << 10 },
+        dictionary: DictionaryPolicy::Given(dictionary.as_bytes().to_vec()),
+        attributes: vec![Attribute { namespace: Namespace::User, name: b"name"[..].into(), value: b"x"[..].into() }],
+        encryption: sealed.then(|| Keyring::create(&key(), cheap, "").unwrap()),
+        ..WriterOptions::balanced()
+    }
+}
+
+fn add<W: std::io::Write + Send>(writer: &mut Writer<W>, name: &str, bytes: &[u8]) {
+    let whole = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) };
+    let content = if bytes.is_empty() { NewContent::None } else { whole };
+    writer.add(Entry::new(path(name), Kind::File), content).unwrap();
+}
+
+fn open(bytes: &[u8], recover: bool, commit: Option<u64>) -> Result<NraReader> {
+    let options = OpenOptions { recover, commit, key: Some(key()), ..OpenOptions::default() };
+    NraReader::open(Arc::new(MemorySource::new(bytes.to_vec())), &options)
+}
+
+fn contents(reader: &NraReader) -> Contents {
+    let content = |entry: &Entry| (entry.kind == Kind::File).then(|| reader.read_all(entry, u64::MAX).unwrap());
+    reader.entries(0..reader.entry_count()).map(Result::unwrap).map(|entry| (entry.path.to_string(), content(&entry))).collect()
+}
+
+/// Writes the archive: texts in blocks with a dictionary, raw content, a file with an extent map, many names, attributes.
+fn write(sealed: bool, commits: u64) -> Vec<u8> {
+    let mut writer = Writer::create(Vec::new(), options(sealed)).unwrap();
+    (0..12).for_each(|i| add(&mut writer, &format!("text/{i}"), &text(3_000, i)));
+    (0..10).for_each(|i| add(&mut writer, &format!("raw/{i}"), &noise(9_000, i)));
+    (0..3_000).for_each(|i| add(&mut writer, &format!("many/{i:04} of a name that takes its place"), b""));
+    writer.begin(Entry::new(path("mapped"), Kind::File)).unwrap();
+    for i in 0..1_100 {
+        let piece = noise(40, 1_000 + i % 5);
+        writer.piece(&piece, Digest::of(&piece), true).unwrap();
+        writer.hole(9).unwrap();
+    }
+    writer.end(None).unwrap();
+    let mut bytes = writer.finish(&Recorder::default()).unwrap().0;
+    for commit in 2..=commits {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let encryption = open(&bytes, false, None).unwrap().keyring().cloned();
+        let options = WriterOptions { encryption, ..options(sealed) };
+        let mut writer = Writer::append(Arc::new(FileStore::open(file.path()).unwrap()), options).unwrap();
+        (0..4).for_each(|i| add(&mut writer, &format!("new/{commit}/{i}"), &text(2_500, 100 * commit + i)));
+        add(&mut writer, &format!("text/{commit}"), &text(3_000, 50 + commit));
+        add(&mut writer, &format!("raw/{commit}"), &noise(5_000, 50 + commit));
+        writer.remove(&path(&format!("raw/{}", commit + 5))).unwrap();
+        writer.rename(&path(&format!("text/{}", commit + 5)), &path(&format!("moved/{commit}"))).unwrap();
+        writer.finish(&Recorder::default()).unwrap();
+        bytes = std::fs::read(file.path()).unwrap();
+    }
+    bytes
+}
+
+impl Sample {
+    fn new(sealed: bool, commits: u64) -> Self {
+        let bytes = write(sealed, commits);
+        let reader = open(&bytes, false, None).unwrap();
+        let (mut frames, mut recorded) = (Vec::new(), BTreeMap::new());
+        let mut walk = Walk::new(&reader.window);
+        while let Some(step) = walk.next().unwrap() {
+            let Step::Frame { offset, start } = step else { continue };
+            let at = usize::try_from(offset).unwrap();
+            if start.header.kind == FrameKind::Block {
+                let directory = frames::directory(&reader.window, &start, offset).unwrap();
+                let directory = Directory::parse(&directory, offset, start.header.raw_len).unwrap();
+                let files = directory.entries.into_iter().filter(|entry| entry.kind == Kind::File);
+                recorded.insert(at, files.map(|entry| entry.path.to_string()).collect());
+            }
+            frames.push(Frame { range: at..at + usize::try_from(start.header.frame_len()).unwrap(), header: start.header });
+        }
+        let mut extents = BTreeMap::new();
+        for entry in reader.entries(0..reader.entry_count()) {
+            let (entry, mut own) = (entry.unwrap(), Vec::new());
+            reader
+                .each_extent(&entry, &mut |segment| {
+                    if let Segment::Data(extent) = segment {
+                        own.push(*extent);
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            extents.insert(entry.path.to_string(), (own, matches!(entry.content(), Content::Raw(..))));
+        }
+        let newest = contents(&reader);
+        let former = (1..commits).map(|number| contents(&open(&bytes, false, Some(number)).unwrap())).collect();
+        Self { sealed, commits, newest, former, frames, extents, recorded, bytes }
+    }
+
+    fn of_kind(&self, kinds: &[FrameKind]) -> Vec<&Frame> {
+        self.frames.iter().filter(|frame| kinds.contains(&frame.header.kind)).collect()
+    }
+
+    fn blocks(&self) -> Vec<&Frame> {
+        self.of_kind(&[FrameKind::Block])
+    }
+
+    fn index_frames(&self) -> Vec<&Frame> {
+        self.of_kind(&[FrameKind::EntryPage, FrameKind::Commit])
+    }
+
+    fn tail(&self) -> Range<usize> {
+        self.bytes.len() - 64..self.bytes.len()
+    }
+
+    fn all(&self) -> Names {
+        self.newest.keys().cloned().collect()
+    }
+
+    /// Files with an extent in a block that `is_hit` says yes to.
+    fn users(&self, is_hit: impl Fn(&Extent, bool) -> bool) -> Names {
+        let hit = |(_, (extents, raw)): &(&String, &(Vec<Extent>, bool))| extents.iter().any(|extent| is_hit(extent, *raw));
+        self.extents.iter().filter(hit).map(|(name, _)| name.clone()).collect()
+    }
+
+    fn zeroed(&self, ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        ranges.into_iter().for_each(|range| bytes[range].fill(0));
+        bytes
+    }
+
+    fn changed(&self, at: usize) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        bytes[at] ^= 0x55;
+        bytes
+    }
+
+    /// Reads what is left; panics on content that never was.
+    fn read(&self, bytes: Vec<u8>) -> Found {
+        let mut found = Found { good: Names::new(), told: true };
+        let options = OpenOptions { key: Some(key()), ..OpenOptions::default() };
+        let Ok((reader, base)) = open_remains(Arc::new(MemorySource::new(bytes)), &options) else { return found };
+        let mut others = Vec::new();
+        for entry in reader.entries(0..reader.entry_count()).filter_map(Result::ok) {
+            let name = entry.path.to_string();
+            let content = if entry.kind == Kind::File {
+                let Ok(content) = reader.read_all(&entry, u64::MAX) else { continue };
+                Some(content)
+            } else {
+                None
+            };
+            if self.newest.get(&name) == Some(&content) {
+                found.good.insert(name);
+            } else {
+                let was_there = self.former.iter().any(|former| former.get(&name) == Some(&content));
+                assert!(was_there || entry.implied, "{name} is not what was packed");
+                others.push(name);
+            }
+        }
+        found.told = base != 0 || reader.is_recovered() || !reader.remarks().is_empty();
+        assert!(found.told || others.is_empty(), "{others:?} are told for the newest");
+        found
+    }
+
+    fn lost(&self, bytes: Vec<u8>) -> Names {
+        let good = self.read(bytes).good;
+        self.newest.keys().filter(|name| !good.contains(*name)).cloned().collect()
+    }
+
+    /// Checks that nothing is lost; returns whether something was told.
+    fn keeps_all(&self, what: &str, bytes: Vec<u8>) -> bool {
+        let found = self.read(bytes);
+        let lost: Names = self.all().difference(&found.good).cloned().collect();
+        assert!(lost.is_empty(), "{what}: lost {lost:?}");
+        found.told
+    }
+
+    fn is_found_by_verify(&self, bytes: &[u8]) -> bool {
+        let verdict = open(bytes, true, None).unwrap().verify(Depth::Full, None, &Recorder::default()).unwrap();
+        !verdict.damage.is_empty()
+    }
+}
+
+fn payload_of_a_block(sample: &Sample) {
+    for block in sample.blocks().into_iter().filter(|block| block.header.raw_len > 0) {
+        let span = usize::try_from(block.header.payload_span()).unwrap();
+        let start = block.range.start + usize::try_from(block.header.payload_start()).unwrap();
+        for at in [0, span / 3, span - 1] {
+            // Raw bytes that the damaged one stands for.
+            let (raw, stored) = (SEGMENT as usize, SEGMENT as usize + TAG_LEN);
+            let hit = if sample.sealed { at / stored * raw..(at / stored + 1) * raw } else { at..at + 1 };
+            let (from, to) = (hit.start as u64, hit.end as u64);
+            let overlaps = |extent: &Extent| u64::from(extent.offset) < to && u64::from(extent.offset) + extent.len > from;
+            let expected = sample.users(|extent, _| {
+                extent.block.offset == block.range.start as u64 && (block.header.codec != Codec::None || overlaps(extent))
+            });
+            let bytes = sample.changed(start + at);
+            assert!(sample.is_found_by_verify(&bytes));
+            assert_eq!(sample.lost(bytes), expected, "byte {at} of the payload of the block at {}", block.range.start);
+        }
+    }
+}
+
+fn directory_of_a_block(sample: &Sample) {
+    for block in sample.blocks() {
+        let at = block.range.start + usize::try_from(block.header.directory_start()).unwrap();
+        let mut bytes = sample.changed(at + 1);
+        assert!(!sample.keeps_all("with the index", bytes.clone()));
+        for frame in sample.index_frames() {
+            bytes[frame.range.clone()].fill(0);
+        }
+        bytes[sample.tail()].fill(0);
+        let lost = sample.lost(bytes);
+        let recorded = &sample.recorded[&block.range.start];
+        assert!(lost.is_subset(recorded), "{lost:?} are not recorded in the block at {}", block.range.start);
+        assert!(sample.commits > 1 || lost.len() == recorded.len());
+    }
+}
+
+fn header_of_a_block(sample: &Sample) {
+    for block in sample.blocks() {
+        let start = block.range.start;
+        let users = sample.users(|extent, raw| extent.block.offset == start as u64 && !raw);
+        assert_eq!(sample.lost(sample.zeroed([start..start + block.header.start_len()])), users, "block at {start}");
+    }
+}
+
+fn dictionary(sample: &Sample) {
+    let dictionaries = sample.of_kind(&[FrameKind::Dictionary]);
+    assert!(!dictionaries.is_empty());
+    for dictionary in dictionaries {
+        let at = dictionary.range.start as u64;
+        let blocks: BTreeSet<u64> = sample
+            .blocks()
+            .into_iter()
+            .filter(|block| block.header.dictionary == at)
+            .map(|block| block.range.start as u64)
+            .collect();
+        let users = sample.users(|extent, _| blocks.contains(&extent.block.offset));
+        assert!(!users.is_empty());
+        assert_eq!(sample.lost(sample.changed(dictionary.range.start + 300)), users);
+    }
+}
+
+fn index(sample: &Sample) {
+    let frames = sample.index_frames();
+    assert!(frames.len() > 4, "a tree of two levels and a commit");
+    for frame in &frames {
+        let told = sample.keeps_all("a page", sample.changed(frame.range.start + frame.range.len() / 2));
+        assert!(told || frame.header.commit < sample.commits);
+    }
+    assert!(sample.keeps_all("all pages", sample.zeroed(frames.iter().map(|frame| frame.range.clone()))));
+}
+
+fn tail(sample: &Sample) {
+    let bytes = sample.changed(sample.bytes.len() - 10);
+    assert!(sample.keeps_all("the tail", bytes.clone()));
+    assert!(sample.keeps_all("all of the tail", sample.zeroed([sample.tail()])));
+    // Who does not go around damage gets what a slot leads to.
+    match open(&bytes, false, None) {
+        Err(_) => assert_eq!(sample.commits, 1),
+        Ok(reader) => {
+            assert!(Some(&contents(&reader)) == sample.former.last());
+            assert!(reader.remarks()[0].contains("remains of an append"), "{:?}", reader.remarks());
+        }
+    }
+}
+
+fn all_but_content(sample: &Sample) {
+    let kept = [FrameKind::Block, FrameKind::Dictionary, FrameKind::ExtentPage];
+    let lost: Vec<Range<usize>> =
+        sample.frames.iter().filter(|frame| !kept.contains(&frame.header.kind)).map(|frame| frame.range.clone()).collect();
+    let lost = lost.into_iter().chain([0..HEAD_LEN, sample.tail()]);
+    if !sample.sealed {
+        assert!(sample.keeps_all("all but content", sample.zeroed(lost)));
+        return;
+    }
+    // One key frame is needed, whichever.
+    let lost: Vec<_> = lost.collect();
+    for keys in sample.of_kind(&[FrameKind::Keys]) {
+        let others = lost.iter().filter(|range| **range != keys.range).cloned();
+        assert!(sample.keeps_all("all but content and keys", sample.zeroed(others)));
+    }
+    assert!(sample.read(sample.zeroed(lost)).good.is_empty());
+}
+
+fn extent_page(sample: &Sample) {
+    let pages = sample.of_kind(&[FrameKind::ExtentPage]);
+    assert!(pages.len() > 2);
+    for page in pages {
+        let lost = sample.lost(sample.changed(page.range.start + page.range.len() / 2));
+        assert_eq!(lost, ["mapped".to_owned()].into());
+    }
+}
+
+fn side_pages(sample: &Sample) {
+    for page in sample.of_kind(&[FrameKind::ChunkPage, FrameKind::Attributes]) {
+        let bytes = sample.changed(page.range.start + page.range.len() / 2);
+        assert!(sample.is_found_by_verify(&bytes));
+        let told = sample.keeps_all("a page beside the tree", bytes);
+        assert!(told || page.header.kind == FrameKind::ChunkPage || page.header.commit < sample.commits);
+    }
+}
+
+fn head(sample: &Sample) {
+    let slots = [sample.changed(80), sample.changed(150)];
+    for bytes in [sample.zeroed([0..HEAD_LEN]), sample.zeroed([0..64])].into_iter().chain(slots) {
+        assert!(sample.is_found_by_verify(&bytes));
+        assert!(!sample.keeps_all("the head", bytes));
+    }
+}
+
+fn keys(sample: &Sample) {
+    let frames = sample.of_kind(&[FrameKind::Keys]);
+    let Some(newest) = frames.last() else { return assert!(!sample.sealed) };
+    assert!(sample.keeps_all("the newest keys", sample.changed(newest.range.start + 100)));
+    for kept in &frames {
+        let others = frames.iter().filter(|frame| frame.range != kept.range).map(|frame| frame.range.clone());
+        let told = sample.keeps_all("all keys but one", sample.zeroed(others));
+        assert!(told || kept.range == newest.range);
+    }
+    assert!(open(&sample.zeroed(frames.iter().map(|frame| frame.range.clone())), true, None).is_err());
+}
+
+fn padding(sample: &Sample) {
+    let mut padded = 0;
+    for block in sample.blocks().into_iter().filter(|block| block.header.pad_len > 0) {
+        let bytes = sample.changed(block.range.start + block.header.start_len());
+        assert!(sample.is_found_by_verify(&bytes));
+        assert!(!sample.keeps_all("padding", bytes));
+        padded += 1;
+    }
+    assert!(padded > 0);
+}
+
+fn cut(sample: &Sample) {
+    let ends = sample.frames.iter().flat_map(|frame| [frame.range.end, frame.range.start + frame.range.len() / 2]);
+    let maps = sample.of_kind(&[FrameKind::ExtentPage]).into_iter().map(|frame| frame.range.end).max().unwrap();
+    for end in ends {
+        let in_front =
+            |offset: u64| sample.frames.iter().any(|frame| frame.range.start as u64 == offset && frame.range.end <= end);
+        let records = sample.recorded.iter().filter(|block| !in_front(*block.0 as u64)).flat_map(|block| block.1);
+        let cut_records: BTreeSet<&String> = records.collect();
+        let stays = |name: &&String| {
+            let blocks = sample.extents[*name].0.iter().all(|extent| in_front(extent.block.offset));
+            blocks && !cut_records.contains(name) && (*name != "mapped" || maps <= end)
+        };
+        let files = sample.newest.iter().filter(|entry| entry.1.is_some()).map(|entry| entry.0);
+        let expected: Names = files.filter(stays).cloned().collect();
+        let found = sample.read(sample.bytes[..end].to_vec());
+        let lost: Names = expected.difference(&found.good).cloned().collect();
+        assert!(lost.is_empty(), "cut at {end}: lost {lost:?}");
+        assert!(found.told);
+    }
+}
+
+fn appended(sample: &Sample) {
+    for len in [1, 100, 100_000] {
+        let bytes = [&sample.bytes[..], &noise(len, 9)].concat();
+        assert!(sample.keeps_all("bytes appended", bytes.clone()));
+        assert!(open(&bytes, false, None).is_err() || sample.commits > 1);
+    }
+}
+
+fn front(sample: &Sample) {
+    for len in [1, 8, 1_000, 1_300_000] {
+        assert!(sample.keeps_all("bytes in front", [&noise(len, 3)[..], &sample.bytes].concat()));
+    }
+    // What lies there is gone, the rest is as the index says.
+    for cut in [300, sample.frames[sample.frames.len() / 3].range.start + 30] {
+        let is_gone = |offset: u64| offset < cut as u64;
+        let blocks: BTreeMap<u64, u64> =
+            sample.blocks().into_iter().map(|block| (block.range.start as u64, block.header.dictionary)).collect();
+        let mut expected = sample.users(|extent, _| {
+            let dictionary = blocks[&extent.block.offset];
+            is_gone(extent.block.offset) || (dictionary != 0 && is_gone(dictionary))
+        });
+        if sample.of_kind(&[FrameKind::ExtentPage]).iter().any(|page| is_gone(page.range.start as u64)) {
+            expected.insert("mapped".into());
+        }
+        let found = sample.read(sample.bytes[cut..].to_vec());
+        let lost: Names = sample.all().difference(&found.good).cloned().collect();
+        assert!(found.told && lost.is_subset(&expected), "{cut} bytes are gone: {lost:?}");
+    }
+}
+
+fn check_rows(sealed: bool, commits: u64) {
+    let sample = Sample::new(sealed, commits);
+    assert!(!sample.keeps_all("no damage", sample.bytes.clone()) && !sample.is_found_by_verify(&sample.bytes));
+    for (name, check) in ROWS {
+        // So that a failure tells its row.
+        eprintln!("{name}");
+        check(&sample);
+    }
+}
+
+#[test]
+fn what_the_table_says_survives_in_a_plain_archive() {
+    check_rows(false, 1);
+}
+
+#[test]
+fn what_the_table_says_survives_in_a_plain_archive_of_several_commits() {
+    check_rows(false, 3);
+}
+
+#[test]
+fn what_the_table_says_survives_in_an_encrypted_archive() {
+    check_rows(true, 1);
+}
+
+#[test]
+fn what_the_table_says_survives_in_an_encrypted_archive_of_several_commits() {
+    check_rows(true, 3);
+}
+
+#[test]
+fn the_table_of_the_specification_has_these_rows() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/format/nra.md")).unwrap();
+    let section = page.split("\n## 22.").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    // What recovery data mends is tested with them.
+    let rows: Vec<&str> = rows.filter(|row| !row.contains("recovery") && !row.contains("---") && *row != "damaged").collect();
+    assert_eq!(rows, ROWS.map(|row| row.0));
+}

@@ -1,21 +1,28 @@
 //! Writers that are killed while they change an archive: it is whole afterwards, with everything that was said to be done.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use nra::convert::compact::{Target, compact};
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
 use nra::format::codec::looks_incompressible;
+use nra::format::crypt::{Argon2Cost, Keyring, Secret};
 use nra::format::digest::Digest;
 use nra::format::entry::{Entry, Kind};
+use nra::format::nra::reader::NraReader;
 use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
 use nra::format::path::EntryPath;
 use nra::format::progress::Recorder;
-use nra::format::source::FileStore;
+use nra::format::source::{FileSource, FileStore};
 
 /// Names the archive for a process that is to be killed.
 const ARCHIVE: &str = "NRA_TEST_KILL_ARCHIVE";
+/// What it does: commits without end, if this is not set.
+const WORK: &str = "NRA_TEST_KILL_WORK";
 
 fn path(number: u64) -> EntryPath {
     EntryPath::try_from(&*format!("d{}/{number}", number % 7)).expect("valid")
@@ -43,16 +50,49 @@ fn commit(archive: &Path) -> u64 {
     number
 }
 
-/// Commits without end, and says so after each; does nothing unless it is started by the other test.
+/// Does without end what the other tests want, and says so after each time; does nothing unless it is started by one of them.
 #[test]
 fn a_process_to_be_killed() {
-    let Some(archive) = std::env::var_os(ARCHIVE) else { return };
-    loop {
-        let number = commit(Path::new(&archive));
-        // What the parent waits for; the test harness would keep what is printed.
-        use std::io::Write;
-        writeln!(std::io::stderr(), "commit {number}").expect("the parent listens");
+    let Some(archive) = std::env::var_os(ARCHIVE).map(PathBuf::from) else { return };
+    // What the parent waits for; the test harness would keep what is printed.
+    let say = |what: &str, number: u64| writeln!(std::io::stderr(), "{what} {number}").expect("the parent listens");
+    let work = std::env::var(WORK).unwrap_or_default();
+    match work.as_str() {
+        "" => loop {
+            say("commit", commit(&archive));
+        },
+        "all" => loop {
+            for change in CHANGES {
+                do_once(&archive, change);
+                say("commit", 0);
+            }
+        },
+        once => do_once(&archive, once),
     }
+}
+
+/// Starts a process that does `work`; `blocks`: it is killed when a file gets longer than so many times 512 bytes.
+fn start(archive: &Path, work: &str, blocks: Option<u64>) -> Child {
+    let program = std::env::current_exe().expect("known");
+    let mut command = match blocks {
+        None => Command::new(program),
+        Some(blocks) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", "ulimit -c 0; ulimit -f $0; exec \"$@\"", &blocks.to_string()]).arg(program);
+            shell
+        }
+    };
+    command.args(["--exact", "a_process_to_be_killed", "--nocapture"]).env(ARCHIVE, archive);
+    command.env(WORK, work).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started")
+}
+
+/// Kills a process when it has said something so many times more.
+fn kill_after(mut child: Child, times: usize) -> String {
+    let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let said = lines.map(|line| line.expect("text")).filter(|line| line.starts_with("commit ")).nth(times);
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    said.expect("it goes on")
 }
 
 #[test]
@@ -62,19 +102,9 @@ fn a_killed_writer_leaves_a_whole_archive() {
     let writer = Writer::create(Vec::new(), WriterOptions::balanced()).expect("created");
     std::fs::write(&archive, writer.finish(&Recorder::default()).expect("written").0).expect("written");
     for round in 0..12 {
-        let mut child = Command::new(std::env::current_exe().expect("known"))
-            .args(["--exact", "a_process_to_be_killed", "--nocapture"])
-            .env(ARCHIVE, &archive)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("started");
-        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let said = lines.map(|line| line.expect("text")).filter(|line| line.starts_with("commit ")).nth(round % 4);
         // It is somewhere in the next commit.
-        child.kill().expect("killed");
-        child.wait().expect("gone");
-        let said: u64 = said.expect("it commits")["commit ".len()..].parse().expect("a number");
+        let said = kill_after(start(&archive, "", None), round % 4);
+        let said: u64 = said["commit ".len()..].parse().expect("a number");
 
         let reader = open_path(&archive, &OpenOptions::default()).expect("whole");
         let last = reader.info().commit.expect("it has commits");
@@ -89,5 +119,145 @@ fn a_killed_writer_leaves_a_whole_archive() {
             assert_eq!(reader.read_all(&entry, u64::MAX).expect("read"), content(kept));
         }
         assert_eq!(reader.info().files, (number - 1).min(5));
+    }
+}
+
+/// Changes of an encrypted archive after which its files are the same, in turn.
+const CHANGES: [&str; 4] = ["add a key", "change a key", "remove a key", "compact"];
+
+fn key() -> Secret {
+    Secret::raw([4; 32])
+}
+
+fn open_sealed(archive: &Path) -> NraReader {
+    let mut options = OpenOptions::default();
+    options.key = Some(key());
+    NraReader::open(Arc::new(FileSource::open(archive).expect("it is there")), &options).expect("whole")
+}
+
+fn options(archive: &Path) -> WriterOptions {
+    WriterOptions { threads: 1, encryption: open_sealed(archive).keyring().cloned(), ..WriterOptions::balanced() }
+}
+
+const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+
+/// Makes a change; the first key always stays.
+fn do_once(archive: &Path, change: &str) {
+    if change == "compact" {
+        compact(archive, 2, &Target::InPlace, &options(archive), &Recorder::default()).expect("whole");
+        return;
+    }
+    let mut writer = Writer::append(Arc::new(FileStore::open(archive).expect("not locked")), options(archive)).expect("whole");
+    let secret = Secret::password(change);
+    let changed = writer.change_keys(|keys| match (change, keys.list().len()) {
+        ("add a key", ..5) | (_, 1) => keys.add(&secret, CHEAP, "more"),
+        ("remove a key", len) => keys.remove(len - 1),
+        (_, len) => keys.replace(len - 1, &secret, CHEAP),
+    });
+    changed.expect("it can be made");
+    writer.finish(&Recorder::default()).expect("written");
+}
+
+/// Makes an archive of several commits with two keys.
+fn sealed(archive: &Path) {
+    let mut keyring = Keyring::create(&key(), CHEAP, "first").expect("made");
+    keyring.add(&Secret::password("second"), CHEAP, "second").expect("made");
+    let first = WriterOptions { encryption: Some(keyring), ..WriterOptions::balanced() };
+    let writer = Writer::create(Vec::new(), first).expect("created");
+    std::fs::write(archive, writer.finish(&Recorder::default()).expect("written").0).expect("written");
+    for number in 10..14 {
+        let store = FileStore::open(archive).expect("not locked");
+        let mut writer = Writer::append(Arc::new(store), options(archive)).expect("whole");
+        let bytes = content(number);
+        let (digest, incompressible) = (Digest::of(&bytes), looks_incompressible(&bytes));
+        let whole = NewContent::Whole { bytes: &bytes, digest, incompressible };
+        writer.add(Entry::new(path(number), Kind::File), whole).expect("added");
+        writer.finish(&Recorder::default()).expect("written");
+    }
+}
+
+/// What an archive holds, labels of its keys, the number of its commits, and whether the password of the second key is still that of the beginning.
+#[derive(Debug, PartialEq)]
+struct State {
+    files: BTreeMap<Vec<u8>, Vec<u8>>,
+    keys: Vec<String>,
+    commits: usize,
+    is_first_password: bool,
+}
+
+fn state(archive: &Path) -> State {
+    let reader = open_sealed(archive);
+    let entries = reader.entries(0..reader.entry_count()).map(|entry| entry.expect("read"));
+    let files = entries.map(|entry| (entry.path.as_bytes().to_vec(), reader.read_all(&entry, u64::MAX).expect("read"))).collect();
+    let mut options = OpenOptions::default();
+    options.key = Some(Secret::password("second"));
+    State {
+        files,
+        keys: reader.info().keys.iter().map(|key| key.label.clone()).collect(),
+        commits: reader.commits().count(),
+        is_first_password: open_path(archive, &options).is_ok(),
+    }
+}
+
+fn check_whole(archive: &Path) {
+    let reader = open_sealed(archive);
+    assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).expect("checked").damage, []);
+    assert!(reader.remarks().is_empty());
+}
+
+#[test]
+fn a_killed_compaction_or_change_of_keys_leaves_a_whole_archive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = folder.path().join("a.nra");
+    sealed(&archive);
+    let files = state(&archive).files;
+    for round in 0..12 {
+        kill_after(start(&archive, "all", None), round % 7);
+        assert_eq!(state(&archive).files, files);
+        for change in CHANGES {
+            do_once(&archive, change);
+        }
+        check_whole(&archive);
+        assert_eq!(state(&archive).files, files);
+    }
+    // What may be left beside it says what it is.
+    for left in std::fs::read_dir(folder.path()).expect("read") {
+        let name = left.expect("read").file_name();
+        assert!(name == "a.nra" || name.to_string_lossy().starts_with(".nra-"), "{name:?}");
+    }
+}
+
+#[test]
+fn a_writer_killed_in_any_write_leaves_the_old_or_the_new_archive() {
+    const SIGXFSZ: i32 = 25;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, archive) = (folder.path().join("first.nra"), folder.path().join("a.nra"));
+    sealed(&first);
+    let old = state(&first);
+    for change in CHANGES {
+        std::fs::copy(&first, &archive).expect("copied");
+        do_once(&archive, change);
+        let new = state(&archive);
+        assert!(old != new, "{change}");
+        let len = std::fs::metadata(&first).expect("it is there").len();
+        // A change is written behind what is there; a compacted archive into a new file.
+        let mut blocks = if change == "compact" { 0 } else { len / 512 };
+        let mut killed = 0;
+        loop {
+            std::fs::copy(&first, &archive).expect("copied");
+            let output = start(&archive, change, Some(blocks)).wait_with_output().expect("ended");
+            let found = state(&archive);
+            if output.status.success() {
+                assert_eq!(found, new, "{change}");
+                break;
+            }
+            assert_eq!(output.status.signal(), Some(SIGXFSZ), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(found == old || found == new, "{change}, {blocks} blocks: {found:?}");
+            do_once(&archive, change);
+            check_whole(&archive);
+            assert_eq!(state(&archive).files, old.files, "{change}, {blocks} blocks");
+            (killed, blocks) = (killed + 1, blocks + 1);
+        }
+        assert!(killed > 0, "{change}");
     }
 }

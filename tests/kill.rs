@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nra::convert::compact::{Target, compact};
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
@@ -21,6 +21,8 @@ use nra::format::source::{FileSource, FileStore};
 
 /// Names the archive for a process that is to be killed.
 const ARCHIVE: &str = "NRA_TEST_KILL_ARCHIVE";
+/// Held by each test: a process that another one starts has its files, and so its locks, until it runs.
+static ONE: Mutex<()> = Mutex::new(());
 /// What it does: commits without end, if this is not set.
 const WORK: &str = "NRA_TEST_KILL_WORK";
 
@@ -97,6 +99,7 @@ fn kill_after(mut child: Child, times: usize) -> String {
 
 #[test]
 fn a_killed_writer_leaves_a_whole_archive() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
     let writer = Writer::create(Vec::new(), WriterOptions::balanced()).expect("created");
@@ -207,6 +210,7 @@ fn check_whole(archive: &Path) {
 
 #[test]
 fn a_killed_compaction_or_change_of_keys_leaves_a_whole_archive() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let archive = folder.path().join("a.nra");
     sealed(&archive);
@@ -230,6 +234,7 @@ fn a_killed_compaction_or_change_of_keys_leaves_a_whole_archive() {
 #[test]
 fn a_writer_killed_in_any_write_leaves_the_old_or_the_new_archive() {
     const SIGXFSZ: i32 = 25;
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let (first, archive) = (folder.path().join("first.nra"), folder.path().join("a.nra"));
     sealed(&first);

@@ -4,6 +4,7 @@
 mod change;
 mod history;
 mod keys;
+mod recovery;
 mod salvage;
 mod sample;
 mod schema;

@@ -22,9 +22,7 @@ const PERCENT: u8 = 5;
 Examples:
   nra protect photos.nra
   nra protect photos.nra --recovery 10
-  nra repair photos.nra
-
-No key is needed. A later change of the archive drops recovery data, nra compact keeps it.")]
+  nra repair photos.nra")]
 pub struct Args {
     /// Archive to protect
     #[arg(value_name = "ARCHIVE")]

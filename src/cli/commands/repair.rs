@@ -24,9 +24,7 @@ const SHOWN: usize = 10;
 Examples:
   nra repair photos.nra -n
   nra repair photos.nra
-  nra repair photos.nra -o whole.nra
-
-No key is needed. Exit code 4: more is damaged than the recovery data of nra protect restores.")]
+  nra repair photos.nra -o whole.nra")]
 pub struct Args {
     /// Archive to repair
     #[arg(value_name = "ARCHIVE")]

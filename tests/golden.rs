@@ -332,11 +332,23 @@ fn sealed() -> (Vec<u8>, Value) {
     golden.finish()
 }
 
+/// With recovery data.
+fn protected() -> (Vec<u8>, Value) {
+    let mut golden = Golden::new(WriterOptions::balanced());
+    golden.file(entry("noise", Kind::File), &content(1, 30_000, 255), true);
+    golden.file(entry("text.txt", Kind::File), &content(2, 9_000, 30), false);
+    let (bytes, expected) = golden.finish();
+    let file = tempfile::NamedTempFile::new().expect("there is room for a file");
+    fs::write(file.path(), bytes).expect("it can be written");
+    nra::convert::repair::protect(file.path(), 10, &Recorder::default()).expect("a whole archive");
+    (fs::read(file.path()).expect("it can be read"), expected)
+}
+
 /// Makes an archive and tells what is expected of it.
 type Maker = fn() -> (Vec<u8>, Value);
 
 /// Every golden archive and how it was made. A file in the folder that is not listed here fails the test.
-const MAKERS: [(&str, Maker); 7] = [
+const MAKERS: [(&str, Maker); 8] = [
     ("v5-kinds", kinds),
     ("v5-extents", extents),
     ("v5-tree", tree),
@@ -344,6 +356,7 @@ const MAKERS: [(&str, Maker); 7] = [
     ("v5-aligned-lz4", aligned_lz4),
     ("v5-empty", empty),
     (SEALED, sealed),
+    ("v5-protected", protected),
 ];
 
 /// Compares everything that `expected` says with what the archive gives.

@@ -220,6 +220,9 @@ fn next_window(
     Ok((window, any))
 }
 
+/// Number of an entry in the order of paths, and what was found in it.
+type Searched = (usize, Result<(Found, Hits), Error>);
+
 /// Searches files in the order of storage on all threads; the results are in the order of `window`.
 fn search_window(
     window: &[Entry],
@@ -230,7 +233,7 @@ fn search_window(
 ) -> Vec<Result<(Found, Hits), Error>> {
     let mut order: Vec<usize> = (0..window.len()).collect();
     order.sort_by_key(|&index| window[index].place());
-    let mut results: Vec<(usize, Result<(Found, Hits), Error>)> = order
+    let mut results: Vec<Searched> = order
         .into_par_iter()
         .map(|index| {
             let entry = &window[index];

@@ -1,3 +1,5 @@
+#![allow(clippy::single_range_in_vec_init, reason = "ranges that are zeroed are given as lists")]
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;

@@ -122,7 +122,7 @@ fn map(size: u64, holes: &[Range<u64>]) -> (Vec<u8>, u64) {
     let mut segments = Vec::with_capacity(holes.len() + 1);
     let mut at = 0;
     // An empty hole at the end stands for it; where the content ends with a hole, an empty segment does.
-    for hole in holes.iter().cloned().chain([size..size]) {
+    for hole in holes.iter().cloned().chain(std::iter::once(size..size)) {
         if hole.start > at || hole.end == size && hole.start == size {
             segments.push((at, hole.start - at));
         }

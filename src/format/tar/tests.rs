@@ -1,3 +1,5 @@
+#![allow(clippy::single_range_in_vec_init, reason = "holes are given as lists")]
+
 use std::io::Read;
 use std::sync::Arc;
 

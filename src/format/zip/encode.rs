@@ -256,7 +256,7 @@ fn dos_time(time: Timestamp) -> Option<(u16, u16)> {
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
     let year = era * 400 + year + next - 1980;
     let date = u16::try_from(year).ok().filter(|&year| year < 128)? << 9 | u16::try_from(month << 5 | day).ok()?;
-    let clock = (second / 3_600) << 11 | (second / 60 % 60) << 5 | second % 60 / 2;
+    let clock = (second / 3_600) << 11 | (second / 60 % 60) << 5 | (second % 60 / 2);
     Some((date, u16::try_from(clock).ok()?))
 }
 

@@ -39,7 +39,7 @@ fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) 
             tiles.push(Tile { path: row.entry.path, directory, bytes });
         }
         // In the order of the list sorted by size: equal ones as the archive has them.
-        tiles.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+        tiles.sort_by_key(|tile| std::cmp::Reverse(tile.bytes));
         for tile in tiles.drain(MOST.min(tiles.len())..) {
             rest = (rest.0 + 1, rest.1 + tile.bytes);
         }

@@ -2,6 +2,8 @@
 //!
 //! Spec: nra.md, section 22.
 
+#![allow(clippy::single_range_in_vec_init, reason = "ranges that are zeroed are given as lists")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,8 +25,10 @@ use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writ
 use crate::format::progress::Recorder;
 use crate::format::source::{FileStore, MemorySource};
 
-/// First cells of the rows, and what is tried.
-const ROWS: [(&str, fn(&Sample)); 16] = [
+/// First cell of a row, and what is tried.
+type Row = (&'static str, fn(&Sample));
+
+const ROWS: [Row; 16] = [
     ("payload of a block", payload_of_a_block),
     ("directory of a block", directory_of_a_block),
     ("header of a block", header_of_a_block),
@@ -465,11 +469,11 @@ fn front(sample: &Sample) {
     }
 }
 
+#[allow(clippy::print_stderr, reason = "tells the row of a failure")]
 fn check_rows(sealed: bool, commits: u64) {
     let sample = Sample::new(sealed, commits);
     assert!(!sample.keeps_all("no damage", sample.bytes.clone()) && !sample.is_found_by_verify(&sample.bytes));
     for (name, check) in ROWS {
-        // So that a failure tells its row.
         eprintln!("{name}");
         check(&sample);
     }

@@ -159,7 +159,7 @@ impl Run {
             _ if last > 0 => keys.remove(last),
             _ => Ok(()),
         });
-        assert_eq!(done.is_ok(), !self.keys.is_empty() && !(what == 0 && self.keys.len() == 16), "{done:?}");
+        assert_eq!(done.is_ok(), !(self.keys.is_empty() || what == 0 && self.keys.len() == 16), "{done:?}");
         match what {
             0 if done.is_ok() => self.keys.push(self.made.to_string()),
             2 if last > 0 => self.keys.truncate(last),

@@ -118,7 +118,7 @@ pub struct CompressionArgs {
     dict: Option<std::ffi::OsString>,
     /// Align content that is stored as it is: 16, 32, 64 or 4096 bytes
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    align: Option<u32>,
+    pub align: Option<u32>,
 }
 
 impl CompressionArgs {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::convert::earlier::{EarlierOptions, write_earlier};
 use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::Destination;
+use crate::convert::shardfile::{ShardOptions, write_shard};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Input, TransferOptions, transfer};
 use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
@@ -16,6 +17,7 @@ use crate::format::error::Result;
 use crate::format::nra::writer::WriterOptions;
 use crate::format::nra4;
 use crate::format::progress::Monitor;
+use crate::format::shard::Role;
 use crate::format::stream::{Compression, Level};
 
 /// A kind of archive that is written.
@@ -29,10 +31,12 @@ pub enum Kind {
     Tar(Option<Compression>),
     /// A zip archive.
     Zip,
+    /// A Shard file of this profile.
+    Shard(Role),
 }
 
 /// Endings of the kinds that are written.
-pub const KINDS: [(&str, Kind); 16] = [
+pub const KINDS: [(&str, Kind); 21] = [
     (".nra", Kind::Nra),
     (".nra4", Kind::Nra4),
     (".tar", Kind::Tar(None)),
@@ -49,6 +53,11 @@ pub const KINDS: [(&str, Kind); 16] = [
     (".tlz4", Kind::Tar(Some(Compression::Lz4))),
     (".taz", Kind::Tar(Some(Compression::Gzip))),
     (".zip", Kind::Zip),
+    (".shard", Kind::Shard(Role(0))),
+    (".mosh", Kind::Shard(Role::MODEL)),
+    (".smpl", Kind::Shard(Role::SAMPLES)),
+    (".wshard", Kind::Shard(Role::EPISODE)),
+    (".cshard", Kind::Shard(Role::COLUMNS)),
 ];
 
 /// Tells the kind by the name of the output; `None` when its ending is not known.
@@ -60,9 +69,9 @@ pub fn kind_of(output: &Path) -> Option<Kind> {
 }
 
 /// Endings that go when an archive gets another one; those of compression go with `.tar` before them.
-const ENDINGS: [&str; 20] = [
+const ENDINGS: [&str; 23] = [
     ".tar", ".tgz", ".taz", ".tzst", ".txz", ".tlz", ".tbz2", ".tbz", ".tlz4", ".gz", ".zst", ".xz", ".lzma", ".bz2", ".lz4",
-    ".zip", ".7z", ".nra4", ".shard", ".mosh",
+    ".zip", ".7z", ".nra4", ".shard", ".mosh", ".smpl", ".wshard", ".cshard",
 ];
 
 /// Returns the name beside the input with `.nra` in place of its ending.
@@ -123,6 +132,11 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
             let options = TarOptions { compression, threads, outgoing };
             let stats = write_tar(&**archive, destination, &options, monitor)?;
+            Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
+        }
+        Kind::Shard(role) => {
+            let stats =
+                write_shard(&**archive, destination, &ShardOptions { role, outgoing, ..ShardOptions::default() }, monitor)?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Zip => {

@@ -3,6 +3,7 @@
 use crate::format::archive::Archive;
 use crate::format::error::Result;
 use crate::format::progress::{Monitor, Warning};
+use crate::format::shard;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(in crate::convert) enum Target {
     Tar,
     /// A zip archive.
     Zip,
+    /// A Shard file.
+    Shard,
 }
 
 /// Tells what of `archive` does not come along.
@@ -26,13 +29,18 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     }
     let info = archive.info();
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
-    let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root());
+    let attributes = info.attributes.iter().any(|attribute| {
+        // A Shard file has a place for what came from one.
+        let is_own = target == Target::Shard && (*attribute.name == *shard::HEADER || *attribute.name == *shard::METADATA);
+        !attribute.is_of_root() && !is_own
+    });
     let kind = match target {
         Target::Nra => None,
-        Target::Tar => Some("tar"),
-        Target::Zip => Some("zip"),
+        Target::Tar => Some("tar archive"),
+        Target::Zip => Some("zip archive"),
+        Target::Shard => Some("Shard file"),
     };
-    let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind} archive"));
+    let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
     let losses = [
         earlier.then(|| "earlier commits are not kept".to_owned()),
         not_in("attributes of the archive").filter(|_| attributes),

@@ -18,6 +18,7 @@ pub mod repair;
 pub mod rules;
 pub mod salvage;
 pub mod select;
+pub mod shardfile;
 pub mod tarball;
 pub mod transfer;
 mod walk;

@@ -178,6 +178,11 @@ impl Counted {
     pub(super) fn new(output: Output) -> Self {
         Self { output, bytes: 0 }
     }
+
+    /// Counts an output that is written: so many bytes.
+    pub(super) fn whole(output: Output, bytes: u64) -> Self {
+        Self { output, bytes }
+    }
 }
 
 impl Write for Counted {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use self::targets::{title, to_nra4, to_tar, to_zip};
+use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
 use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
@@ -50,9 +50,12 @@ pub struct Args {
     output_option: Option<PathBuf>,
     /// Kind of OUT, whatever its name: zip, tar.zst …
     ///
-    /// nra, nra4 (for versions before 5), zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
+    /// nra, nra4 (for versions before 5), zip, shard, mosh, smpl, wshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     to: Option<Kind>,
+    /// Whose Shard files OUT is to be like, byte for byte: go, python; else those IN came from
+    #[arg(long, value_name = "NAME", value_enum, hide_short_help = true)]
+    dialect: Option<DialectName>,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
@@ -84,6 +87,15 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
+/// Programs that write Shard files.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum DialectName {
+    /// The reference of the format
+    Go,
+    /// The published Python package
+    Python,
+}
+
 /// What is kept of each entry.
 #[derive(Debug, clap::Args)]
 struct FidelityArgs {
@@ -110,9 +122,10 @@ struct LimitArgs {
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
     let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
-    known
-        .map(|(_, kind)| *kind)
-        .ok_or_else(|| "nra writes nra, nra4, zip, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4".to_owned())
+    known.map(|(_, kind)| *kind).ok_or_else(|| {
+        "nra writes nra, nra4, zip, shard, mosh, smpl, wshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4"
+            .to_owned()
+    })
 }
 
 /// What was converted.
@@ -229,6 +242,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             to_nra4(title, earlier_key, input, destination, &options, &progress)?
         }
         Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
+        Kind::Shard(role) => to_shard(args, role, input, destination, &options, &progress)?,
         Kind::Zip => to_zip(args, input, destination, &options, &progress)?,
     };
     progress.finish();

@@ -11,7 +11,7 @@ use crate::format::entry::{Attribute, Kind, Metadata, Namespace};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_ATTRIBUTE_VALUE;
 use crate::format::progress::Monitor;
-use crate::format::shard::{Header, MAX_PAYLOAD, Shard};
+use crate::format::shard::{Header, MAX_PAYLOAD, Record, Shard};
 use crate::format::source::ReadAt;
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 
@@ -53,13 +53,18 @@ impl ShardMembers {
         let shard = Shard::open(Arc::clone(source))?;
         let mut table = TableBuilder::new(Winner::First, options.index_bytes);
         for (number, entry) in shard.entries().iter().enumerate() {
-            let record = format!("{number}:{}:{}:{}", entry.flags, entry.content_type, entry.tags);
+            let record = Record {
+                number: u32::try_from(number).unwrap_or(u32::MAX),
+                flags: entry.flags,
+                content_type: entry.content_type,
+                tags: entry.tags,
+            };
             let item = Item {
                 size: entry.content_len,
                 metadata: Arc::new(Metadata {
                     mode: 0o644,
                     owner: None,
-                    attributes: Arc::new([foreign(RECORD, record.into_bytes())]),
+                    attributes: Arc::new([foreign(RECORD, record.encode().into_bytes())]),
                 }),
                 number: number as u64,
                 place: (entry.data_offset, number as u64),

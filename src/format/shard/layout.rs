@@ -43,7 +43,7 @@ pub mod flags {
 }
 
 /// What a file is for. The container carries the number and does not act on it, but for [`Role::EPISODE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Role(pub u8);
 
 impl Role {

@@ -7,6 +7,7 @@ mod archive;
 mod layout;
 mod payload;
 mod reader;
+mod record;
 mod writer;
 
 pub use archive::{HEADER, METADATA, RECORD, ShardArchive, ShardMembers};
@@ -14,4 +15,5 @@ pub use layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, flags,
 };
 pub use reader::Shard;
-pub use writer::{Dialect, Layout, NewEntry, ShardWriter, Style};
+pub use record::Record;
+pub use writer::{ALIGNMENTS, Dialect, Layout, NewEntry, ShardWriter, Style};

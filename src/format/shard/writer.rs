@@ -13,6 +13,8 @@ use crate::format::shard::layout::{
     index_end,
 };
 
+/// What entries are aligned to, bytes; 0 = nothing.
+pub const ALIGNMENTS: [u8; 4] = [0, 16, 32, 64];
 /// Room for each expected name in a streamed file, bytes.
 const NAME_ROOM: u64 = 64;
 /// Level of zstd in both dialects.
@@ -35,6 +37,14 @@ pub enum Layout {
     Names(Vec<Box<[u8]>>),
     /// Names are not known: room for about so many entries is kept.
     Streaming(u32),
+}
+
+impl Layout {
+    /// Returns for how many entries a streamed file was made whose content starts at `data_offset`.
+    pub fn expected(data_offset: u64) -> u32 {
+        let room = data_offset.saturating_sub(index_end(0)) / (INDEX_ENTRY_LEN as u64 + NAME_ROOM);
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
 }
 
 /// In what writers differ.
@@ -118,7 +128,7 @@ impl<W: Write + Seek> ShardWriter<W> {
     ///
     /// `Usage` and `Limit` for what the format or its readers don't take; `Io`.
     pub fn create(mut out: W, style: Style, layout: Layout) -> Result<Self> {
-        if ![0, 16, 32, 64].contains(&style.alignment) {
+        if !ALIGNMENTS.contains(&style.alignment) {
             let detail = format!("alignment of {} bytes (possible: 0, 16, 32, 64)", style.alignment);
             return Err(Error::Usage { detail });
         }

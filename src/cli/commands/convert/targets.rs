@@ -3,11 +3,12 @@
 use std::num::NonZero;
 use std::path::Path;
 
-use super::{Args, Report, open_whole};
+use super::{Args, DialectName, Report, open_whole};
 use crate::cli::report::{CommandResult, Failure};
 use crate::convert::earlier::{EarlierOptions, write_earlier};
 use crate::convert::outgoing::{OutgoingOptions, OutgoingStats};
 use crate::convert::pack::Destination;
+use crate::convert::shardfile::{ShardOptions, write_shard};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Input, TransferOptions};
 use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
@@ -17,6 +18,7 @@ use crate::format::codec::Codec;
 use crate::format::crypt::KEY_LEN;
 use crate::format::nra4;
 use crate::format::progress::Monitor;
+use crate::format::shard::{self, Dialect, Role};
 use crate::format::stream::{Compression, Level};
 
 /// Writes a tar archive.
@@ -73,6 +75,33 @@ pub(super) fn to_zip(
     };
     Ok(open_whole(input, options, monitor).and_then(|archive| {
         let stats = write_zip(&*archive, destination, &zip_options, monitor)?;
+        Ok(report(&*archive, stats))
+    }))
+}
+
+/// Writes a Shard file.
+pub(super) fn to_shard(
+    args: &Args,
+    role: Role,
+    input: Input,
+    destination: Destination,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+) -> CommandResult<Result<Report, Error>> {
+    let compression = match args.compression.codec() {
+        None | Some(Codec::None) => None,
+        Some(Codec::Zstd) => Some(shard::Compression::Zstd),
+        Some(Codec::Lz4) => Some(shard::Compression::Lz4),
+    };
+    // What the writer takes is checked there.
+    let alignment = args.compression.align.map(|align| u8::try_from(align).unwrap_or(u8::MAX));
+    let dialect = args.dialect.map(|dialect| match dialect {
+        DialectName::Go => Dialect::Go,
+        DialectName::Python => Dialect::Python,
+    });
+    let shard_options = ShardOptions { dialect, role, alignment, compression, outgoing: outgoing(options) };
+    Ok(open_whole(input, options, monitor).and_then(|archive| {
+        let stats = write_shard(&*archive, destination, &shard_options, monitor)?;
         Ok(report(&*archive, stats))
     }))
 }

@@ -26,7 +26,6 @@ use crate::format::entry::{Entry, Kind, Timestamp};
 Examples:
   nra find photos.nra --name '*.json' --size +1M
   nra find photos.nra train --newer 2026-01-31 --type f
-  nra find photos.nra --expr 'size > 1M and (name ~ *.json or ratio < 50%)'
   nra find photos.nra --size 0 --type f -0 | xargs -0 -n 1 echo")]
 pub struct Args {
     #[command(flatten)]
@@ -48,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "T", value_parser = parse_time)]
     newer: Option<Timestamp>,
     /// Modified before T
-    #[arg(long, value_name = "T", value_parser = parse_time)]
+    #[arg(long, value_name = "T", value_parser = parse_time, hide_short_help = true)]
     older: Option<Timestamp>,
     /// f file, d directory, l symlink, p fifo, c, b device (f,l)
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]

@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn tails_that_lead_nowhere_are_refused() {
         for (why, bad) in [
-            ("length", Tail { commit_length: 264, ..TAIL }),
+            ("length", Tail { commit_length: 280, ..TAIL }),
             ("offset", Tail { commit_offset: 0, commit_length: 528, ..TAIL }),
             ("number", Tail { number: 0, ..TAIL }),
             ("keys without encryption", Tail { keys: (256, 64), ..TAIL }),

@@ -1,6 +1,6 @@
 //! Images, drawn with half blocks: two pixels a cell.
 //!
-//! What is kept is a small copy ([`MAX_SIDE`]); the decoded image itself lives while it is decoded, bounded in pixels before.
+//! What is kept is a small copy (`MAX_SIDE`); the decoded image itself lives while it is decoded, bounded in pixels before.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;

@@ -168,7 +168,7 @@ impl NraReader {
 
     /// Goes by a state that was found.
     fn with_state(window: Window, state: State, options: &OpenOptions, is_newest: bool) -> Result<Self> {
-        let info = open::describe(&window, &state)?;
+        let info = open::describe(&window, &state, is_newest)?;
         let State { commit, end, recovered, .. } = state;
         let root = match commit.entry_root {
             Some(page) => {

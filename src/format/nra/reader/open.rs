@@ -268,8 +268,8 @@ fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef, Option<[
     Ok((commit, frame.reference, frame.salt))
 }
 
-/// Describes the archive by its commit.
-pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
+/// Describes the archive by a commit. `is_newest`: recovery data behind it are its own.
+pub(super) fn describe(window: &Window, state: &State, is_newest: bool) -> Result<Info> {
     let commit = &state.commit;
     let mut info = Info {
         format: "NRA 5".into(),
@@ -290,7 +290,7 @@ pub(super) fn describe(window: &Window, state: &State) -> Result<Info> {
         remarks: state.remarks.clone(),
         ..Info::default()
     };
-    if window.file_len() > state.end {
+    if is_newest && window.file_len() > state.end {
         info.recovery = recovery::present(window.source())?.map(|geometry| geometry.summary());
     }
     if let Some(reference) = commit.attributes {

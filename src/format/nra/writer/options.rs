@@ -59,7 +59,7 @@ pub struct WriterOptions {
     /// Attributes of the archive, in any order.
     pub attributes: Vec<Attribute>,
     /// Keys: a new archive is encrypted with them; to an encrypted one nothing can be added without its own
-    /// ([`NraReader::keyring`](crate::format::nra::reader::NraReader::keyring)). A reproducible archive that is encrypted has the same
+    /// ([`Archive::keyring`](crate::format::archive::Archive::keyring)). A reproducible archive that is encrypted has the same
     /// content, but never the same bytes.
     pub encryption: Option<Keyring>,
     /// Several entries of one path are nothing unusual: that the last one holds is a remark, not a loss.

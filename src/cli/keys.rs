@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::cli::console::typed;
 use crate::cli::reading::explain;
 use crate::cli::report::{CommandResult, Failure};
-use crate::cli::signals::CleanStop;
+use crate::cli::signals::{self, CleanStop};
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions};
 use crate::format::crypt::{KEY_LEN, Keyring, Secret};
@@ -243,7 +243,10 @@ fn ask(question: &str) -> CommandResult<Secret> {
             }
         })?
     };
-    let answer = answer.map_err(|error| Failure::key(format!("cannot read the password: {error}")))?;
+    let answer = answer.map_err(|error| match error.kind() {
+        io::ErrorKind::Interrupted if signals::stopped() => Error::Cancelled.into(),
+        _ => Failure::key(format!("cannot read the password: {error}")),
+    })?;
     if answer.is_empty() {
         return Err(Failure::key("no password was given"));
     }

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nra::convert::select::Selection;
+use nra::format::entry::{Entry, Kind};
 use nra::format::path::EntryPath;
 use nra_fuzz::{bases, check_text, open};
 
@@ -14,11 +15,12 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
     };
     assert_eq!(selection.is_all(), patterns.is_empty());
     if let Ok(path) = EntryPath::new(path) {
-        let matched = selection.matches(&path);
+        let entry = Entry::new(path.clone(), Kind::File);
+        let matched = selection.matches(&entry);
         // A path means itself, as a pattern too, and all below it.
         let literal = Selection::new([path.as_bytes()]);
         if let Ok(literal) = &literal {
-            assert!(literal.matches(&path));
+            assert!(literal.matches(&entry));
             assert!(literal.unmatched().is_empty());
         }
         for pattern in &patterns {
@@ -32,8 +34,9 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<u8>)| {
     let found: Vec<_> = selection.entries(&*archive).expect("no damage").map(|entry| entry.expect("no damage").path).collect();
     let expected: Vec<_> = archive
         .entries(0..archive.entry_count())
-        .map(|entry| entry.expect("no damage").path)
-        .filter(|path| selection.matches(path))
+        .map(|entry| entry.expect("no damage"))
+        .filter(|entry| selection.matches(entry))
+        .map(|entry| entry.path)
         .collect();
     assert_eq!(found, expected, "entries outside of the ranges that were looked at");
 });

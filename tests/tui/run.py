@@ -69,8 +69,8 @@ class Terminal:
 
     def is_restored(self):
         """The cursor is shown, the alternate screen is left, lines are echoed, the mouse is free."""
-        # What is typed before the program has ended would be its own.
-        self.wait(lambda screen: screen.strip().rpartition("\n")[2].strip() == "ready>", "waited for the prompt")
+        # What is typed before the program has ended would be its own; what was typed before it began stands in front of the prompt.
+        self.wait(lambda screen: screen.rstrip().endswith("ready>"), "waited for the prompt")
         self.run("echo is $((40 + 2)) again; stty -a | grep -o ' echo ' | head -1")
         self.sees("is 42 again")
         flags = self.tmux("display-message", "-p", "#{cursor_flag} #{alternate_on} #{mouse_any_flag}").strip()

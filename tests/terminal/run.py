@@ -213,8 +213,9 @@ def answers_given_before_ask_nothing(room):
 def a_bar_is_drawn_and_taken_away(room):
     with open("/dev/urandom", "rb") as random:
         for number in range(40):
-            with open(room.path("in", f"large{number}"), "wb") as file:
-                file.write(random.read(4 << 20))
+            # Digits at the highest level take their time, so that there is something to show.
+            with open(room.path("in", f"large{number}"), "w") as file:
+                file.write(random.read(128 << 10).hex())
     terminal = room.start("pack", "in", "-o", "x.nra", "--best", "-j", "1")
     code, text = terminal.end()
     check(code == 0, text)

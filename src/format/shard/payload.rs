@@ -5,6 +5,8 @@
 use crate::format::codec::{Codec, decompress};
 use crate::format::shard::layout::{Compression, Header, IndexEntry, MAX_PAYLOAD, Role, flags};
 
+/// A block of a zstd frame takes four bytes at least, and gives at most 128 KiB.
+const MAX_ZSTD_RATIO: u64 = (128 << 10) / 4;
 /// An LZ4 block gives at most this many bytes for each of its own.
 const MAX_LZ4_RATIO: u64 = 255;
 
@@ -43,15 +45,14 @@ pub(super) fn unpack(header: &Header, entry: &IndexEntry, stored: Vec<u8>) -> Re
         .ok()
         .filter(|_| entry.content_len <= MAX_PAYLOAD)
         .ok_or_else(|| format!("a content of {} bytes, more than the limit of {MAX_PAYLOAD}", entry.content_len))?;
-    let codec = match compression {
-        Compression::Zstd => Codec::Zstd,
-        Compression::Lz4 => {
-            if entry.content_len > (stored.len() as u64).saturating_mul(MAX_LZ4_RATIO) {
-                return Err(format!("{} LZ4 bytes can't hold {content_len}", stored.len()));
-            }
-            Codec::Lz4
-        }
+    let (codec, name, ratio) = match compression {
+        Compression::Zstd => (Codec::Zstd, "zstd", MAX_ZSTD_RATIO),
+        Compression::Lz4 => (Codec::Lz4, "LZ4", MAX_LZ4_RATIO),
     };
+    // A length is a claim: memory is taken only for what the stored bytes can give.
+    if entry.content_len > (stored.len() as u64).saturating_mul(ratio) {
+        return Err(format!("{} {name} bytes can't hold {content_len}", stored.len()));
+    }
     let content = decompress(codec, &stored, content_len, None)?;
     check_sum(header, entry, crc32c::crc32c(&content)).or_else(|wrong| {
         // Some writers of episodes took the checksum of what they stored.

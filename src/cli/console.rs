@@ -278,18 +278,6 @@ impl Console {
             }
         }
     }
-
-    /// Asks a question whose answer is yes or no (Enter = no); `--yes` and `--no` answer it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Console::choose`].
-    pub fn confirm(&self, question: &str) -> CommandResult<bool> {
-        match self.options.answer {
-            Some(answer) => Ok(answer),
-            None => Ok(self.choose(question, &[('y', "yes"), ('n', "no")], 'n', "--yes or --no")? == 'y'),
-        }
-    }
 }
 
 /// Shows the key of a word: `[r]ename`, or `[a] all of these` where the word does not begin with it.
@@ -417,7 +405,7 @@ mod tests {
     #[test]
     fn a_question_without_a_terminal_names_the_option() {
         let (console, _) = console(ConsoleOptions::default());
-        let failure = console.confirm("Replace a.nra?").unwrap_err();
+        let failure = console.choose("Replace a.nra?", &[('y', "yes"), ('n', "no")], 'n', "--yes or --no").unwrap_err();
         assert_eq!(failure.code().number(), 1);
         assert!(failure.lines().iter().any(|line| line == "hint: set --yes or --no"), "{failure:?}");
         assert_eq!(show_choice('r', "rename"), "[r]ename");

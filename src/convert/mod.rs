@@ -22,4 +22,5 @@ pub mod shardfile;
 pub mod tarball;
 pub mod transfer;
 mod walk;
+mod zeros;
 pub mod zipfile;

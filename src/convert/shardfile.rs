@@ -10,7 +10,8 @@ use super::loss::{Target, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
 use super::transfer::within;
-use crate::format::archive::{Archive, Part};
+use super::zeros::each_run;
+use crate::format::archive::Archive;
 use crate::format::entry::{Attribute, Entry, Kind, Namespace};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -23,8 +24,6 @@ use crate::format::shard::{
 const HOLD: u64 = 8 << 20;
 /// Alignment of a new file, bytes: that of all programs unless they are told otherwise.
 const ALIGNMENT: u8 = 64;
-/// Zero bytes, for holes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How a Shard file is written.
 #[derive(Debug, Clone, Default)]
@@ -222,17 +221,7 @@ fn each(from: &Outgoing<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Resu
         from.monitor.add(Counter::Bytes, bytes.len() as u64);
         sink(bytes)
     };
-    let read = from.content(stored, &mut |part| match part {
-        Part::Data(bytes) => take(bytes),
-        Part::Hole(mut left) => {
-            while left > 0 {
-                let run = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-                take(&ZEROS[..run])?;
-                left -= run as u64;
-            }
-            Ok(())
-        }
-    });
+    let read = from.content(stored, &mut |part| each_run(part, &mut take));
     read.map_err(|error| within(error, &stored.path))?;
     if len == stored.size {
         return Ok(());

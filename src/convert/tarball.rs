@@ -10,6 +10,7 @@ use crate::convert::loss::{Target, tell_whole};
 use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
+use crate::convert::zeros::each_zero;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
@@ -19,8 +20,6 @@ use crate::format::tar::{END, Loss, encode, padding};
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
-/// Zero bytes, for holes and padding.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How a tar archive is written.
 #[derive(Debug, Clone)]
@@ -47,13 +46,8 @@ impl Sink {
         }
     }
 
-    fn zeros(&mut self, mut len: u64) -> io::Result<()> {
-        while len > 0 {
-            let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-            self.write_all(&ZEROS[..part])?;
-            len -= part as u64;
-        }
-        Ok(())
+    fn zeros(&mut self, len: u64) -> io::Result<()> {
+        each_zero(len, |bytes| self.write_all(bytes))
     }
 
     fn finish(self) -> io::Result<Counted> {

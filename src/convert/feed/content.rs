@@ -1,15 +1,16 @@
 //! Content that comes as a sequence of bytes and holes, made into items.
 
+use std::convert::Infallible;
+
 use super::batch::{Item, Outlet, Run, Stopped};
 use super::threads::MIN_BUFFER;
+use crate::convert::zeros::each_zero;
 use crate::format::chunker::{WHOLE_MAX, next_piece};
 use crate::format::entry::Entry;
 
 /// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
 /// storing the rest.
 pub(in crate::convert) const HASHED_HOLES_MAX: u64 = 1 << 30;
-/// Zero bytes, to hash holes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// A file in work: small ones become one piece, others are cut where their content says so.
 pub(in crate::convert) struct Content {
@@ -126,12 +127,11 @@ impl Content {
 }
 
 /// Feeds `len` zero bytes to a hash.
-pub(in crate::convert) fn hash_zeros(hasher: &mut blake3::Hasher, mut len: u64) {
-    while len > 0 {
-        let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-        hasher.update(&ZEROS[..part]);
-        len -= part as u64;
-    }
+pub(in crate::convert) fn hash_zeros(hasher: &mut blake3::Hasher, len: u64) {
+    let Ok(()) = each_zero::<Infallible>(len, |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    });
 }
 
 fn append<X>(outlet: &mut Outlet<X>, bytes: &[u8]) {

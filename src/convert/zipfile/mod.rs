@@ -17,6 +17,7 @@ use crate::convert::loss::{Target, tell_whole};
 use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
+use crate::convert::zeros::each_run;
 use crate::format::archive::{Archive, Part};
 use crate::format::codec::looks_incompressible;
 use crate::format::entry::{Entry, Kind};
@@ -34,8 +35,6 @@ const BATCH_MEMBERS: usize = 1_024;
 const HOLD_SHARE: u64 = 4;
 /// What is said of files with holes.
 const HOLES: &str = "its holes are filled with zero bytes in a zip archive";
-/// Zero bytes, for holes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How a zip archive is written.
 #[derive(Debug, Clone)]
@@ -342,20 +341,5 @@ impl Work<'_> {
         lines.send(Job::Part { raw, before, is_last: true }, limit)?;
         lines.drain()?;
         Ok(Packed { crc: lines.take_crc(), stored_len: lines.offset - start })
-    }
-}
-
-/// Hands a part of content to `sink`, a hole as zero bytes.
-fn each_run(part: Part<'_>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    match part {
-        Part::Data(bytes) => sink(bytes),
-        Part::Hole(mut len) => {
-            while len > 0 {
-                let run = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-                sink(&ZEROS[..run])?;
-                len -= run as u64;
-            }
-            Ok(())
-        }
     }
 }

@@ -40,10 +40,7 @@ pub(super) fn to_tar(
         threads: threads(options),
         outgoing: outgoing(options),
     };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
-        let stats = write_tar(&*archive, destination, &tar_options, monitor)?;
-        Ok(report(&*archive, stats))
-    }))
+    Ok(write(input, options, monitor, |archive| write_tar(archive, destination, &tar_options, monitor)))
 }
 
 /// Writes a zip archive.
@@ -73,10 +70,7 @@ pub(super) fn to_zip(
         memory_bytes: options.writer.memory_bytes,
         outgoing: outgoing(options),
     };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
-        let stats = write_zip(&*archive, destination, &zip_options, monitor)?;
-        Ok(report(&*archive, stats))
-    }))
+    Ok(write(input, options, monitor, |archive| write_zip(archive, destination, &zip_options, monitor)))
 }
 
 /// Writes a Shard file.
@@ -100,10 +94,19 @@ pub(super) fn to_shard(
         DialectName::Python => Dialect::Python,
     });
     let shard_options = ShardOptions { dialect, role, alignment, compression, outgoing: outgoing(options) };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
-        let stats = write_shard(&*archive, destination, &shard_options, monitor)?;
-        Ok(report(&*archive, stats))
-    }))
+    Ok(write(input, options, monitor, |archive| write_shard(archive, destination, &shard_options, monitor)))
+}
+
+/// Opens the input, lets `work` write what it holds, and reports that.
+fn write(
+    input: Input,
+    options: &TransferOptions,
+    monitor: &dyn Monitor,
+    work: impl FnOnce(&dyn Archive) -> Result<OutgoingStats, Error>,
+) -> Result<Report, Error> {
+    let archive = open_whole(input, options, monitor)?;
+    let stats = work(&*archive)?;
+    Ok(report(&*archive, stats))
 }
 
 fn threads(options: &TransferOptions) -> NonZero<usize> {

@@ -26,7 +26,7 @@ use crate::format::limits::MAX_PATH;
 use crate::format::progress::{Monitor, Warning};
 
 /// Directories read in one go: enough to keep threads busy, few enough that what was read ahead stays small.
-const BATCH_DIRECTORIES: usize = 128;
+const BATCH_DIRECTORIES: usize = 1024;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -206,15 +206,23 @@ impl Handles {
 
     /// Keeps a handle.
     pub(crate) fn keep(&self, id: DirId, handle: Arc<OwnedFd>) {
+        // Bound, so that the handle is closed when the lock is free again: closing a directory takes longer than all the rest here.
+        let _dropped = self.exchange(id, handle);
+    }
+
+    /// Takes in a handle and returns the one that it displaces.
+    fn exchange(&self, id: DirId, handle: Arc<OwnedFd>) -> Option<Arc<OwnedFd>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.by_id.insert(id, handle).is_none() {
-            open.oldest_first.push_back(id);
-            if open.oldest_first.len() > self.limit
-                && let Some(oldest) = open.oldest_first.pop_front()
-            {
-                open.by_id.remove(&oldest);
-            }
+        let replaced = open.by_id.insert(id, handle);
+        if replaced.is_some() {
+            return replaced;
         }
+        open.oldest_first.push_back(id);
+        if open.oldest_first.len() <= self.limit {
+            return None;
+        }
+        let oldest = open.oldest_first.pop_front()?;
+        open.by_id.remove(&oldest)
     }
 
     fn kept(&self, id: DirId) -> Option<Arc<OwnedFd>> {

@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
-use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
 use crate::cli::keys::KeyArgs;
 use crate::cli::text::parse_size;
@@ -103,12 +104,22 @@ impl GlobalArgs {
 /// Threads and memory, for commands that read or write content.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResourceArgs {
-    /// Threads to work with; 0 = one a core
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true)]
-    pub threads: usize,
+    /// Threads to work with, 1024 at most; 0 = one a core
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true, value_parser = value_parser!(u16).range(..=1024))]
+    pub(crate) threads: u16,
     /// Memory to work with (64M, 1.5G), 32M at least
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,
+}
+
+impl ResourceArgs {
+    /// Returns how many threads to work with, 1 or more.
+    pub fn threads(&self) -> usize {
+        match self.threads {
+            0 => available_parallelism().map_or(1, usize::from),
+            threads => usize::from(threads),
+        }
+    }
 }
 
 /// Least memory that can be asked for, bytes: a run of 8 MiB for each of two workers, and what is read ahead of them.

@@ -82,9 +82,7 @@ impl ChangeArgs {
         let path = newest(&self.archive)?;
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let mut options = WriterOptions { message: self.message.clone(), ..WriterOptions::balanced() };
-        if self.resources.threads > 0 {
-            options.threads = self.resources.threads;
-        }
+        options.threads = self.resources.threads();
         options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
         options.encryption = self.keys.unlock(&path)?;
         let used_key = options.encryption.as_ref().and_then(Keyring::used);

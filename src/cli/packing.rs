@@ -1,9 +1,7 @@
 //! How files and directories become entries, as the command line says it: the same for `pack` and `add`.
 
-use std::num::NonZero;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::thread::available_parallelism;
 
 use clap::ValueEnum;
 
@@ -279,10 +277,7 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
     }
     options.align = compression.align.unwrap_or(options.align);
     options.message = message.to_owned();
-    options.threads = match resources.threads {
-        0 => available_parallelism().map_or(1, NonZero::get),
-        threads => threads,
-    };
+    options.threads = resources.threads();
     if let Some(memory) = resources.memory {
         options.memory_bytes = (memory - memory / NAMES_SHARE).max(MIN_MEMORY);
     }

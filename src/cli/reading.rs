@@ -226,7 +226,7 @@ pub fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
 ///
 /// When the system gives none.
 pub fn threads(resources: &ResourceArgs) -> CommandResult<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(resources.threads).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(resources.threads()).build();
     pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
 }
 

@@ -1,8 +1,6 @@
 //! `nra compact`
 
-use std::num::NonZero;
 use std::path::PathBuf;
-use std::thread::available_parallelism;
 
 use serde::Serialize;
 
@@ -70,10 +68,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     let mut options = WriterOptions::balanced();
-    options.threads = match args.resources.threads {
-        0 => available_parallelism().map_or(1, NonZero::get),
-        threads => threads,
-    };
+    options.threads = args.resources.threads();
     options.memory_bytes = args.resources.memory.unwrap_or(options.memory_bytes);
     options.encryption = args.keys.unlock(&path)?;
     let progress = ui.progress("compacting");

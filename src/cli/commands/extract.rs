@@ -248,7 +248,7 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     options.times = !args.fidelity.keep.no_times;
     options.max_size = args.max_size;
     options.dry_run = args.dry_run;
-    options.threads = args.resources.threads;
+    options.threads = args.resources.threads();
     options.memory = memory.saturating_mul(2);
     options
 }

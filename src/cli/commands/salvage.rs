@@ -91,9 +91,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     // What was secret stays so.
     writer.encryption = archive.keyring().cloned();
     writer.message = format!("salvaged from {}", args.archive.to_string_lossy());
-    if args.resources.threads > 0 {
-        writer.threads = args.resources.threads;
-    }
+    writer.threads = args.resources.threads();
     let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
     let progress = ui.progress("salvaging");
     let result = salvage(&archive, destination, writer, true, &progress);

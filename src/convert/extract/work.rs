@@ -94,7 +94,7 @@ pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &
 fn threads(run: &Run<'_>) -> usize {
     match run.options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads.min(256),
+        threads => threads,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Once};
 use nra::format::archive::{Access, Archive, Depth, OpenOptions, Part, Verdict, open as open_source};
 use nra::format::entry::Entry;
 use nra::format::error::Result;
+use nra::format::inside::MAX_ROWS;
 use nra::format::path::is_unsafe_to_show;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
@@ -71,6 +72,7 @@ pub fn exercise(archive: &dyn Archive) {
     let _ = checked(archive.totals(count / 3..count / 2));
     for (listed, number) in archive.entries(0..count).take(MAX_ENTRIES).zip(0u64..) {
         let Some(entry) = checked(listed) else { continue };
+        describe(archive, Some(&entry));
         // Neighbours take the same ways: some do for all.
         if number < 8 || number % 8 == 0 {
             check_content(archive, &entry);
@@ -89,6 +91,15 @@ pub fn exercise(archive: &dyn Archive) {
         let _ = checked(archive.subtree(Some(path)));
     }
     archive.remarks().iter().for_each(|remark| check_text(remark));
+    describe(archive, None);
+}
+
+/// Asks what headers tell of an entry, or of the whole.
+fn describe(archive: &dyn Archive, entry: Option<&Entry>) {
+    if let Some(Some(table)) = checked(archive.describe(entry)) {
+        assert!(table.rows.len() <= MAX_ROWS && table.rows.len() as u64 <= table.row_count);
+        assert!(table.rows.iter().all(|row| row.len() == table.heads.len()), "{table:?}");
+    }
 }
 
 /// Looks up an entry that was listed, and what lies below it.

@@ -5,12 +5,16 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::cli::inside::InsideRecord;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Namespace};
+use crate::format::error::Error;
+use crate::format::inside;
+use crate::format::progress::Warning;
 
 /// Says whether an attribute is one that users give.
 pub fn is_given(attribute: &Attribute) -> bool {
@@ -29,12 +33,14 @@ pub struct Columns {
 }
 
 /// What has to be looked up beside the entry, if it is wanted.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Digest of the content.
     pub digest: Option<Digest>,
     /// Bytes of the archive that hold the content.
     pub stored_bytes: Option<u64>,
+    /// What headers tell of the content.
+    pub inside: Option<inside::Table>,
 }
 
 /// An entry as an object for programs.
@@ -73,6 +79,8 @@ pub struct EntryRecord<'a> {
     tags: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inside: Option<InsideRecord>,
 }
 
 impl<'a> EntryRecord<'a> {
@@ -106,6 +114,7 @@ impl<'a> EntryRecord<'a> {
                 .collect(),
             tags: given(entry).map(|(name, value)| (lossy(name), lossy(value))).collect(),
             digest: facts.digest.map(|digest| digest.to_string()),
+            inside: facts.inside.map(InsideRecord::from),
         }
     }
 }
@@ -137,6 +146,17 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     }
     if columns.long && entry.kind == Kind::File {
         facts.stored_bytes = reading::intact_content(opened.archive.stored_bytes(entry), path, ui.console())?.flatten();
+    }
+    if columns.long || ui.is_json() {
+        facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {
+            // Content is whole all the same, as far as its container tells.
+            Error::Corrupt { .. } | Error::Limit { .. } => {
+                let message = error.to_string();
+                ui.console().warn(Warning { path: path.to_vec(), message, degraded: false, damage: false });
+                Ok(None)
+            }
+            other => Err(other),
+        })?;
     }
     Ok(facts)
 }
@@ -183,6 +203,9 @@ impl Ui {
         }
         if columns.long && entry.kind == Kind::Symlink {
             write!(out, " -> {}", text::name(&entry.target, terminal))?;
+        }
+        if let Some(table) = facts.inside.as_ref().filter(|table| columns.long && !table.brief.is_empty()) {
+            write!(out, "  {}", text::harmless(&table.brief))?;
         }
         if columns.long && given(entry).next().is_some() {
             let shown = given(entry).map(|(name, value)| {

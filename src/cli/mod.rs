@@ -8,6 +8,7 @@ pub mod commands;
 pub mod console;
 pub mod earlier;
 pub mod inputs;
+pub mod inside;
 pub mod keys;
 pub mod listing;
 pub mod packing;

@@ -83,7 +83,13 @@ fn open_with(
     };
     let archive = opened.map_err(|error| {
         let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
-        let failure = explain(error, &name);
+        let failure = match &error {
+            // What does not open can't be verified either.
+            Error::Corrupt { .. } => {
+                Failure::from(error).context(&name).hint("get another copy; of an NRA 5 archive nra salvage finds what is left")
+            }
+            _ => explain(error, &name),
+        };
         if is_pipe { failure.hint(format!("- in its place and < {name} behind it read a pipe")) } else { failure }
     })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;

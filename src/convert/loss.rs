@@ -31,7 +31,7 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
     let attributes = info.attributes.iter().any(|attribute| {
         // A Shard file has a place for what came from one.
-        let is_own = target == Target::Shard && (*attribute.name == *shard::HEADER || *attribute.name == *shard::METADATA);
+        let is_own = target == Target::Shard && shard::is_own(attribute);
         !attribute.is_of_root() && !is_own
     });
     let kind = match target {

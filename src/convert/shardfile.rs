@@ -1,6 +1,6 @@
 //! Any archive to a Shard file.
 //!
-//! Entries that came from a Shard file carry its facts as attributes ([`HEADER`], [`METADATA`], [`RECORD`]): order, flags, types and tags come
+//! Entries that came from a Shard file carry its facts as attributes ([`Origin`], [`RECORD`], metadata): order, flags, types and tags come
 //! back from them, and with an unchanged list of names the file has the bytes of the first one. What Shard can't hold is told.
 //! Specification: `docs/format/shard.md`.
 
@@ -12,12 +12,12 @@ use super::output::{Destination, Output};
 use super::transfer::within;
 use super::zeros::each_run;
 use crate::format::archive::Archive;
-use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::shard::{
-    ALIGNMENTS, Compression, Dialect, HEADER, HEADER_LEN, Header, Layout, MAX_PAYLOAD, METADATA, NewEntry, RECORD, Record, Role,
-    ShardWriter, Style, flags,
+    ALIGNMENTS, Compression, Dialect, Header, Layout, MAX_PAYLOAD, Marks, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
+    Style, flags, is_own, metadata_of, value,
 };
 
 /// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
@@ -66,18 +66,14 @@ pub fn write_shard(
     let planned = plan(&mut from)?;
     let names: Vec<Box<[u8]>> = planned.iter().map(|planned| planned.name.clone()).collect();
     let info = archive.info();
-    // Readers take more alignments than writers give.
-    let former = value(&info.attributes, HEADER).and_then(header_of).map(|former| Header {
-        alignment: if ALIGNMENTS.contains(&former.alignment) { former.alignment } else { ALIGNMENT },
-        ..former
-    });
-    let metadata = value(&info.attributes, METADATA);
+    let former = Origin::parse(&info.attributes);
+    let metadata = metadata_of(&info.attributes);
     let (style, layout) = match former {
-        Some(former) if options.dialect.is_none() && unchanged(&former, &planned) => imitation(&former, names),
+        Some(former) if options.dialect.is_none() && unchanged(&former.header, &planned) => imitation(&former, names),
         former => {
             let layout = Layout::Names(names);
-            let role = former.map_or(options.role, |former| former.role);
-            let alignment = options.alignment.or(former.map(|former| former.alignment)).unwrap_or(ALIGNMENT);
+            let role = former.map_or(options.role, |former| former.header.role);
+            let alignment = options.alignment.or(former.map(|former| possible(former.header.alignment))).unwrap_or(ALIGNMENT);
             (Style::new(options.dialect.unwrap_or_default(), role, alignment, options.compression, &layout), layout)
         }
     };
@@ -90,18 +86,19 @@ pub fn write_shard(
         };
         monitor.current(name);
         let compression = record.map_or(options.compression, |record| record.compression());
-        let (content_type, tags) = record.map_or((0, 0), |record| (record.content_type, record.tags));
+        let marks = |record: Record| Marks { content_type: record.content_type, tags: record.tags, flags: record.flags };
+        let marks = record.map(marks).unwrap_or_default();
         if stored.size <= HOLD || (compression.is_some() && stored.size <= MAX_PAYLOAD) {
             let content = whole(&from, &stored)?;
-            writer.add(NewEntry { name, content: &content, compression, content_type, tags }).map_err(named)?;
+            writer.add(NewEntry { name, content: &content, compression, marks }).map_err(named)?;
         } else {
-            writer.begin(name, content_type, tags).map_err(named)?;
+            writer.begin(name, marks).map_err(named)?;
             each(&from, &stored, &mut |bytes| writer.write(bytes).map_err(named))?;
             writer.end()?;
         }
         from.written();
     }
-    let buffered = writer.finish(metadata).map_err(named)?;
+    let buffered = writer.finish(metadata.as_deref()).map_err(named)?;
     let mut output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
     let len = output.seek(SeekFrom::End(0)).map_err(|error| Error::io("write", &name, error))?;
     from.publish(Counted::whole(output, len))
@@ -166,28 +163,9 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
     Ok(planned)
 }
 
-/// Says whether an attribute is one that a Shard file has room for.
-fn is_own(attribute: &Attribute) -> bool {
-    attribute.namespace == Namespace::Foreign && [HEADER, METADATA, RECORD].contains(&&*attribute.name)
-}
-
-fn value<'a>(attributes: &'a [Attribute], name: &[u8]) -> Option<&'a [u8]> {
-    let found = attributes.iter().find(|attribute| attribute.namespace == Namespace::Foreign && *attribute.name == *name);
-    found.map(|attribute| &*attribute.value)
-}
-
-/// Reads the header in an attribute: hex digits.
-fn header_of(value: &[u8]) -> Option<Header> {
-    let text = std::str::from_utf8(value).ok().filter(|text| text.is_ascii())?;
-    let mut bytes = [0; HEADER_LEN];
-    if text.len() != 2 * HEADER_LEN {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
-    }
-    let file_len = u64::from_le_bytes(bytes[40..48].try_into().expect("eight bytes"));
-    Header::parse(&bytes, file_len).ok()
+/// Returns an alignment that writers give: readers take more of them.
+fn possible(alignment: u8) -> u8 {
+    if ALIGNMENTS.contains(&alignment) { alignment } else { ALIGNMENT }
 }
 
 /// Says whether the entries are those of the file that a header is of, one for one.
@@ -197,18 +175,23 @@ fn unchanged(former: &Header, planned: &[Planned]) -> bool {
         && records.all(|(planned, at)| planned.record.is_some_and(|record| record.number == at))
 }
 
-/// Returns style and layout of the file that a header is of.
-fn imitation(former: &Header, names: Vec<Box<[u8]>>) -> (Style, Layout) {
-    let streamed = former.has(flags::STREAMING);
-    let layout = if streamed { Layout::Streaming(Layout::expected(former.data_offset)) } else { Layout::Names(names) };
+/// Returns style and layout of the file that entries came from.
+fn imitation(former: &Origin, names: Vec<Box<[u8]>>) -> (Style, Layout) {
+    let header = &former.header;
+    let streamed = header.has(flags::STREAMING);
+    let layout = if streamed { Layout::Streaming(Layout::expected(header.data_offset)) } else { Layout::Names(names) };
     let style = Style {
-        flags: former.flags & !flags::HAS_SCHEMA,
+        flags: header.flags & !flags::HAS_SCHEMA,
         marks_types: false,
-        compression_default: former.compression_default,
+        compression_default: header.compression_default,
         // Whether an entry is compressed is said in its record.
         compress_from: 0,
+        keeps_compressed: true,
         counts_entries: false,
-        ..Style::new(Dialect::Go, former.role, former.alignment, None, &layout)
+        terminated: former.terminated,
+        padded_end: former.padded_end,
+        reserved: header.reserved,
+        ..Style::new(Dialect::Go, header.role, possible(header.alignment), None, &layout)
     };
     (style, layout)
 }

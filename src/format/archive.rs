@@ -68,6 +68,7 @@ use crate::format::codec::Codec;
 use crate::format::crypt::{KeyInfo, Keyring};
 use crate::format::entry::{Attribute, Entry, Timestamp};
 use crate::format::error::{Error, Result};
+use crate::format::inside;
 use crate::format::nra::reader::NraReader;
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
@@ -429,6 +430,17 @@ pub trait Archive: Send + Sync {
     /// As reading the index does.
     fn runs(&self, entry: &Entry, most: usize) -> Result<Option<(Vec<Run>, u64)>> {
         let _ = (entry, most);
+        Ok(None)
+    }
+
+    /// Returns what headers tell of the content of `entry`, or of the whole archive, where the container has a profile that says so. Content is not
+    /// read beyond them, and checksums of it are not compared.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the header of the entry is damaged: content may read all the same. Otherwise as reading does.
+    fn describe(&self, entry: Option<&Entry>) -> Result<Option<inside::Table>> {
+        let _ = entry;
         Ok(None)
     }
 

@@ -9,6 +9,7 @@ mod salvage;
 mod sample;
 mod schema;
 mod select;
+mod shard;
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

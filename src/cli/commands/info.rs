@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
 use crate::cli::commands::key;
+use crate::cli::inside::{self, InsideRecord};
 use crate::cli::reading;
 use crate::cli::report::{Code, CommandResult, Outcome};
 use crate::cli::text;
@@ -59,6 +60,9 @@ struct InfoRecord {
     recovery: Option<RecoveryRecord>,
     message: String,
     attributes: Vec<AttributeRecord>,
+    /// What headers tell of what is inside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inside: Option<InsideRecord>,
     remarks: Vec<String>,
 }
 
@@ -124,8 +128,21 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
         }
     }
+    let whole = opened.archive.describe(None).map_err(|error| reading::explain(error, &opened.name))?;
+    if let Some(table) = whole.as_ref().filter(|_| !ui.is_json()) {
+        for (label, value) in &table.facts {
+            ui.line(format_args!("{:<13} {}", text::harmless(label), text::harmless(value)))?;
+        }
+        for (number, line) in inside::lines(table).into_iter().enumerate() {
+            if number == 0 {
+                ui.line("")?;
+            }
+            ui.line(line)?;
+        }
+    }
     ui.flush()?;
-    let record = record(&opened.path.to_string_lossy(), info, has_earlier, opened.archive.remarks());
+    let inside = whole.map(InsideRecord::from);
+    let record = record(&opened.path.to_string_lossy(), info, has_earlier, inside, opened.archive.remarks());
     reading::remark(&opened, ui);
     ui.finish(Outcome::Done, "info", &record)
 }
@@ -192,8 +209,12 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if has_earlier == Some(true) {
         row("history", format!("nra log {archive} lists the commits before this one"));
     }
-    // Those of the format itself are for programs, but for the spaces that vectors of entries lie in: --json has them.
-    let shown = |attribute: &&Attribute| attribute.namespace != Namespace::Nra || attribute.name.starts_with(b"embedding:");
+    // Those of a format itself are for programs, but for the spaces that vectors of entries lie in: --json has them.
+    let shown = |attribute: &&Attribute| match attribute.namespace {
+        Namespace::Nra => attribute.name.starts_with(b"embedding:"),
+        Namespace::Foreign => !attribute.name.starts_with(b"shard:"),
+        Namespace::Xattr | Namespace::User => true,
+    };
     for attribute in info.attributes.iter().filter(shown) {
         let record = AttributeRecord::new(attribute);
         row(&text::harmless(&record.name), record.value);
@@ -201,7 +222,13 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     rows
 }
 
-fn record(archive: &str, info: &Info, has_earlier: Option<bool>, remarks: Vec<String>) -> InfoRecord {
+fn record(
+    archive: &str,
+    info: &Info,
+    has_earlier: Option<bool>,
+    inside: Option<InsideRecord>,
+    remarks: Vec<String>,
+) -> InfoRecord {
     InfoRecord {
         archive: archive.to_owned(),
         format: info.format.clone(),
@@ -230,6 +257,7 @@ fn record(archive: &str, info: &Info, has_earlier: Option<bool>, remarks: Vec<St
         }),
         message: info.message.clone(),
         attributes: info.attributes.iter().map(AttributeRecord::new).collect(),
+        inside,
         remarks,
     }
 }

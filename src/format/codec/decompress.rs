@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use lz4_flex::block::DecompressError;
 use zstd_safe::DCtx;
 
 use crate::format::codec::{Codec, Dictionary};
@@ -41,7 +42,10 @@ pub fn decompress(
         Codec::Zstd => zstd(stored, raw_len, dictionary)?,
         Codec::Lz4 => {
             let mut raw = vec![0; raw_len];
-            let len = lz4_flex::block::decompress_into(stored, &mut raw).map_err(|error| format!("lz4: {error}"))?;
+            let len = lz4_flex::block::decompress_into(stored, &mut raw).map_err(|error| match error {
+                DecompressError::OutputTooSmall { .. } => too_much(raw_len),
+                other => format!("lz4: {other}"),
+            })?;
             raw.truncate(len);
             raw
         }
@@ -69,7 +73,11 @@ fn zstd(stored: &[u8], raw_len: usize, dictionary: Option<&Dictionary>) -> Resul
             None => context.decompress(&mut raw, stored),
             Some(dictionary) => context.decompress_using_ddict(&mut raw, stored, dictionary.prepared()),
         }
-        .map_err(name)
+        .map_err(|code| match name(code) {
+            // The only name of this meaning, which the library has no constant for.
+            text if text.contains("buffer is too small") => too_much(raw_len),
+            text => text,
+        })
     })?;
     Ok(raw)
 }
@@ -88,6 +96,10 @@ fn check_window(stored: &[u8]) -> Result<(), String> {
 
 fn name(code: zstd_safe::ErrorCode) -> String {
     format!("zstd: {}", zstd_safe::get_error_name(code))
+}
+
+fn too_much(expected: usize) -> String {
+    format!("{expected} raw bytes expected, more found")
 }
 
 fn wrong_length(expected: usize, found: usize) -> String {

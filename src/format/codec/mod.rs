@@ -6,12 +6,14 @@ mod classify;
 mod compress;
 mod decompress;
 mod dictionary;
+mod prefix;
 mod stream;
 
 pub use classify::looks_incompressible;
 pub use compress::{Compressor, Method};
 pub use decompress::decompress;
 pub use dictionary::Dictionary;
+pub use prefix::{PREFIX_SLACK, decompress_prefix};
 pub use stream::StreamCompressor;
 
 /// How a payload is compressed. The numbers are those of the spec.

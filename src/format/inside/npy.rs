@@ -1,7 +1,7 @@
 //! NPY: one array behind a header that is a Python dictionary.
 
 use crate::format::error::{Error, Result};
-use crate::format::inside::{Table, bytes, known, product, shape};
+use crate::format::inside::{Elements, Table, bytes, known, product};
 use crate::format::source::ReadAt;
 
 /// Length of the dictionary that is read, bytes.
@@ -133,9 +133,7 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
 pub fn look(source: &dyn ReadAt) -> Result<Table> {
     let array = array(source)?;
     let mut table = Table::new("NPY", &[]);
-    table.fact("type", array.dtype());
-    table.fact("shape", shape(&array.shape));
-    table.fact("elements", known(array.elements()));
+    table.array(Elements { dtype: array.dtype(), shape: array.shape.clone() });
     table.fact("bytes", known(array.bytes()));
     table.fact("order", if array.fortran { "column by column (Fortran)" } else { "row by row (C)" });
     let there = source.len() - array.data;

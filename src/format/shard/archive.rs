@@ -1,29 +1,25 @@
 //! A Shard file behind the reading face of all archives.
 //!
-//! Everything that the file says beside content is kept in attributes of the namespace [`Namespace::Foreign`], so that the same file can be
-//! written again: [`HEADER`] and [`METADATA`] for the file, [`RECORD`] for an entry.
+//! Everything that the file says beside content is kept in attributes, so that the same file can be written again.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
-use crate::format::entry::{Attribute, Kind, Metadata, Namespace};
+use crate::format::entry::{Kind, Metadata};
 use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_ATTRIBUTE_VALUE;
+use crate::format::inside;
 use crate::format::progress::Monitor;
-use crate::format::shard::{Header, MAX_PAYLOAD, Record, Shard};
+use crate::format::shard::attributes::{Origin, RECORD, foreign, metadata_attributes};
+use crate::format::shard::{Header, MAX_PAYLOAD, Profile, Record, Shard};
 use crate::format::source::ReadAt;
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 
-/// Attribute of the archive: the 64 bytes of the header as 128 hex digits.
-pub const HEADER: &[u8] = b"shard:header";
-/// Attribute of the archive: the metadata, JSON as it stands in the file.
-pub const METADATA: &[u8] = b"shard:metadata";
-/// Attribute of an entry: number in the index, flags, content type and tags, decimal digits with `:` between them.
-pub const RECORD: &[u8] = b"shard:record";
-
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
+
+/// Longest metadata that are kept as attributes, bytes.
+const MAX_KEPT: u64 = 12 << 20;
 
 /// A Shard file as an archive.
 pub type ShardArchive = TableArchive<ShardMembers>;
@@ -33,6 +29,7 @@ pub struct ShardMembers {
     shard: Shard,
     source: Arc<dyn ReadAt>,
     decoded: Decoded,
+    profile: OnceLock<Profile>,
 }
 
 impl ShardMembers {
@@ -74,12 +71,24 @@ impl ShardMembers {
         }
         let info = describe(&shard)?;
         let decoded = Decoded::new(options.cache_bytes);
-        Ok(Some(TableArchive::new(table.finish()?, Self { shard, source: Arc::clone(source), decoded }, info)))
+        Ok(Some(TableArchive::new(
+            table.finish()?,
+            Self { shard, source: Arc::clone(source), decoded, profile: OnceLock::new() },
+            info,
+        )))
     }
 
     /// Returns the file.
     pub fn shard(&self) -> &Shard {
         &self.shard
+    }
+
+    fn profile(&self) -> Result<&Profile> {
+        if let Some(profile) = self.profile.get() {
+            return Ok(profile);
+        }
+        let profile = Profile::read(&self.shard)?;
+        Ok(self.profile.get_or_init(|| profile))
     }
 }
 
@@ -117,12 +126,20 @@ impl Members for ShardMembers {
 
     fn check_container(&self, _: Depth, blocks: &mut u64, _: &dyn Monitor) -> Result<Vec<Damage>> {
         *blocks += self.shard.entries().len() as u64;
-        match self.shard.metadata() {
+        match self.shard.metadata_range() {
             Err(Error::Corrupt { structure, offset, detail }) => {
                 Ok(vec![Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 }])
             }
             Err(error) => Err(error),
             Ok(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn describe(&self, member: Option<&Member>) -> Result<Option<inside::Table>> {
+        let profile = self.profile()?;
+        match member {
+            Some(member) => profile.describe(&self.shard, within(member.number)),
+            None => profile.whole(&self.shard).map(Some),
         }
     }
 
@@ -133,13 +150,15 @@ impl Members for ShardMembers {
 
 fn describe(shard: &Shard) -> Result<Info> {
     let header: &Header = shard.header();
-    let mut attributes = vec![foreign(HEADER, hex(&header.encode()))];
+    let mut attributes = Origin::of(shard).attributes();
     let mut remarks = shard.remarks();
-    match shard.metadata() {
-        Ok(Some(metadata)) if metadata.len() <= MAX_ATTRIBUTE_VALUE => attributes.push(foreign(METADATA, metadata)),
-        Ok(Some(metadata)) => remarks.push(format!("its metadata of {} bytes is too long to be shown", metadata.len())),
-        Ok(None) | Err(Error::Corrupt { .. }) => {}
-        Err(error) => return Err(error),
+    if let Ok(Some(range)) = shard.metadata_range() {
+        let len = range.end - range.start;
+        let fits = if len <= MAX_KEPT { shard.metadata()?.as_deref().and_then(metadata_attributes) } else { None };
+        match fits {
+            Some(parts) => attributes.extend(parts),
+            None => remarks.push(format!("its metadata of {len} bytes is too long to be kept")),
+        }
     }
     let role = match header.role.name() {
         Some(name) => name.to_owned(),
@@ -153,14 +172,6 @@ fn describe(shard: &Shard) -> Result<Info> {
         remarks,
         ..Info::default()
     })
-}
-
-fn foreign(name: &[u8], value: Vec<u8>) -> Attribute {
-    Attribute { namespace: Namespace::Foreign, name: name.into(), value: value.into() }
-}
-
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
 /// Offsets within content that is in memory, and numbers of entries, fit.

@@ -40,6 +40,8 @@ pub mod flags {
     pub const ENTRY_ZSTD: u16 = 0x0002;
     /// Entry: as one LZ4 block.
     pub const ENTRY_LZ4: u16 = 0x0004;
+    /// Entry: how it is stored.
+    pub const ENTRY_STORED: u16 = ENTRY_COMPRESSED | ENTRY_ZSTD | ENTRY_LZ4;
 }
 
 /// What a file is for. The container carries the number and does not act on it, but for [`Role::EPISODE`].
@@ -131,6 +133,8 @@ pub struct Header {
     pub metadata_offset: u64,
     /// Length of the file, bytes.
     pub file_len: u64,
+    /// Bytes without a meaning, zero where nobody gave them one.
+    pub reserved: [u8; 16],
 }
 
 impl Header {
@@ -157,6 +161,7 @@ impl Header {
             data_offset: u64_at(bytes, 24),
             metadata_offset: u64_at(bytes, 32),
             file_len: u64_at(bytes, 40),
+            reserved: *bytes.last_chunk().expect("the header is longer"),
         };
         let record_len = u16_at(bytes, 10);
         if usize::from(record_len) != INDEX_ENTRY_LEN {
@@ -174,7 +179,7 @@ impl Header {
         }
         if header.names_offset < header.index_end() || header.names_offset > header.data_offset || header.data_offset > file_len {
             return damaged(format!(
-                "names at {} and data at {}, of a file of {file_len} bytes with an index that ends at {}",
+                "names at {} and data at {}; between the end of the index, {}, and that of the file, {file_len}, expected in this order",
                 header.names_offset,
                 header.data_offset,
                 header.index_end()
@@ -202,6 +207,7 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.data_offset.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.metadata_offset.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.file_len.to_le_bytes());
+        bytes[48..].copy_from_slice(&self.reserved);
         bytes
     }
 
@@ -345,6 +351,7 @@ mod tests {
             data_offset: 164,
             metadata_offset: 0,
             file_len: 176,
+            reserved: [0; 16],
         };
         assert_eq!(header, expected);
         assert_eq!(header.encode(), bytes);

@@ -2,7 +2,7 @@
 //!
 //! Specification: shard.md, sections 2 and 4.3.
 
-use crate::format::codec::{Codec, decompress};
+use crate::format::codec::{Codec, PREFIX_SLACK, decompress, decompress_prefix};
 use crate::format::shard::layout::{Compression, Header, IndexEntry, MAX_PAYLOAD, Role, flags};
 
 /// A block of a zstd frame takes four bytes at least, and gives at most 128 KiB.
@@ -61,6 +61,32 @@ pub(super) fn unpack(header: &Header, entry: &IndexEntry, stored: Vec<u8>) -> Re
     Ok(content)
 }
 
+/// Returns how many stored bytes give the first `len` bytes of the content, at most.
+///
+/// # Errors
+///
+/// As [`compression`].
+pub(super) fn needed_for_prefix(header: &Header, entry: &IndexEntry, len: usize) -> Result<usize, String> {
+    Ok(if compression(header, entry)?.is_some() { len.saturating_add(PREFIX_SLACK) } else { len })
+}
+
+/// Decompresses the first `len` bytes of the content, no more than it has. No checksum covers them.
+///
+/// # Errors
+///
+/// A sentence, also when there are fewer.
+pub(super) fn unpack_prefix(header: &Header, entry: &IndexEntry, stored: &[u8], len: usize) -> Result<Vec<u8>, String> {
+    let codec = compression(header, entry)?.map_or(Codec::None, |compression| match compression {
+        Compression::Zstd => Codec::Zstd,
+        Compression::Lz4 => Codec::Lz4,
+    });
+    let content = decompress_prefix(codec, stored, len)?;
+    if content.len() < len {
+        return Err(format!("{len} bytes of content expected at least, {} found", content.len()));
+    }
+    Ok(content)
+}
+
 /// Compares a checksum with that of the index. One of zero means none, unless the header says that all are valid.
 pub(super) fn check_sum(header: &Header, entry: &IndexEntry, found: u32) -> Result<(), String> {
     if found == entry.checksum || (entry.checksum == 0 && !header.has(flags::HAS_CHECKSUMS)) {
@@ -84,6 +110,7 @@ mod tests {
             data_offset: 112,
             metadata_offset: 0,
             file_len: 112,
+            reserved: [0; 16],
         }
     }
 

@@ -99,6 +99,21 @@ impl Shard {
     ///
     /// `Corrupt` when it does not lie behind the data; `Io`.
     pub fn metadata(&self) -> Result<Option<Vec<u8>>> {
+        let Some(Range { start, end }) = self.metadata_range()? else { return Ok(None) };
+        let limit = MAX_PAYLOAD;
+        let found = end - start;
+        let len = usize::try_from(found).ok().filter(|_| found <= limit);
+        let mut bytes = vec![0; len.ok_or(Error::Limit { what: "length of the metadata", found, limit })?];
+        self.source.read_exact_at(start, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Returns where the metadata lie in the file, or `None` when there are none.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when that is not behind the data.
+    pub fn metadata_range(&self) -> Result<Option<Range<u64>>> {
         let Header { metadata_offset: start, file_len, .. } = self.header;
         if start == 0 {
             return Ok(None);
@@ -107,12 +122,12 @@ impl Shard {
             let detail = format!("it starts there, the data ends at {} and the file at {file_len}", self.data_end);
             return Err(Error::corrupt("Shard metadata", start, detail));
         }
-        let limit = MAX_PAYLOAD;
-        let found = file_len - start;
-        let len = usize::try_from(found).ok().filter(|_| found <= limit);
-        let mut bytes = vec![0; len.ok_or(Error::Limit { what: "length of the metadata", found, limit })?];
-        self.source.read_exact_at(start, &mut bytes)?;
-        Ok(Some(bytes))
+        Ok(Some(start..file_len))
+    }
+
+    /// Returns where the content of the last entry ends, bytes.
+    pub(super) fn data_end(&self) -> u64 {
+        self.data_end
     }
 
     /// Reads the whole content of an entry and checks it, at most `limit` bytes.
@@ -135,6 +150,28 @@ impl Shard {
         let content = payload::unpack(&self.header, entry, stored).map_err(|detail| self.damaged(number, &detail))?;
         self.checked[number].store(true, Ordering::Relaxed);
         Ok(content)
+    }
+
+    /// Reads the first `len` bytes of the content of an entry, or all of it if that is shorter. No checksum is compared, and no more is read and
+    /// decompressed than these bytes need.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when lengths or compression are wrong.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such entry.
+    pub fn prefix(&self, number: usize, len: usize) -> Result<Vec<u8>> {
+        let entry = &self.entries[number];
+        self.check_plain(number)?;
+        let fits = |len: u64, most: usize| usize::try_from(len).map_or(most, |len| len.min(most));
+        let len = fits(entry.content_len, len);
+        let damaged = |detail: String| self.damaged(number, &detail);
+        let needed = payload::needed_for_prefix(&self.header, entry, len).map_err(damaged)?;
+        let mut stored = vec![0; fits(entry.stored_len, needed)];
+        self.source.read_exact_at(entry.data_offset, &mut stored)?;
+        payload::unpack_prefix(&self.header, entry, &stored, len).map_err(damaged)
     }
 
     /// Returns where in the file the content of an entry lies as it is, or `None` for a compressed entry. The checksum has been checked.
@@ -200,7 +237,7 @@ impl Shard {
         if let Some((name, more)) = named(&|&(_, number)| self.find(self.name(number as usize)) != Some(number as usize)) {
             remarks.push(format!("name {name}{more} stands more than once; the first one counts"));
         }
-        if let Err(error) = self.metadata() {
+        if let Err(error) = self.metadata_range() {
             remarks.push(error.to_string());
         }
         remarks
@@ -231,8 +268,7 @@ impl Shard {
     }
 
     fn damaged(&self, number: usize, detail: &str) -> Error {
-        let name = Quoted::new(self.name(number)).to_string();
-        Error::corrupt("Shard entry", self.entries[number].data_offset, format!("{name}: {detail}"))
+        Error::corrupt("Shard entry", self.entries[number].data_offset, detail)
     }
 }
 
@@ -269,7 +305,13 @@ fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
         }
         match entry.data_end() {
             Some(data_end) if data_end <= header.file_len => end = data_end,
-            _ => return damaged(format!("{} bytes at {} do not lie in the file", entry.stored_len, entry.data_offset)),
+            _ => {
+                let Header { file_len, .. } = header;
+                return damaged(format!(
+                    "{} bytes at {} do not lie in a file of {file_len}",
+                    entry.stored_len, entry.data_offset
+                ));
+            }
         }
     }
     Ok(end)

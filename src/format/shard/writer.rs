@@ -62,12 +62,16 @@ pub struct Style {
     pub compression_default: u8,
     /// Shortest content that is compressed, bytes.
     pub compress_from: usize,
+    /// What was compressed is kept also if it saves less than a tenth.
+    pub keeps_compressed: bool,
     /// No more entries than a streamed file was made for.
     pub counts_entries: bool,
     /// Each name is followed by a NUL byte.
     pub terminated: bool,
     /// The end of the last entry is padded, too.
     pub padded_end: bool,
+    /// Last bytes of the header, which have no meaning.
+    pub reserved: [u8; 16],
 }
 
 impl Style {
@@ -85,9 +89,11 @@ impl Style {
             alignment,
             compression_default: if go || streaming { compression.map_or(0, |compression| compression as u8) } else { 0 },
             compress_from: if go { 257 } else { 256 },
+            keeps_compressed: false,
             counts_entries: go,
             terminated: true,
             padded_end: false,
+            reserved: [0; 16],
         }
     }
 }
@@ -101,10 +107,19 @@ pub struct NewEntry<'a> {
     pub content: &'a [u8],
     /// How it is to be compressed, if that pays.
     pub compression: Option<Compression>,
+    /// What its record says beside that.
+    pub marks: Marks,
+}
+
+/// What the index says of an entry that nothing here depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Marks {
     /// Content type (section 1.3).
     pub content_type: u16,
     /// One bit for each tag of the dictionary in the metadata.
     pub tags: u16,
+    /// Flags beside those of the compression: none of them has a meaning.
+    pub flags: u16,
 }
 
 /// Writes a file. Dropping it without [`ShardWriter::finish`] leaves a file without magic, which does not open.
@@ -175,15 +190,19 @@ impl<W: Write + Seek> ShardWriter<W> {
         let mut stored = std::mem::take(&mut self.stored);
         let compression = entry.compression.filter(|_| entry.content.len() >= self.style.compress_from);
         let compression = match compression {
-            Some(compression) => compress(compression, entry.content, &mut stored)?.then_some(compression),
+            Some(compression) => {
+                let pays = compress(compression, entry.content, &mut stored)?;
+                let is_kept = self.style.keeps_compressed && !stored.is_empty() && !entry.content.is_empty();
+                (pays || is_kept).then_some(compression)
+            }
             None => None,
         };
-        self.begin(entry.name, entry.content_type, entry.tags)?;
+        self.begin(entry.name, entry.marks)?;
         let open = self.open.as_mut().expect("just begun");
         open.checksum = crc32c::crc32c(entry.content);
         open.content_len = entry.content.len() as u64;
         if let Some(compression) = compression {
-            open.flags = compression.entry_flags();
+            open.flags |= compression.entry_flags();
             self.put(&stored)?;
         } else {
             self.put(entry.content)?;
@@ -197,7 +216,7 @@ impl<W: Write + Seek> ShardWriter<W> {
     /// # Errors
     ///
     /// As [`ShardWriter::add`].
-    pub fn begin(&mut self, name: &[u8], content_type: u16, tags: u16) -> Result<()> {
+    pub fn begin(&mut self, name: &[u8], marks: Marks) -> Result<()> {
         if self.open.is_some() {
             return Err(Error::Usage { detail: "an entry was begun before the one in front of it has ended".into() });
         }
@@ -221,13 +240,13 @@ impl<W: Write + Seek> ShardWriter<W> {
             name_hash: xxh64(name, 0),
             name_offset,
             name_len,
-            flags: 0,
+            flags: marks.flags & !flags::ENTRY_STORED,
             data_offset: start,
             stored_len: 0,
             content_len: 0,
             checksum: 0,
-            content_type,
-            tags,
+            content_type: marks.content_type,
+            tags: marks.tags,
         });
         Ok(())
     }
@@ -299,6 +318,7 @@ impl<W: Write + Seek> ShardWriter<W> {
             data_offset: self.data_offset,
             metadata_offset,
             file_len: self.place,
+            reserved: self.style.reserved,
         };
         let mut head = Vec::with_capacity(HEADER_LEN + self.entries.len() * INDEX_ENTRY_LEN + self.names.len());
         head.extend_from_slice(&header.encode());
@@ -358,10 +378,10 @@ impl<W: Write + Seek> ShardWriter<W> {
 
 /// Compresses `content` and says whether that saves more than a tenth.
 fn compress(compression: Compression, content: &[u8], stored: &mut Vec<u8>) -> Result<bool> {
+    stored.clear();
     if content.len() as u64 > MAX_PAYLOAD {
         return Ok(false);
     }
-    stored.clear();
     match compression {
         Compression::Zstd => {
             stored.reserve(zstd_safe::compress_bound(content.len()));

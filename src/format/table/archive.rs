@@ -8,6 +8,7 @@ use crate::format::archive::{Access, Archive, Damage, Depth, Info, Part, Totals,
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind, Location};
 use crate::format::error::{Error, Result};
+use crate::format::inside;
 use crate::format::progress::Monitor;
 
 /// The content of an entry, as its engine knows it.
@@ -100,6 +101,16 @@ pub trait Members: Send + Sync {
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         let _ = member;
         None
+    }
+
+    /// Returns what headers tell of a member, or of the whole, as [`Archive::describe`] does.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the header of the member is damaged.
+    fn describe(&self, member: Option<&Member>) -> Result<Option<inside::Table>> {
+        let _ = member;
+        Ok(None)
     }
 
     /// Returns the digest of a member if it is known without reading the content.
@@ -256,6 +267,11 @@ impl<M: Members> Archive for TableArchive<M> {
             Some(member) => self.members.stored_bytes(&member),
             None => Some(0),
         })
+    }
+
+    fn describe(&self, entry: Option<&Entry>) -> Result<Option<inside::Table>> {
+        let Some(entry) = entry else { return self.members.describe(None) };
+        Member::of(entry)?.map_or(Ok(None), |member| self.members.describe(Some(&member)))
     }
 
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {

@@ -191,6 +191,13 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
 
 /// Loads an entry as rows and columns if it has any: what its header tells, or separated values, which only their name gives away.
 fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, is_text: bool) -> Result<Option<grid::Page>> {
+    // A container may know its entries better than their first bytes do. Text stays text where it is not wanted as a table.
+    if let Some(table) = archive.describe(Some(entry))?.filter(|table| {
+        let is_table = table.elements.is_some() || !is_text || request.form == Form::Table;
+        is_table && !(table.facts.is_empty() && table.rows.is_empty())
+    }) {
+        return Ok(Some(table.into()));
+    }
     let source: Arc<dyn ReadAt> = Arc::new(source::EntrySource::new(archive, entry));
     if let Some(table) = inside::look(&source)? {
         return Ok(Some(table.into()));

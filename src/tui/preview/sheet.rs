@@ -88,6 +88,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool) -> Result<Sheet> {
     }
     if all {
         common(entry, &mut sheet);
+        inside(archive, entry, &mut sheet);
     } else if entry.kind == Kind::Directory {
         children(archive, entry, &mut sheet)?;
     }
@@ -143,6 +144,20 @@ fn common(entry: &Entry, sheet: &mut Sheet) {
     }
     for attribute in entry.metadata.attributes.iter() {
         sheet.fact(&glyphs::shown(&attribute.name), glyphs::shown(&attribute.value[..attribute.value.len().min(256)]));
+    }
+}
+
+/// Adds what headers tell of the content, or why they tell nothing.
+fn inside(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet) {
+    match archive.describe(Some(entry)) {
+        Ok(Some(table)) => {
+            sheet.fact("inside", glyphs::shown(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
+            for (label, value) in &table.facts {
+                sheet.fact(&glyphs::shown(label.as_bytes()), glyphs::shown(value.as_bytes()));
+            }
+        }
+        Ok(None) => {}
+        Err(error) => sheet.lines.push(Line::Problem(glyphs::shown(error.to_string().as_bytes()))),
     }
 }
 

@@ -1,0 +1,106 @@
+//! What headers tell of content: as lines for people, and as an object for programs.
+
+use serde::Serialize;
+
+use crate::cli::text;
+use crate::format::inside::Table;
+
+/// Rows that are shown to people; programs get all that are kept.
+const SHOWN: usize = 20;
+/// Characters of a cell that are shown to people.
+const MAX_CELL: usize = 40;
+
+/// A description as an object for programs.
+#[derive(Debug, Serialize)]
+pub struct InsideRecord {
+    format: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    brief: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dtype: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<Vec<u64>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<FactRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rows: Vec<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row_count: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct FactRecord {
+    label: String,
+    value: String,
+}
+
+impl From<Table> for InsideRecord {
+    fn from(table: Table) -> Self {
+        let (dtype, shape) = table.elements.map_or((None, None), |elements| (Some(elements.dtype), Some(elements.shape)));
+        Self {
+            format: table.format,
+            brief: table.brief,
+            dtype,
+            shape,
+            facts: table.facts.into_iter().map(|(label, value)| FactRecord { label, value }).collect(),
+            row_count: (!table.heads.is_empty()).then_some(table.row_count),
+            columns: table.heads,
+            rows: table.rows,
+        }
+    }
+}
+
+/// Returns the rows of a description in aligned columns, heads first; nothing when there are none.
+pub fn lines(table: &Table) -> Vec<String> {
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let shown = &table.rows[..table.rows.len().min(SHOWN)];
+    let heads = table.heads.iter().map(|head| (*head).to_owned()).collect();
+    let rows = shown.iter().map(|row| row.iter().map(|cell| cut(&text::harmless(cell))).collect());
+    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
+    let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..table.heads.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = rows.iter().map(line).collect();
+    let more = table.row_count - shown.len() as u64;
+    if more > 0 {
+        lines.push(format!("… and {} more", text::count(more)));
+    }
+    lines
+}
+
+/// Returns the start of a text, with `…` where it was cut.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_CELL) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(MAX_CELL - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_aligned_and_few() {
+        let row = |name: &str, size: &str| vec![name.to_owned(), size.to_owned()];
+        let mut table = Table::default();
+        assert!(lines(&table).is_empty());
+        table.heads = vec!["name", "type"];
+        table.rows = vec![row("a", "f32"), row("ä longer\u{1b} name", ""), row(&"x".repeat(90), "i8")];
+        table.row_count = 3;
+        let found = lines(&table);
+        assert_eq!(found[1].find("f32"), Some(42));
+        assert!(!found[2].contains('\u{1b}') && found[3].contains('…'), "{found:?}");
+        table.rows = vec![row("a", "b"); 30];
+        table.row_count = 1_030;
+        assert_eq!(lines(&table).len(), 22);
+        assert_eq!(lines(&table)[21], "… and 1,010 more");
+    }
+}

@@ -18,7 +18,7 @@ use crate::format::Error;
 use crate::format::crypt::Keyring;
 use crate::format::nra::recovery::present;
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
-use crate::format::path::{EntryPath, Quoted};
+use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
 use crate::format::source::FileStore;
 
@@ -214,14 +214,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
 ///
 /// When it is no path.
 pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
-    let mut path = text.as_bytes();
-    loop {
-        path = match path {
-            [b'.', b'/', rest @ ..] | [b'/', rest @ ..] | [rest @ .., b'/'] => rest,
-            _ => break,
-        };
-    }
-    EntryPath::new(path).map_err(|error| {
+    EntryPath::new(normal(text.as_bytes())).map_err(|error| {
         let shown = Quoted::new(text.as_bytes()).to_string();
         Failure::usage(format!("{shown} is no path in an archive: {error}"))
     })

@@ -1,6 +1,6 @@
 //! A new file beside the one whose place it takes.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::convert::output::sync_directory;
 use crate::format::error::{Error, Result};
 
 /// A file under a temporary name. Dropping it leaves nothing behind.
@@ -58,10 +59,6 @@ impl Beside {
         file.sync_all().map_err(fail("sync"))?;
         let named = if overwrite { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         named.map_err(|error| fail("create")(error.error))?;
-        // Some file systems can't sync a directory; the file itself is safe.
-        if let Ok(directory) = File::open(directory) {
-            let _ = directory.sync_all();
-        }
-        Ok(())
+        sync_directory(&directory).map_err(fail("sync"))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
+mod accounts;
 mod beside;
 pub mod change;
 pub mod compact;

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::format::error::{Error, Result};
@@ -156,12 +157,23 @@ impl Output {
             }
         };
         if sync {
-            // Some file systems can't sync a directory; the file itself is safe.
-            if let Ok(directory) = File::open(&directory) {
-                let _ = directory.sync_all();
-            }
+            sync_directory(&directory).map_err(|error| Error::io("sync", &name, error))?;
         }
         Ok(())
+    }
+}
+
+/// Makes sure that names given in a directory survive a failing machine, where the system can do that.
+pub(in crate::convert) fn sync_directory(directory: &Path) -> io::Result<()> {
+    let opened = match File::open(directory) {
+        // A directory may take names and not be read.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        opened => opened?,
+    };
+    match opened.sync_all() {
+        // Some file systems sync files only.
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) => Ok(()),
+        done => done,
     }
 }
 

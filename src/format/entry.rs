@@ -98,6 +98,11 @@ impl Attribute {
     pub fn is_of_root(&self) -> bool {
         self.namespace == Namespace::Nra && self.name.starts_with(b"root-")
     }
+
+    /// Says whether it is an extended attribute that only root can set, and that depends on the machine.
+    pub fn is_of_machine(&self) -> bool {
+        self.namespace == Namespace::Xattr && (self.name.starts_with(b"trusted.") || self.name.starts_with(b"security."))
+    }
 }
 
 /// What many entries have in common; shared between them.

@@ -121,6 +121,7 @@ impl Error {
         Self::Corrupt { structure, offset, detail: detail.into() }
     }
 }
+
 /// Returns the words of a system error without its number.
 pub fn reason(error: &io::Error) -> String {
     // Errors that did not come from the system have words of programmers.

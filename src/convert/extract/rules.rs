@@ -1,12 +1,11 @@
 //! Which metadata is restored: modes, owners, times, extended attributes.
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
 
 use super::options::ExtractOptions;
+use crate::convert::accounts::Accounts;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::progress::{Monitor, Warning};
 
@@ -48,7 +47,7 @@ pub(super) struct Rules {
     times: bool,
     user: u32,
     group: u32,
-    accounts: OnceLock<Accounts>,
+    accounts: Accounts,
     /// Entries that lost set-id bits or capabilities.
     stripped: AtomicU64,
     /// Entries that lost attributes that only root can set.
@@ -73,7 +72,7 @@ impl Rules {
             times: options.times,
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
-            accounts: OnceLock::new(),
+            accounts: Accounts::default(),
             stripped: AtomicU64::new(0),
             privileged: AtomicU64::new(0),
         }
@@ -114,7 +113,7 @@ impl Rules {
 
     fn note_privileged(&self, metadata: &Metadata) {
         // The system labels new files by itself.
-        let lost = |a: &Attribute| a.namespace == Namespace::Xattr && is_privileged(&a.name) && &*a.name != SELINUX;
+        let lost = |a: &Attribute| a.is_of_machine() && &*a.name != SELINUX;
         if !self.root && self.xattrs && metadata.attributes.iter().any(lost) {
             self.privileged.fetch_add(1, Ordering::Relaxed);
         }
@@ -163,11 +162,10 @@ impl Rules {
     /// Iterates over the extended attributes that are restored.
     pub(super) fn attributes<'a>(&'a self, metadata: &'a Metadata) -> impl Iterator<Item = &'a Attribute> {
         metadata.attributes.iter().filter(|attribute| {
-            let name = &*attribute.name;
             self.xattrs
                 && attribute.namespace == Namespace::Xattr
-                && (self.root || !is_privileged(name))
-                && (self.special || name != CAPABILITY)
+                && (self.root || !attribute.is_of_machine())
+                && (self.special || &*attribute.name != CAPABILITY)
         })
     }
 
@@ -175,11 +173,9 @@ impl Rules {
     fn ids(&self, owner: &Owner) -> Option<(u32, u32)> {
         let mut user = u32::try_from(owner.user_id).ok();
         let mut group = u32::try_from(owner.group_id).ok();
-        let named = !owner.user.is_empty() || !owner.group.is_empty();
-        if named && !self.numeric_owner {
-            let accounts = self.accounts.get_or_init(Accounts::load);
-            user = accounts.users.get(&owner.user).copied().or(user);
-            group = accounts.groups.get(&owner.group).copied().or(group);
+        if !self.numeric_owner {
+            user = self.accounts.user_id(&owner.user).or(user);
+            group = self.accounts.group_id(&owner.group).or(group);
         }
         // The highest id means "leave it" to the system.
         user.zip(group).filter(|(user, group)| *user != u32::MAX && *group != u32::MAX)
@@ -193,39 +189,8 @@ impl Plan {
     }
 }
 
-/// Says whether only root can set an attribute of this name.
-fn is_privileged(name: &[u8]) -> bool {
-    name.starts_with(b"trusted.") || name.starts_with(b"security.")
-}
-
 fn is_xattr(attribute: &Attribute, name: &[u8]) -> bool {
     attribute.namespace == Namespace::Xattr && *attribute.name == *name
-}
-
-/// Users and groups of this system by name.
-#[derive(Debug, Default)]
-struct Accounts {
-    users: HashMap<Box<[u8]>, u32>,
-    groups: HashMap<Box<[u8]>, u32>,
-}
-
-impl Accounts {
-    fn load() -> Self {
-        let read = |path| std::fs::read(path).map(|text| parse_accounts(&text)).unwrap_or_default();
-        Self { users: read("/etc/passwd"), groups: read("/etc/group") }
-    }
-}
-
-/// Parses lines of `name:password:id:…`.
-fn parse_accounts(text: &[u8]) -> HashMap<Box<[u8]>, u32> {
-    text.split(|byte| *byte == b'\n')
-        .filter_map(|line| {
-            let mut fields = line.split(|byte| *byte == b':');
-            let name = fields.next().filter(|name| !name.is_empty())?;
-            let id = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
-            Some((name.into(), id))
-        })
-        .collect()
 }
 
 /// Returns times for the system; the time of last access is left alone.
@@ -283,12 +248,5 @@ mod tests {
         let names = |rules: &Rules| rules.attributes(&metadata).map(|a| a.name.to_vec()).collect::<Vec<_>>();
         assert_eq!(names(&rules(|_| {})), [b"user.x".to_vec()]);
         assert!(names(&rules(|options| options.xattrs = false)).is_empty());
-    }
-
-    #[test]
-    fn accounts_are_read_by_line() {
-        let accounts = parse_accounts(b"root:x:0:0:root:/root:/bin/sh\nbroken\n:x:5\nme:x:1000:1000::/:\nodd:x:many:\n");
-        assert_eq!(accounts.len(), 2);
-        assert_eq!(accounts.get(&b"me"[..]), Some(&1000));
     }
 }

@@ -119,10 +119,11 @@ impl Content {
 
     /// Gives the file up.
     pub(in crate::convert) fn abandon<X>(self, outlet: &mut Outlet<X>) {
-        if let Form::Pieces { .. } = self.form {
-            outlet.push(self.place, None, Item::Abandon);
-        }
-        outlet.push(self.place, None, Item::Nothing);
+        let item = match self.form {
+            Form::Pieces { .. } => Item::Abandon,
+            Form::Whole { .. } => Item::Nothing,
+        };
+        outlet.push(self.place, None, item);
     }
 }
 

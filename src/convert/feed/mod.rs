@@ -196,7 +196,10 @@ impl<W: Write + Send> Feed<W> {
                 self.note(&entry.path);
                 return Ok(self.settle(ended, 0, monitor)?.map(|id| (id, Some(entry))));
             }
-            Item::Abandon if !self.skipping => self.writer.abandon(),
+            Item::Abandon if !self.skipping => {
+                self.writer.abandon();
+                self.left_out += 1;
+            }
             Item::Piece(_) | Item::Hole(_) | Item::End(_) | Item::Abandon => {}
             Item::Cut(_) | Item::Unmeasured(..) => unreachable!("pieces are measured before a batch arrives"),
             Item::Other(_) => unreachable!("handled by whoever made it"),

@@ -1,10 +1,10 @@
 //! Entries made from what the system knows of a file, as far as the options want it.
 
 use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::PackOptions;
+use crate::convert::accounts::Accounts;
 use crate::convert::select::Selection;
 use crate::convert::walk::Facts;
 use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Metadata, Namespace, Owner, Timestamp};
@@ -61,8 +61,7 @@ pub(super) struct Describer {
     /// Files that have a media type, and that as an attribute; the last that matches counts.
     media_types: Vec<(Selection, Attribute)>,
     common: Mutex<HashMap<Common, Arc<Metadata>>>,
-    users: Mutex<HashMap<u32, Box<[u8]>>>,
-    groups: Mutex<HashMap<u32, Box<[u8]>>>,
+    accounts: Accounts,
 }
 
 /// What two files with equal metadata have in common.
@@ -97,9 +96,9 @@ impl Describer {
             let attribute = Attribute { namespace: Namespace::Nra, name: MEDIA_TYPE.into(), value };
             media_types.push((Selection::new([pattern])?, attribute));
         }
-        let (common, users, groups) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (common, accounts) = (Mutex::default(), Accounts::default());
         let PackOptions { times, latest, reproducible: portable, .. } = *options;
-        Ok(Self { owner, times, latest, portable, tags, media_types, common, users, groups })
+        Ok(Self { owner, times, latest, portable, tags, media_types, common, accounts })
     }
 
     /// Returns the attributes of an entry: what is left of those of the file system, and those that were given.
@@ -120,7 +119,7 @@ impl Describer {
     /// Removes the attributes that are not recorded.
     pub(super) fn narrow(&self, attributes: &mut Vec<Attribute>) {
         if self.portable {
-            attributes.retain(|attribute| !attribute.name.starts_with(b"security.") && !attribute.name.starts_with(b"trusted."));
+            attributes.retain(|attribute| !attribute.is_of_machine());
         }
     }
 
@@ -175,9 +174,8 @@ impl Describer {
 
     /// Returns the owner to record.
     pub(super) fn owner(&self, user_id: u32, group_id: u32) -> Option<Owner> {
-        let user = || look_up(&self.users, user_id, |id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into()));
-        let group =
-            || look_up(&self.groups, group_id, |id| uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into()));
+        let user = || recorded(self.accounts.user_name(user_id));
+        let group = || recorded(self.accounts.group_name(group_id));
         let (user_id, group_id) = (user_id.into(), group_id.into());
         match &self.owner {
             OwnerPolicy::Omit => None,
@@ -188,8 +186,7 @@ impl Describer {
     }
 }
 
-/// Returns the name for an id, empty when there is none that fits an archive.
-fn look_up(known: &Mutex<HashMap<u32, Box<[u8]>>>, id: u32, ask: impl Fn(u32) -> Option<Box<[u8]>>) -> Box<[u8]> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    known.entry(id).or_insert_with(|| ask(id).filter(|name| name.len() <= MAX_OWNER_NAME).unwrap_or_default()).clone()
+/// Returns the name to record, empty when there is none that fits an archive.
+fn recorded(name: Option<Box<[u8]>>) -> Box<[u8]> {
+    name.filter(|name| name.len() <= MAX_OWNER_NAME).unwrap_or_default()
 }

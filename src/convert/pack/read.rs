@@ -1,10 +1,10 @@
 //! Reads files for packing, in few system calls: open, status, one read and close for a small one.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
-use rustix::io::{Errno, pread, read, retry_on_intr};
+use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::add::{Known, Standing};
 use super::describe::{Describer, LastMetadata};
@@ -343,9 +343,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let sparse = facts.size >= HOLE_MIN && facts.allocated_bytes < facts.size && first_hole(&file, facts.size).is_some();
+        let opened = Opened { place, identity, name, fd: &file, size: facts.size };
         if sparse || facts.size > WHOLE_MAX as u64 {
-            let mut stream =
-                Stream { place, identity, file: &file, size: facts.size, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
+            let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };
             outlet.push(place, identity, Item::Begin(entry));
             let end = match stream.read(self.context.monitor, outlet) {
                 Ok(read) => {
@@ -354,38 +354,25 @@ impl<'a> Reader<'a> {
                 }
                 Err(failed) => {
                     outlet.push(place, identity, Item::Abandon);
-                    return Err(failed);
+                    return match failed {
+                        Failed::Told(message) => Ok(self.warn(name, message, true)),
+                        Failed::Stopped => Err(failed),
+                    };
                 }
             };
             outlet.push(place, identity, end);
             return Ok(());
         }
-        self.read_whole(place, identity, name, &file, entry, facts.size, outlet)
+        self.read_whole(&opened, entry, outlet)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn read_whole(
-        &mut self,
-        place: u32,
-        identity: Option<(u64, u64)>,
-        name: &Name,
-        file: &OwnedFd,
-        entry: Entry,
-        size: u64,
-        outlet: &mut Outlet<Special>,
-    ) -> Result<(), Failed> {
-        let size = usize::try_from(size).expect("small files fit in memory");
+    fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+        let Opened { place, identity, name, .. } = *file;
+        let size = usize::try_from(file.size).expect("small files fit in memory");
         // One byte more tells whether the file has grown, and spares the read that finds its end.
         outlet.make_room(size + 1)?;
         let start = outlet.batch.filled;
-        let space = &mut outlet.batch.bytes[start..=start + size];
-        let mut len = 0;
-        while len < size {
-            match retry_on_intr(|| read(file, &mut space[len..]))? {
-                0 => break,
-                more => len += more,
-            }
-        }
+        let mut len = read_front(file.fd, &mut outlet.batch.bytes[start..=start + size], size)?;
         if len > size {
             self.warn(name, "grew while it was read: stored as it was at first".to_owned(), false);
             len = size;
@@ -419,17 +406,40 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Reads the front of a file until `enough` bytes are there or it ends; returns how many there are, at most as many as `space` has.
+///
+/// The place of the descriptor does not matter: a search for holes moves it.
+fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, Errno> {
+    let mut len = 0;
+    while len < enough {
+        match retry_on_intr(|| pread(file, &mut space[len..], len as u64))? {
+            0 => break,
+            more => len += more,
+        }
+    }
+    Ok(len)
+}
+
 /// Returns where the first hole starts, if that is in front of the end.
 fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
     seek(file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < size)
 }
 
+/// A file that is open for reading.
+#[derive(Clone, Copy)]
+struct Opened<'a> {
+    place: u32,
+    /// Device and inode, when it has several names.
+    identity: Option<(u64, u64)>,
+    name: &'a Name,
+    fd: &'a OwnedFd,
+    /// Bytes it had when it was opened.
+    size: u64,
+}
+
 /// A large or sparse file in work.
 struct Stream<'a> {
-    place: u32,
-    identity: Option<(u64, u64)>,
-    file: &'a OwnedFd,
-    size: u64,
+    file: &'a Opened<'a>,
     sparse: bool,
     /// Digest of the whole in the making; dropped when holes make it too dear.
     hasher: Option<blake3::Hasher>,
@@ -440,36 +450,36 @@ impl Stream<'_> {
     /// Reads up to the size found at first; returns how many bytes there were.
     fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
         let mut at = 0;
-        while at < self.size {
-            let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.size) };
+        while at < self.file.size {
+            let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.file.size) };
             if start > at {
                 self.hole(start - at, outlet);
             }
-            if start == self.size {
-                return Ok(self.size);
+            if start == self.file.size {
+                return Ok(self.file.size);
             }
             at = self.data(start, end, monitor, outlet)?;
             if at < end {
                 return Ok(at);
             }
         }
-        Ok(self.size)
+        Ok(self.file.size)
     }
 
     /// Returns where the next data behind `at` starts and ends; the end of the file twice when only a hole follows.
     fn next_data(&self, at: u64) -> (u64, u64) {
-        let start = match seek(self.file, SeekFrom::Data(at)) {
-            Ok(start) => start.clamp(at, self.size),
-            Err(Errno::NXIO) => return (self.size, self.size),
-            Err(_) => return (at, self.size),
+        let start = match seek(self.file.fd, SeekFrom::Data(at)) {
+            Ok(start) => start.clamp(at, self.file.size),
+            Err(Errno::NXIO) => return (self.file.size, self.file.size),
+            Err(_) => return (at, self.file.size),
         };
-        let end = seek(self.file, SeekFrom::Hole(start)).map_or(self.size, |end| end.min(self.size));
+        let end = seek(self.file.fd, SeekFrom::Hole(start)).map_or(self.file.size, |end| end.min(self.file.size));
         // A file that changes under our hands may answer nonsense.
-        (start, if end > start { end } else { self.size })
+        (start, if end > start { end } else { self.file.size })
     }
 
     fn hole(&mut self, len: u64, outlet: &mut Outlet<Special>) {
-        outlet.push(self.place, self.identity, Item::Hole(len));
+        outlet.push(self.file.place, self.file.identity, Item::Hole(len));
         self.holes = self.holes.saturating_add(len);
         if self.holes > HASHED_HOLES_MAX {
             self.hasher = None;
@@ -494,7 +504,7 @@ impl Stream<'_> {
                 let room = u64::try_from(batch.bytes.len() - batch.filled).unwrap_or(u64::MAX);
                 let len = usize::try_from(room.min(end - at)).expect("not more than the room in memory");
                 let space = &mut batch.bytes[batch.filled..batch.filled + len];
-                let got = retry_on_intr(|| pread(self.file.as_fd(), &mut *space, at))?;
+                let got = retry_on_intr(|| pread(self.file.fd, &mut *space, at))?;
                 if let Some(hasher) = &mut self.hasher {
                     hasher.update(&space[..got]);
                 }
@@ -506,7 +516,7 @@ impl Stream<'_> {
                 && let Some(len) = next_piece(&outlet.batch.bytes[cut..outlet.batch.filled], ended)
             {
                 let run = Run { start: cut, len };
-                outlet.push(self.place, self.identity, Item::Cut(run));
+                outlet.push(self.file.place, self.file.identity, Item::Cut(run));
                 cut += len;
             }
             if ended {
@@ -515,5 +525,24 @@ impl Stream<'_> {
             outlet.flush(outlet.batch.filled - cut)?;
             cut = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_search_for_holes_does_not_move_what_is_read() {
+        let mut file = tempfile::tempfile().expect("temporary file");
+        file.write_all(b"content without a hole").expect("written");
+        let file = OwnedFd::from(file);
+        assert_eq!(first_hole(&file, 22), None);
+        let mut space = [0; 32];
+        assert_eq!(read_front(&file, &mut space, 22), Ok(22));
+        assert_eq!(&space[..22], b"content without a hole");
+        assert_eq!(read_front(&file, &mut space[..4], 4), Ok(4));
     }
 }

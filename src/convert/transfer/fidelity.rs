@@ -90,7 +90,6 @@ impl<'a> Narrower<'a> {
         if attribute.namespace != Namespace::Xattr {
             return true;
         }
-        let local = attribute.name.starts_with(b"security.") || attribute.name.starts_with(b"trusted.");
-        xattrs && attribute.value.len() <= MAX_ATTRIBUTE_VALUE && !(portable && local)
+        xattrs && attribute.value.len() <= MAX_ATTRIBUTE_VALUE && !(portable && attribute.is_of_machine())
     }
 }

@@ -223,8 +223,8 @@ impl Walk {
             if self.frontier.is_empty() {
                 return Ok(window);
             }
-            monitor.check()?;
             self.list_batch(monitor);
+            monitor.check()?;
         }
     }
 

@@ -22,7 +22,7 @@ pub struct OpenOptions {
     pub index_bytes: u64,
     /// Bound for an archive that is read from a stream and kept in memory, bytes. Default: 1 GiB.
     pub stream_limit: u64,
-    /// Bound for what a compressed stream may grow to, in times its length; the first GiB is free. Default: 2,000, which deflate can\'t reach.
+    /// Bound for what a compressed stream may grow to, in times its length; the first GiB is free. Default: 2,000, which deflate can't reach.
     pub stream_ratio: u64,
     /// Number of the commit to read. Default: the newest.
     pub commit: Option<u64>,

@@ -120,9 +120,7 @@ impl Head {
         }
         Ok((Self { required, optional: u32::from_le_bytes(head::OPTIONAL.get(bytes)), keys, slots }, damaged))
     }
-}
 
-impl Head {
     /// Returns the place for `slot`, which is an empty one, one that leads nowhere, or the older one; `None` if it is there already.
     pub(crate) fn slot_for(&self, slot: Slot) -> Option<(u64, Slot)> {
         if self.slots.contains(&Some(slot)) {

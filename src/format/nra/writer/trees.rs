@@ -19,6 +19,7 @@ use crate::format::nra::writer::{EntryId, pieces};
 
 /// Pieces in a leaf of a chunk run: some 25 KiB, of which an append reads one for each piece it asks for.
 const CHUNK_LEAF: usize = 4_096;
+
 /// How long pages of the entry tree get.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PageSizes {

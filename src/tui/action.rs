@@ -45,6 +45,14 @@ pub enum Action {
     AsTable,
     /// Preview as facts.
     AsInfo,
+    /// Find a text in the preview.
+    Seek,
+    /// The next place of that text.
+    SeekNext,
+    /// The place before.
+    SeekBefore,
+    /// To a line, or an offset.
+    Goto,
     /// Long lines go on in the next row, or are cut.
     Wrap,
     /// Mark the row, or take its mark away, and go on.

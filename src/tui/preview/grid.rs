@@ -106,6 +106,17 @@ impl Scrolled for Page {
         if offset == 0 { 0 } else { (self.above() + behind).saturating_sub(1) }
     }
 
+    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+        let matches = |text: &String| pattern.is_match(text.as_bytes());
+        match self.facts.get(row) {
+            Some((label, value)) => matches(label) || matches(value),
+            None => {
+                let row = row.checked_sub(self.above()).and_then(|row| self.rows.get(row));
+                row.is_some_and(|row| row.cells.iter().any(matches))
+            }
+        }
+    }
+
     fn at_start(&self) -> bool {
         self.at_start
     }

@@ -72,8 +72,9 @@ pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<P
     Ok(Page { offset, bytes, columns, size: entry.size })
 }
 
-/// Draws rows of bytes.
-pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws rows of bytes and returns where they stand as text.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
+    let mut text = area.right();
     let columns = usize::from(page.columns);
     let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };
     for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.rows()) {
@@ -95,6 +96,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             }
         }
         put(&mut x, " ", theme.text);
+        text = x;
         for byte in bytes {
             match byte {
                 b' '..=b'~' => put(&mut x, &char::from(*byte).to_string(), theme.text),
@@ -103,6 +105,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             }
         }
     }
+    Rect { x: text, width: area.right().saturating_sub(text), ..area }
 }
 
 #[cfg(test)]

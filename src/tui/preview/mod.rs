@@ -7,6 +7,7 @@ pub mod grid;
 pub mod hex;
 pub mod image;
 pub mod json;
+pub mod seek;
 pub mod sheet;
 pub mod source;
 pub mod syntax;
@@ -56,6 +57,8 @@ pub struct Request {
     pub anchor: Option<(u64, u64)>,
     /// Bytes in a row of hex.
     pub hex_columns: u16,
+    /// A place to find first; the window lies around it.
+    pub seek: Option<seek::Seek>,
 }
 
 /// A loaded window of one entry.
@@ -107,6 +110,12 @@ pub trait Scrolled {
     /// Says whether the window ends where the content does.
     fn at_end(&self) -> bool {
         true
+    }
+
+    /// Says whether a row matches a pattern. Only asked of windows that hold all there is.
+    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+        let _ = (row, pattern);
+        false
     }
 
     /// Returns a line number that is known, for the next window.
@@ -219,13 +228,17 @@ fn extension(entry: &Entry) -> Vec<u8> {
     name.iter().rposition(|&byte| byte == b'.').map_or(Vec::new(), |dot| name[dot + 1..].to_ascii_lowercase())
 }
 
-/// Draws a preview.
-pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws a preview and returns where its text stands, without what is beside it: numbers of lines, offsets.
+pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     match &preview.body {
-        Body::Text(page) => text::view(page, scroll, theme, area, buffer),
-        Body::Hex(page) => hex::view(page, scroll, theme, area, buffer),
-        Body::Image(page) => image::view(page, theme, area, buffer),
+        Body::Text(page) => return text::view(page, scroll, theme, area, buffer),
+        Body::Hex(page) => return hex::view(page, scroll, theme, area, buffer),
+        Body::Image(page) => {
+            image::view(page, theme, area, buffer);
+            return Rect::default();
+        }
         Body::Grid(page) => grid::view(page, scroll, theme, area, buffer),
         Body::Sheet(sheet) => sheet::view(sheet, scroll, theme, area, buffer),
     }
+    area
 }

@@ -64,6 +64,10 @@ impl Scrolled for Page {
         self.at_end
     }
 
+    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+        self.lines.get(row).is_some_and(|line| pattern.is_match(line.text.as_bytes()))
+    }
+
     fn anchor(&self, row: usize) -> Option<(u64, u64)> {
         Some((self.lines.get(row)?.offset, self.first_number? + row as u64))
     }
@@ -144,11 +148,22 @@ pub fn shown(bytes: &[u8], offset: u64) -> Line {
     Line { offset, text, cut, roles: Vec::new() }
 }
 
-/// Draws lines.
-pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let last_number = page.first_number.map(|first| first + page.lines.len() as u64);
-    let digits = last_number.map_or(1, |number| number.to_string().len()).max(3);
-    let gutter = if area.width >= 30 { u16::try_from(digits + 1).expect("at most 21") } else { 0 };
+impl Page {
+    /// Columns of the longest number of a line.
+    fn digits(&self) -> usize {
+        let last_number = self.first_number.map(|first| first + self.lines.len() as u64);
+        last_number.map_or(1, |number| number.to_string().len()).max(3)
+    }
+
+    /// Returns how many of so many columns the numbers of the lines take.
+    pub fn gutter(&self, width: u16) -> u16 {
+        if width >= 30 { u16::try_from(self.digits() + 1).expect("at most 21") } else { 0 }
+    }
+}
+
+/// Draws lines and returns where their text stands.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
+    let (digits, gutter) = (page.digits(), page.gutter(area.width));
     let width = usize::from(area.width.saturating_sub(gutter));
     let mut y = area.top();
     for (row, line) in page.lines.iter().enumerate().skip(scroll.top) {
@@ -181,6 +196,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             y += 1;
         }
     }
+    Rect { x: area.x + gutter, width: area.width - gutter, ..area }
 }
 
 /// Draws the part of a line behind so many columns: roles and symbols in their own style.

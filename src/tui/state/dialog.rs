@@ -73,6 +73,10 @@ pub enum Purpose {
     Message,
     /// Password of an archive.
     Password,
+    /// What is sought in the preview.
+    Seek,
+    /// Line or offset to go to in the preview.
+    Goto,
 }
 
 /// A line to type.

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use crate::format::entry::Entry;
-use crate::tui::preview::{Body, Form, Preview, Request, Scroll, hex};
+use crate::tui::glyphs;
+use crate::tui::preview::seek::{self, Seek};
+use crate::tui::preview::{Body, Form, Preview, Request, Scroll, hex, text};
 
 /// The cursor rests this long before its entry is read.
 const REST: Duration = Duration::from_millis(60);
 /// With fewer rows than this between the screen and the end of the window more is read.
 const MARGIN: usize = 64;
 /// Bytes in front of the place in view that are read when scrolling up.
-const BACK: u64 = 128 << 10;
+pub const BACK: u64 = 128 << 10;
 
 /// Asks for a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +32,20 @@ pub struct PreviewAnswer {
     pub generation: u64,
     /// The preview.
     pub preview: Result<Preview, String>,
+    /// Whether a place was sought, and where it is.
+    pub found: Found,
+}
+
+/// What became of a search for a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Found {
+    /// There was none.
+    #[default]
+    Unsought,
+    /// It is at this offset, bytes.
+    At(u64),
+    /// There is no such place.
+    Nowhere,
 }
 
 /// What the preview shows.
@@ -41,6 +57,8 @@ pub struct Pane {
     pub preview: Option<Result<Preview, String>>,
     /// How it is looked at.
     pub scroll: Scroll,
+    /// The text that was sought last.
+    pub needle: String,
     generation: u64,
     /// The entry that is, or will be, shown.
     entry: Option<Entry>,
@@ -48,8 +66,10 @@ pub struct Pane {
     due: Option<Duration>,
     /// A window is on its way; this offset is to be in the first row then.
     waiting: Option<u64>,
-    /// Bytes in a row of hex.
-    columns: u16,
+    /// A text, line or offset is being sought.
+    seeking: bool,
+    /// Columns of the pane.
+    width: u16,
 }
 
 impl Pane {
@@ -61,6 +81,21 @@ impl Pane {
     /// Returns when [`Pane::wake`] has something to do.
     pub fn due(&self) -> Option<Duration> {
         self.due
+    }
+
+    /// Says whether an answer is the one that is awaited.
+    pub fn awaits(&self, answer: &PreviewAnswer) -> bool {
+        answer.generation == self.generation
+    }
+
+    /// Says whether a place is being sought.
+    pub fn is_seeking(&self) -> bool {
+        self.seeking
+    }
+
+    /// Stops the search for a place: what is shown is read again.
+    pub fn stop_seeking(&mut self) -> Option<PreviewRequest> {
+        if self.seeking { self.set_form(self.form) } else { None }
     }
 
     /// Says whether something is being read.
@@ -81,7 +116,14 @@ impl Pane {
     /// Returns an empty pane that takes no answers meant for this one.
     pub fn renewed(&self) -> Self {
         let scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
-        Self { form: self.form, generation: self.generation + 1, columns: self.columns, scroll, ..Self::default() }
+        Self {
+            form: self.form,
+            needle: self.needle.clone(),
+            generation: self.generation + 1,
+            width: self.width,
+            scroll,
+            ..Self::default()
+        }
     }
 
     /// Drops what is shown.
@@ -91,6 +133,7 @@ impl Pane {
         self.preview = None;
         self.due = None;
         self.waiting = None;
+        self.seeking = false;
         self.scroll = Scroll { wrap: self.scroll.wrap, ..Scroll::default() };
     }
 
@@ -117,8 +160,8 @@ impl Pane {
 
     /// Takes the size of the pane.
     pub fn resize(&mut self, width: u16) -> Option<PreviewRequest> {
-        let columns = hex::columns(width);
-        let changed = std::mem::replace(&mut self.columns, columns) != columns;
+        let before = hex::columns(std::mem::replace(&mut self.width, width));
+        let changed = before != hex::columns(width);
         let is_hex = matches!(&self.preview, Some(Ok(Preview { body: Body::Hex(_), .. })));
         if changed && is_hex { self.set_form(self.form) } else { None }
     }
@@ -128,11 +171,40 @@ impl Pane {
         if answer.generation != self.generation {
             return;
         }
-        let place = self.waiting.take().unwrap_or(0);
+        let awaited = self.waiting.take().unwrap_or(0);
+        self.seeking = false;
+        let place = match answer.found {
+            Found::Unsought => awaited,
+            Found::At(place) => place,
+            // What is shown stays.
+            Found::Nowhere => return,
+        };
         if let Ok(preview) = &answer.preview {
             self.scroll.top = if place == 0 { 0 } else { preview.body.scrolled().row(place) };
+            if let (Body::Text(page), Found::At(_)) = (&preview.body, answer.found) {
+                self.scroll.left = self.reveal(page);
+            }
         }
         self.preview = Some(answer.preview);
+    }
+
+    /// Returns how many columns have to be left out at the left for the text that was sought to be seen in the first row.
+    fn reveal(&self, page: &text::Page) -> usize {
+        let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
+        let found = line.zip(seek::pattern(&self.needle)).and_then(|(line, pattern)| {
+            let found = pattern.find(line.text.as_bytes()).filter(|found| !found.is_empty())?;
+            let column = |at: usize| line.text.get(..at).map(glyphs::width);
+            column(found.start()).zip(column(found.end()))
+        });
+        let Some((start, end)) = found.filter(|_| !self.scroll.wrap) else { return left };
+        let width = usize::from(self.width.saturating_sub(page.gutter(self.width) + 3));
+        if end <= width {
+            0
+        } else if (left..left + width).contains(&start) && end <= left + width {
+            left
+        } else {
+            start.saturating_sub(width / 4)
+        }
     }
 
     /// Scrolls by rows.
@@ -179,6 +251,53 @@ impl Pane {
         self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
     }
 
+    /// Goes to the row that has the text sought last: the next one behind the row in view (from that one on if it is not sought `again`), or the one
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// When it is known at once that there is none.
+    pub fn find(&mut self, back: bool, again: bool) -> Result<Option<PreviewRequest>, &'static str> {
+        let Some(Ok(preview)) = &self.preview else { return Ok(None) };
+        let window = preview.body.scrolled();
+        let top = self.scroll.top;
+        let is_content = matches!(preview.body, Body::Text(_) | Body::Hex(_)) && matches!(preview.form, Form::Text | Form::Hex);
+        if is_content || !(window.at_start() && window.at_end()) {
+            let place = window.offset(top);
+            let from = if back || !again { place } else { window.offset(top + 1).max(place + 1) };
+            return Ok(Some(self.seek(Seek::Text { needle: self.needle.clone(), from, back })));
+        }
+        let pattern = seek::pattern(&self.needle).ok_or("this can't be sought")?;
+        let holds = |row: &usize| window.holds(*row, &pattern);
+        let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
+        self.scroll.top = row.ok_or("nothing more is found")?;
+        Ok(None)
+    }
+
+    /// Goes to a line, or in bytes to an offset.
+    pub fn jump(&mut self, number: u64) -> Option<PreviewRequest> {
+        match &self.preview {
+            Some(Ok(Preview { body: Body::Hex(_), .. })) => Some(self.seek(Seek::Offset(number))),
+            Some(Ok(Preview { form: Form::Text, .. })) => Some(self.seek(Seek::Line(number))),
+            Some(Ok(preview)) => {
+                let last = preview.body.scrolled().rows().saturating_sub(1);
+                self.scroll.top = usize::try_from(number.saturating_sub(1)).unwrap_or(last).min(last);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn seek(&mut self, seek: Seek) -> PreviewRequest {
+        let mut request = self.ask(0, None, 0);
+        if let Some(Ok(preview)) = &self.preview {
+            request.request.form = preview.form;
+        }
+        request.request.seek = Some(seek);
+        self.seeking = true;
+        request
+    }
+
     /// Offset of the first row on the screen.
     fn place(&self) -> u64 {
         match &self.preview {
@@ -201,9 +320,10 @@ impl Pane {
 
     fn ask(&mut self, offset: u64, anchor: Option<(u64, u64)>, place: u64) -> PreviewRequest {
         self.waiting = Some(place);
+        self.seeking = false;
         self.generation += 1;
         let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
-        let request = Request { form: self.form, offset, anchor, hex_columns: self.columns.max(4) };
+        let request = Request { form: self.form, offset, anchor, hex_columns: hex::columns(self.width), seek: None };
         PreviewRequest { generation: self.generation, entry, request }
     }
 }
@@ -220,7 +340,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            pane.take(PreviewAnswer { generation, preview });
+            pane.take(PreviewAnswer { generation, preview, found: Found::Unsought });
         }
     }
 

@@ -173,3 +173,29 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     story.sees("text · 1 B");
     assert_eq!(story.outside.len(), 2);
 }
+
+#[test]
+fn content_is_searched_and_gone_through_by_numbers() {
+    let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
+    let archive = sample::with_contents(&[("text", &content), ("zz.safetensors", &safetensors(40))]);
+    let mut story = Story::begin(archive, 80, 24);
+    story.then("enter /");
+    story.types("LINE 4").then("enter");
+    story.sees("nothing more is found").sees("this is line 1");
+    story.then("/ ctrl-u").types("line 51234").then("enter");
+    let first = |story: &Story| story.screen().lines().nth(2).unwrap_or_default().to_owned();
+    assert!(first(&story).contains("this is line 51234"), "{}", story.screen());
+    story.then("n");
+    story.sees("nothing more is found");
+    story.then("ctrl-g").types("40000").then("enter");
+    assert!(first(&story).contains("40000 this is line 40000"), "{}", story.screen());
+    story.then("/ ctrl-u").types("line 399").then("enter N");
+    assert!(first(&story).contains("this is line 39999"), "{}", story.screen());
+    story.then("2 ctrl-g").types("0x20").then("enter");
+    assert!(first(&story).contains("00000020"), "{}", story.screen());
+    story.then("ctrl-g").types("x").then("enter");
+    story.sees("'x' is no number");
+    // Rows of a table are sought as they are shown.
+    story.then("esc esc j 0 enter / ctrl-u").types("layers.30.norm").then("enter");
+    assert!(first(&story).contains("model.layers.30.norm.bias"), "{}", story.screen());
+}

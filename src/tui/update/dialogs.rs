@@ -10,7 +10,7 @@ use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, change, find, jobs};
+use crate::tui::update::{act as do_action, arrange, change, find, jobs, preview};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -89,6 +89,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::MakeDirectory => change::make_directory(state, &text),
         Purpose::Query => arrange::find_by(state, &text, effects),
         Purpose::Convert => jobs::convert(state, &text, effects),
+        Purpose::Goto => preview::jump(state, &text, effects),
         _ => Ok(()),
     };
     if let Err(error) = checked {
@@ -116,7 +117,11 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
         Purpose::Add => effects.push(Effect::Look(text.into(), state.listing.scope.directory.clone())),
-        Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert | Purpose::Query => {}
+        Purpose::Seek => {
+            state.pane.needle = text;
+            preview::find(state, false, false, effects);
+        }
+        Purpose::Goto | Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert | Purpose::Query => {}
     }
 }
 

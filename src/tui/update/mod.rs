@@ -22,6 +22,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
+use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, State, Tone};
 
 pub use jobs::POLICIES;
@@ -57,6 +58,9 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Rows(answer) => browse::rows(state, answer, &mut effects),
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
         Event::Preview(answer) => {
+            if state.pane.awaits(&answer) && answer.found == Found::Nowhere {
+                state.say(Tone::Warning, "nothing more is found");
+            }
             state.pane.take(answer);
             browse::fit(state, &mut effects);
         }

@@ -4,7 +4,8 @@ use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::layout::TWO_PANES;
 use crate::tui::preview::Form;
-use crate::tui::state::{Focus, State};
+use crate::tui::state::dialog::{Prompt, Purpose};
+use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse::fit;
 
 /// Columns of a step to the side.
@@ -28,8 +29,13 @@ pub fn is_about(action: Action) -> bool {
     form(action).is_some() || matches!(action, Action::Preview | Action::Zoom | Action::Focus | Action::Wrap)
 }
 
-/// Closes the preview if it is in front; says whether it was.
+/// Stops a search, or closes the preview if it is in front; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
+    if let Some(request) = state.pane.stop_seeking() {
+        effects.push(Effect::Preview(request));
+        state.say(Tone::Calm, "the search is stopped");
+        return true;
+    }
     if state.zoom {
         zoom(state, false, effects);
         return true;
@@ -95,10 +101,44 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             state.focus = Focus::Preview;
             effects.extend(state.pane.hurry().map(Effect::Preview));
         }
+        Action::Seek => {
+            let title = "Search in the content";
+            let note = "a text; without capitals it stands for both cases";
+            let prompt = Prompt::new(Purpose::Seek, title, note, state.pane.needle.clone());
+            state.dialogs.push(Dialog::Prompt(prompt));
+        }
+        Action::SeekNext => find(state, false, true, effects),
+        Action::SeekBefore => find(state, true, true, effects),
+        Action::Goto => {
+            let prompt = Prompt::new(Purpose::Goto, "Go to", "a line, in bytes an offset; 0x… is hexadecimal", "");
+            state.dialogs.push(Dialog::Prompt(prompt));
+        }
         Action::Wrap => {
             state.pane.scroll.wrap = !state.pane.scroll.wrap;
             state.pane.scroll.left = 0;
         }
         _ => {}
     }
+}
+
+/// Goes to the next place of the text that was sought last, or the one before.
+pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
+    if state.pane.needle.is_empty() {
+        return state.say(Tone::Warning, "nothing has been sought yet");
+    }
+    match state.pane.find(back, again) {
+        Ok(request) => effects.extend(request.map(Effect::Preview)),
+        Err(error) => state.say(Tone::Warning, error),
+    }
+}
+
+/// Goes to the line or offset that was typed.
+pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    let number = number.map_err(|_| format!("'{text}' is no number"))?;
+    effects.extend(state.pane.jump(number).map(Effect::Preview));
+    Ok(())
 }

@@ -6,8 +6,9 @@ use ratatui::layout::Rect;
 use crate::text::SizeStyle;
 use crate::tui::glyphs;
 use crate::tui::layout::Areas;
-use crate::tui::preview::{self, Body, Form};
+use crate::tui::preview::{self, Body, Form, seek};
 use crate::tui::state::{Focus, State};
+use crate::tui::theme::Theme;
 use crate::tui::view::{put, put_right};
 
 /// Draws divider, title and content.
@@ -20,6 +21,7 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     let (title, area) = (inner(areas.title), inner(areas.preview));
     let Some(entry) = state.pane.entry() else { return };
     let about = match &state.pane.preview {
+        _ if state.pane.is_seeking() => "searching … esc stops".to_owned(),
         Some(Ok(preview)) => match preview.form {
             Form::Image | Form::Table => {
                 let format = match &preview.body {
@@ -43,13 +45,37 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     let style = if state.focus == Focus::Preview { theme.accent } else { theme.dim };
     put(buffer, title, 0, 0, &glyphs::fit(&name, room), style);
     match &state.pane.preview {
-        Some(Ok(loaded)) => preview::view(loaded, state.pane.scroll, theme, area, buffer),
+        Some(Ok(loaded)) => {
+            let text = preview::view(loaded, state.pane.scroll, theme, area, buffer);
+            highlight(&state.pane.needle, theme, text, buffer);
+        }
         Some(Err(error)) => {
             for (row, part) in (0..area.height).zip(wrapped(error, usize::from(area.width))) {
                 put(buffer, area, 0, row, part, theme.error);
             }
         }
         None => {}
+    }
+}
+
+/// Sets off what was sought where it stands on the screen.
+fn highlight(needle: &str, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(pattern) = seek::pattern(needle).filter(|_| !needle.is_empty()) else { return };
+    for y in area.top()..area.bottom() {
+        let (mut line, mut columns) = (String::new(), Vec::new());
+        let mut x = area.left();
+        while x < area.right() {
+            let symbol = buffer[(x, y)].symbol();
+            columns.extend(std::iter::repeat_n(x, symbol.len()));
+            line.push_str(symbol);
+            // The cell behind a wide character is its second half.
+            x += u16::try_from(glyphs::width(symbol)).unwrap_or(1).max(1);
+        }
+        for found in pattern.find_iter(line.as_bytes()) {
+            for x in &columns[found.range()] {
+                buffer[(*x, y)].set_style(theme.hit);
+            }
+        }
     }
 }
 

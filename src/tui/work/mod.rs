@@ -21,11 +21,12 @@ use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::preview;
+use crate::tui::preview::seek::{self, Seek};
 use crate::tui::rows;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
-use crate::tui::state::pane::{PreviewAnswer, PreviewRequest};
+use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest};
 use crate::tui::state::sizes::MapRequest;
 
 pub use find::{Finder, rank};
@@ -210,8 +211,21 @@ fn fact(archive: &dyn Archive, entry: &Entry) -> Result<Facts> {
 }
 
 fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewAnswer {
-    let preview = preview::load(archive, &request.entry, &request.request, awaited).map_err(|error| told(&error));
-    PreviewAnswer { generation: request.generation, preview }
+    let PreviewRequest { generation, entry, mut request } = request;
+    let mut found = Found::Unsought;
+    if let Some(seek) = request.seek.take() {
+        match seek::place(&**archive, &entry, &seek, awaited) {
+            Ok(Some(place)) => {
+                found = Found::At(place);
+                request.offset = place.saturating_sub(BACK);
+                request.anchor = if let Seek::Line(number) = seek { Some((place, number)) } else { None };
+            }
+            Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere },
+            Err(error) => return PreviewAnswer { generation, preview: Err(told(&error)), found },
+        }
+    }
+    let preview = preview::load(archive, &entry, &request, awaited).map_err(|error| told(&error));
+    PreviewAnswer { generation, preview, found }
 }
 
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.

@@ -53,6 +53,12 @@ pub enum Action {
     SeekBefore,
     /// To a line, or an offset.
     Goto,
+    /// Fold an object or a list, or unfold it.
+    Fold,
+    /// Fold everything.
+    FoldAll,
+    /// Unfold everything.
+    UnfoldAll,
     /// Long lines go on in the next row, or are cut.
     Wrap,
     /// Mark the row, or take its mark away, and go on.

@@ -1,11 +1,20 @@
-//! JSON on lines of its own making: every value of an object or a list on one, indented.
+//! JSON as a tree: every value of an object or a list on a line of its own, indented; objects and lists are folded and unfolded.
+
+use std::collections::BTreeSet;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
-use crate::tui::preview::text::{Line, Page, shown};
+use crate::tui::glyphs;
+use crate::tui::preview::syntax::{self, Role};
+use crate::tui::preview::text::{self, Line, shown};
+use crate::tui::preview::{Request, Scroll, Scrolled};
+use crate::tui::theme::Theme;
 
-/// Bytes of content that are shown.
+/// Bytes of content in a window.
 const WINDOW: u64 = 256 << 10;
 /// Bytes that the lines take at most.
 const MAX_TEXT: usize = 2 << 20;
@@ -13,6 +22,174 @@ const MAX_TEXT: usize = 2 << 20;
 const MAX_DEPTH: usize = 40;
 /// A first line longer than this was not written for people.
 const LONG: usize = 240;
+/// Columns of the signs in front of what can be folded.
+const FRONT: u16 = 2;
+
+/// A window of lines, of which those in what is folded are not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// All lines.
+    lines: Vec<Line>,
+    /// Index of the line that ends what a line begins; its own where it begins nothing.
+    ends: Vec<usize>,
+    /// Lines whose objects and lists are folded.
+    folded: BTreeSet<usize>,
+    /// Indices of the lines that are rows.
+    rows: Vec<usize>,
+    /// The window begins with the content.
+    at_start: bool,
+    /// The window ends with the content, or with what is shown of it.
+    at_end: bool,
+    /// Where it ends in the content, bytes.
+    end: u64,
+}
+
+/// What to fold or unfold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// The row under the cursor, or back.
+    Turn,
+    /// The row under the cursor is folded; where there is nothing to fold, the cursor goes to what the row lies in.
+    Out,
+    /// The row under the cursor is unfolded.
+    In,
+    /// Everything is folded.
+    All,
+    /// Everything is unfolded.
+    Nothing,
+}
+
+impl Page {
+    fn of(lines: Lines, at_start: bool, at_end: bool, end: u64) -> Self {
+        let mut page = Self { ends: lines.ends, lines: lines.done, at_start, at_end, end, ..Self::default() };
+        syntax::paint(&mut page.lines, "a.json");
+        // One record a row.
+        if page.roots().nth(1).is_some() {
+            page.folded = page.roots().filter(|root| page.ends[*root] > *root).collect();
+        }
+        page.arrange();
+        page
+    }
+
+    /// Iterates over the lines that lie in nothing else.
+    fn roots(&self) -> impl Iterator<Item = usize> {
+        std::iter::successors((!self.lines.is_empty()).then_some(0), |root| Some(self.ends.get(*root)? + 1))
+            .take_while(|root| *root < self.lines.len())
+    }
+
+    /// Finds out which lines are rows.
+    fn arrange(&mut self) {
+        self.rows.clear();
+        let mut next = 0;
+        while next < self.lines.len() {
+            self.rows.push(next);
+            next = if self.folded.contains(&next) { self.ends[next] + 1 } else { next + 1 };
+        }
+    }
+
+    /// Returns the row of a line, or of what it is folded in.
+    fn row_of(&self, line: usize) -> usize {
+        self.rows.partition_point(|row| *row <= line).saturating_sub(1)
+    }
+
+    /// Returns the line that begins the innermost object or list around a line.
+    fn around(&self, line: usize) -> Option<usize> {
+        (0..line).rev().find(|before| self.ends[*before] >= line)
+    }
+
+    /// Folds or unfolds. Returns the row where the cursor belongs then; `None` when nothing comes of it.
+    pub fn fold(&mut self, row: usize, fold: Fold) -> Option<usize> {
+        let line = *self.rows.get(row)?;
+        let begins = self.ends[line] > line;
+        let is_folded = self.folded.contains(&line);
+        let mut at = line;
+        match fold {
+            Fold::Turn | Fold::In if is_folded => drop(self.folded.remove(&line)),
+            Fold::Turn | Fold::Out if begins && !is_folded => drop(self.folded.insert(line)),
+            // From the end of something, or from a value, out of what it lies in.
+            Fold::Turn => {
+                at = self.around(line).filter(|around| self.ends[*around] == line)?;
+                self.folded.insert(at);
+            }
+            Fold::Out => return Some(self.row_of(self.around(line)?)),
+            Fold::In => return None,
+            Fold::All => {
+                let alone = self.roots().nth(1).is_none();
+                // All that there is would be one row.
+                self.folded = (usize::from(alone)..self.lines.len()).filter(|line| self.ends[*line] > *line).collect();
+            }
+            Fold::Nothing => self.folded.clear(),
+        }
+        self.arrange();
+        Some(self.row_of(at))
+    }
+
+    /// Returns a line that is folded with what is in it, as far as it may be seen in so many columns.
+    fn summary(&self, line: usize, columns: usize) -> Line {
+        let Line { mut text, mut roles, .. } = self.lines[line].clone();
+        let known: usize = roles.iter().map(|(len, _)| len).sum();
+        roles.push((text.len() - known, Role::Plain));
+        let from = text.len();
+        let mut width = glyphs::width(&text);
+        for inner in &self.lines[line + 1..=self.ends[line].min(self.lines.len() - 1)] {
+            let part = inner.text.trim_start();
+            // Brackets hug what they hold.
+            if !text.ends_with(['{', '[']) && !part.starts_with(['}', ']']) {
+                text.push(' ');
+            }
+            text.push_str(part);
+            width += glyphs::width(part) + 1;
+            if width > columns {
+                break;
+            }
+        }
+        roles.push((text.len() - from, Role::Comment));
+        Line { text, roles, ..Line::default() }
+    }
+}
+
+impl Scrolled for Page {
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn offset(&self, row: usize) -> u64 {
+        let line = self.rows.get(row).or(self.rows.last());
+        line.map_or(0, |line| self.lines[*line].offset)
+    }
+
+    fn start(&self, row: usize) -> u64 {
+        let line = self.rows.get(row).or(self.rows.last()).copied().unwrap_or(0);
+        self.roots().take_while(|root| *root <= line).last().map_or(0, |root| self.lines[root].offset)
+    }
+
+    fn row(&self, offset: u64) -> usize {
+        self.row_of(self.lines.partition_point(|line| line.offset <= offset).saturating_sub(1))
+    }
+
+    fn at_start(&self) -> bool {
+        self.at_start
+    }
+
+    fn at_end(&self) -> bool {
+        self.at_end
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn has_cursor(&self) -> bool {
+        true
+    }
+
+    fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
+        let Some(&line) = self.rows.get(row) else { return false };
+        // What is folded is in its row.
+        let last = if self.folded.contains(&line) { self.ends[line] } else { line };
+        self.lines[line..].iter().take(last - line + 1).any(|line| pattern.is_match(line.text.as_bytes()))
+    }
+}
 
 /// Says whether content is JSON that nobody can read as it is: it begins as JSON does, and with a long line.
 pub fn is_dense(head: &[u8]) -> bool {
@@ -30,47 +207,86 @@ pub fn begins(head: &[u8]) -> bool {
     }
 }
 
-/// Loads the start of an entry as indented lines.
+/// Says whether content is a value a line, as in JSON lines: the first line is an object or a list, and the second begins one.
+pub fn is_lines(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    match (lines.next(), lines.next()) {
+        (Some([b'{', .., b'}']), Some([b'{', ..])) | (Some([b'[', .., b']']), Some([b'[', ..])) => true,
+        _ => false,
+    }
+}
+
+/// Loads an entry as indented lines: a window of values that have a line each, or the start of anything else.
 ///
 /// # Errors
 ///
 /// As reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry) -> Result<Page> {
-    let mut bytes = vec![0; usize::try_from(WINDOW.min(entry.size)).expect("no more than a window")];
-    let read = archive.read_at(entry, 0, &mut bytes)?;
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, a_line_each: bool) -> Result<Page> {
+    let offset = if a_line_each { request.offset.min(entry.size) } else { 0 };
+    let mut bytes = vec![0; usize::try_from(WINDOW.min(entry.size - offset)).expect("no more than a window")];
+    let read = archive.read_at(entry, offset, &mut bytes)?;
     bytes.truncate(read);
-    let whole = bytes.len() as u64 == entry.size;
+    Ok(if a_line_each { records(&bytes, offset, entry.size) } else { start(&bytes, entry.size) })
+}
+
+/// Makes lines of the start of content.
+fn start(bytes: &[u8], size: u64) -> Page {
     let mut lines = Lines::default();
-    let read = lines.indent(&bytes);
-    if !whole || read < bytes.len() {
+    let read = lines.indent(bytes, 0);
+    if (read as u64) < size {
         lines.text = "… there is more: the text has all of it".as_bytes().to_vec();
-        lines.end(read);
+        lines.end(read as u64);
     }
-    Ok(Page { lines: lines.done, first_number: Some(1), at_start: true, at_end: true })
+    Page::of(lines, true, true, size)
+}
+
+/// Makes lines of a window of values, leaving out one that may have begun before or may go on.
+fn records(bytes: &[u8], offset: u64, size: u64) -> Page {
+    let is_last = offset + bytes.len() as u64 >= size;
+    let first = if offset == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
+    let last = match bytes.iter().rposition(|&byte| byte == b'\n') {
+        Some(newline) if !is_last && newline + 1 > first => newline + 1,
+        _ => bytes.len(),
+    };
+    let mut lines = Lines::default();
+    let mut end = offset + first as u64;
+    let at_start = end == 0;
+    for line in bytes[first..last].split_inclusive(|&byte| byte == b'\n') {
+        let read = lines.indent(line, end);
+        end += read as u64;
+        if read < line.len() {
+            break;
+        }
+    }
+    Page::of(lines, at_start, end >= size, end)
 }
 
 /// Lines in the making.
 #[derive(Default)]
 struct Lines {
     done: Vec<Line>,
+    /// Index of the line that ends what a line begins; its own where it begins nothing.
+    ends: Vec<usize>,
+    /// The lines that begin what has not ended.
+    open: Vec<usize>,
     /// The line that is being written.
     text: Vec<u8>,
     /// Where it began in the content.
-    offset: usize,
-    depth: usize,
+    offset: u64,
     bytes: usize,
 }
 
 impl Lines {
     /// Ends the line; the next one begins at `at` in the content.
-    fn end(&mut self, at: usize) {
-        if !self.text.is_empty() {
-            let line = shown(&self.text, self.offset as u64);
+    fn end(&mut self, at: u64) {
+        if !self.is_blank() {
+            let line = shown(&self.text, self.offset);
             self.bytes += line.text.len() + size_of::<Line>();
+            self.ends.push(self.done.len());
             self.done.push(line);
         }
         self.offset = at;
-        let indent = 2 * self.depth.min(MAX_DEPTH);
+        let indent = 2 * self.open.len().min(MAX_DEPTH);
         self.text.clear();
         self.text.resize(indent, b' ');
     }
@@ -80,8 +296,9 @@ impl Lines {
         self.text.iter().all(|&byte| byte == b' ')
     }
 
-    /// Takes content and returns how much of it there was room for. Nothing is refused: what is no JSON comes out in odd lines.
-    fn indent(&mut self, bytes: &[u8]) -> usize {
+    /// Takes content that begins at `base` and returns how much of it there was room for. Nothing is refused: what is no JSON comes out in odd lines.
+    fn indent(&mut self, bytes: &[u8], base: u64) -> usize {
+        self.end(base);
         let mut at = 0;
         while at < bytes.len() && self.bytes < MAX_TEXT {
             let byte = bytes[at];
@@ -93,6 +310,9 @@ impl Lines {
                     continue;
                 }
                 b'{' | b'[' => {
+                    if self.open.is_empty() {
+                        self.end(base + at as u64);
+                    }
                     self.text.push(byte);
                     let behind = bytes[at + 1..].iter().position(|byte| !byte.is_ascii_whitespace());
                     let behind = behind.map(|behind| at + 1 + behind);
@@ -102,31 +322,34 @@ impl Lines {
                         at = behind + 1;
                         continue;
                     }
-                    self.depth += 1;
-                    self.end(at + 1);
+                    self.open.push(self.done.len());
+                    self.end(base + at as u64 + 1);
                 }
                 b'}' | b']' => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.is_blank() {
-                        self.text.clear();
-                    }
-                    self.end(at);
+                    let begun = self.open.pop();
+                    self.end(base + at as u64);
                     self.text.push(byte);
+                    if let Some(begun) = begun {
+                        self.ends[begun] = self.done.len();
+                    }
                 }
                 b',' => {
                     self.text.push(byte);
-                    self.end(at + 1);
+                    self.end(base + at as u64 + 1);
                 }
                 b':' => self.text.extend(b": "),
-                // Between values of their own, as in JSON lines.
-                b'\n' if self.depth == 0 => self.end(at + 1),
+                // Between values of their own.
+                b'\n' if self.open.is_empty() => self.end(base + at as u64 + 1),
                 byte if byte.is_ascii_whitespace() => {}
                 _ => self.text.push(byte),
             }
             at += 1;
         }
-        self.depth = 0;
-        self.end(at);
+        let open = std::mem::take(&mut self.open);
+        self.end(base + at as u64);
+        for begun in open {
+            self.ends[begun] = self.done.len() - 1;
+        }
         at
     }
 }
@@ -144,6 +367,33 @@ fn string(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
+/// Draws rows and returns where their text stands.
+pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
+    let text = Rect { x: area.x + FRONT.min(area.width), width: area.width.saturating_sub(FRONT), ..area };
+    let mut y = area.top();
+    for (row, &index) in page.rows.iter().enumerate().skip(scroll.top) {
+        if y >= area.bottom() {
+            break;
+        }
+        let is_folded = page.folded.contains(&index);
+        if page.ends[index] > index {
+            buffer.set_stringn(area.x, y, if is_folded { "▸" } else { "▾" }, usize::from(area.width), theme.dim);
+        }
+        let rest = Rect { y, height: area.bottom() - y, ..text };
+        let columns = scroll.left + usize::from(text.width) * if scroll.wrap { usize::from(rest.height) } else { 1 };
+        let height = if is_folded {
+            text::put(&page.summary(index, columns), scroll, theme, rest, buffer)
+        } else {
+            text::put(&page.lines[index], scroll, theme, rest, buffer)
+        };
+        if scroll.focused && row == scroll.cursor {
+            buffer.set_style(Rect { y, height, ..area }, theme.cursor);
+        }
+        y += height;
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -153,7 +403,7 @@ mod tests {
 
     fn lines(json: &str) -> Vec<String> {
         let mut lines = Lines::default();
-        lines.indent(json.as_bytes());
+        lines.indent(json.as_bytes(), 0);
         lines.done.into_iter().map(|line| line.text).collect()
     }
 
@@ -178,11 +428,57 @@ mod tests {
         assert_eq!(lines("\"cut \\"), ["\"cut \\"]);
     }
 
+    /// The rows as they are seen.
+    fn rows(page: &Page) -> Vec<String> {
+        let text = |row: &usize| if page.folded.contains(row) { page.summary(*row, 60) } else { page.lines[*row].clone() };
+        page.rows.iter().map(|row| text(row).text).collect()
+    }
+
+    #[test]
+    fn objects_and_lists_are_folded() {
+        let json = br#"{"a":[1,2,{"x":[]}],"b":{"c":3}}"#;
+        let mut page = start(json, json.len() as u64);
+        assert_eq!(page.rows(), 12);
+        // Out of a value into what it lies in, then that is folded.
+        assert_eq!(page.fold(3, Fold::Out), Some(1));
+        assert_eq!(page.fold(1, Fold::Out), Some(1));
+        assert_eq!(rows(&page)[..3], ["{", "  \"a\": [1, 2, {\"x\": []}],", "  \"b\": {"]);
+        // The end of an object folds it.
+        assert_eq!(page.fold(4, Fold::Turn), Some(2));
+        assert_eq!(rows(&page), ["{", "  \"a\": [1, 2, {\"x\": []}],", "  \"b\": {\"c\": 3}", "}"]);
+        assert!(page.holds(1, &regex::bytes::Regex::new("x").unwrap()));
+        assert_eq!(page.fold(2, Fold::In), Some(2));
+        assert_eq!(page.fold(2, Fold::In), None);
+        assert_eq!(page.rows(), 6);
+        assert_eq!(page.fold(0, Fold::Nothing), Some(0));
+        assert_eq!(page.rows(), 12);
+        assert_eq!(page.fold(5, Fold::All), Some(1));
+        assert_eq!(page.rows(), 4);
+        assert_eq!(page.fold(0, Fold::Out), Some(0));
+        assert_eq!(rows(&page), ["{\"a\": [1, 2, {\"x\": []}], \"b\": {\"c\": 3}}"]);
+    }
+
+    #[test]
+    fn windows_of_records_begin_and_end_with_records() {
+        let content: Vec<u8> = (0..100).flat_map(|number| format!("{{\"id\":{number:02},\"x\":[1]}}\n").into_bytes()).collect();
+        let len = content.len() as u64 / 100;
+        assert!(is_lines(&content) && !is_lines(b"{\n  \"a\": 1\n}\n"));
+        let page = records(&content[30..80], 30, content.len() as u64);
+        assert_eq!(rows(&page), ["{\"id\": 02, \"x\": [1]}", "{\"id\": 03, \"x\": [1]}"]);
+        assert_eq!((page.offset(0), page.end, page.at_start(), page.at_end()), (2 * len, 4 * len, false, false));
+        let mut page = page;
+        page.fold(1, Fold::In);
+        assert_eq!((page.rows(), page.start(4), page.row(3 * len + 5)), (7, 3 * len, 2));
+        // A record that is broken does not take the next one with it.
+        let page = records(b"{\"a\":[1,\n{\"b\":2}\n", 0, 18);
+        assert_eq!(rows(&page), ["{\"a\": [1,", "{\"b\": 2}"]);
+    }
+
     #[test]
     fn what_lies_deep_takes_no_more_room_than_there_is() {
         let content = vec![b'['; 300 << 10];
         let archive = sample::with_contents(&[("deep.json", &content)]);
-        let page = load(&*archive, &archive.entry(0).unwrap()).unwrap();
+        let page = load(&*archive, &archive.entry(0).unwrap(), &Request::default(), false).unwrap();
         let bytes: usize = page.lines.iter().map(|line| line.text.len()).sum();
         assert!(bytes <= MAX_TEXT + (8 << 10), "{bytes}");
         assert!(page.lines.last().unwrap().text.contains("there is more"));
@@ -200,9 +496,28 @@ mod tests {
         #[test]
         fn nothing_but_white_space_is_lost(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut lines = Lines::default();
-            prop_assert_eq!(lines.indent(&bytes), bytes.len());
+            prop_assert_eq!(lines.indent(&bytes, 0), bytes.len());
             let offsets: Vec<u64> = lines.done.iter().map(|line| line.offset).collect();
             prop_assert!(offsets.is_sorted());
+        }
+
+        #[test]
+        fn whatever_is_folded_can_be_drawn(
+            text in "[\\[\\]{}\",:a1 \n]{0,80}",
+            steps in proptest::collection::vec((0usize..30, 0usize..5), 0..12),
+        ) {
+            for mut page in [start(text.as_bytes(), text.len() as u64), records(text.as_bytes(), 0, text.len() as u64)] {
+                for (row, fold) in &steps {
+                    let fold = [Fold::Turn, Fold::Out, Fold::In, Fold::All, Fold::Nothing][*fold];
+                    if let Some(cursor) = page.fold(*row, fold) {
+                        prop_assert!(cursor < page.rows());
+                    }
+                    for row in 0..page.rows() {
+                        prop_assert_eq!(page.row(page.offset(row)) <= row, true);
+                    }
+                    rows(&page);
+                }
+            }
         }
     }
 }

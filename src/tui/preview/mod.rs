@@ -81,6 +81,8 @@ pub enum Body {
     Hex(hex::Page),
     /// A picture.
     Image(image::Page),
+    /// Objects and lists that fold.
+    Json(json::Page),
     /// Rows of cells.
     Grid(grid::Page),
     /// Facts, or why there is nothing to see.
@@ -100,6 +102,21 @@ pub trait Scrolled {
     /// Returns the row that an offset lies in.
     fn row(&self, offset: u64) -> usize {
         usize::try_from(offset).unwrap_or(usize::MAX).min(self.rows().saturating_sub(1))
+    }
+
+    /// Returns the offset of a window that begins with a row, or a little before.
+    fn start(&self, row: usize) -> u64 {
+        self.offset(row)
+    }
+
+    /// Returns the offset where the window ends, bytes.
+    fn end(&self) -> u64 {
+        self.offset(self.rows())
+    }
+
+    /// Says whether one of the rows is under a cursor.
+    fn has_cursor(&self) -> bool {
+        false
     }
 
     /// Says whether the window begins where the content does.
@@ -133,6 +150,10 @@ pub struct Scroll {
     pub left: usize,
     /// Long lines go on in the next row.
     pub wrap: bool,
+    /// The row under the cursor, in what has one.
+    pub cursor: usize,
+    /// The keys go here.
+    pub focused: bool,
 }
 
 impl Body {
@@ -142,6 +163,7 @@ impl Body {
             Self::Text(page) => page,
             Self::Hex(page) => page,
             Self::Image(page) => page,
+            Self::Json(page) => page,
             Self::Grid(page) => page,
             Self::Sheet(sheet) => sheet,
         }
@@ -180,11 +202,11 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
             // Content that looked like a table and is none, or a damaged one, is shown as it is.
             (Ok(None) | Err(_), _) => {}
         }
-        let as_json = if request.form == Form::Table { json::begins(&head) } else { json::is_dense(&head) };
+        let by_name = matches!(extension(entry).as_slice(), b"jsonl" | b"ndjson");
+        let as_json = json::begins(&head) && (request.form == Form::Table || by_name) || json::is_dense(&head);
         if is_text && as_json {
-            let mut page = json::load(&**archive, entry)?;
-            syntax::paint(&mut page.lines, "a.json");
-            return whole(Form::Table, Body::Text(page));
+            let a_line_each = by_name || json::is_lines(&head);
+            return whole(Form::Table, Body::Json(json::load(&**archive, entry, request, a_line_each)?));
         }
         if request.form == Form::Table {
             return remark(Form::Table, "this is nothing with rows and columns that nra knows");
@@ -233,6 +255,7 @@ pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer
     match &preview.body {
         Body::Text(page) => return text::view(page, scroll, theme, area, buffer),
         Body::Hex(page) => return hex::view(page, scroll, theme, area, buffer),
+        Body::Json(page) => return json::view(page, scroll, theme, area, buffer),
         Body::Image(page) => {
             image::view(page, theme, area, buffer);
             return Rect::default();

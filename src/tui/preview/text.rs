@@ -28,6 +28,8 @@ pub struct Page {
     pub at_start: bool,
     /// The window ends with the content.
     pub at_end: bool,
+    /// Where it ends in the content, bytes.
+    pub end: u64,
 }
 
 /// A line that is harmless to show.
@@ -66,6 +68,10 @@ impl Scrolled for Page {
 
     fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         self.lines.get(row).is_some_and(|line| pattern.is_match(line.text.as_bytes()))
+    }
+
+    fn end(&self) -> u64 {
+        self.end
     }
 
     fn anchor(&self, row: usize) -> Option<(u64, u64)> {
@@ -129,7 +135,7 @@ fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>) -> Pag
         }
         _ => None,
     };
-    Page { lines, first_number, at_start: begin == 0, at_end: at >= size }
+    Page { lines, first_number, at_start: begin == 0, at_end: at >= size, end: at }
 }
 
 /// Makes one line harmless.
@@ -164,7 +170,6 @@ impl Page {
 /// Draws lines and returns where their text stands.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let (digits, gutter) = (page.digits(), page.gutter(area.width));
-    let width = usize::from(area.width.saturating_sub(gutter));
     let mut y = area.top();
     for (row, line) in page.lines.iter().enumerate().skip(scroll.top) {
         if y >= area.bottom() {
@@ -174,29 +179,36 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             let number = page.first_number.map_or_else(|| "~".to_owned(), |first| (first + row as u64).to_string());
             buffer.set_stringn(area.left(), y, format!("{number:>digits$}"), digits, theme.dim);
         }
-        let x = area.left() + gutter;
-        if scroll.wrap {
-            let mut rest = line.text.as_str();
-            loop {
-                let part = glyphs::start(rest, width);
-                let skipped = glyphs::width(&line.text[..line.text.len() - rest.len()]);
-                draw(part, line, skipped, theme, Rect { x, y, width: area.right() - x, height: 1 }, buffer);
-                rest = &rest[part.len()..];
-                y += 1;
-                if rest.is_empty() || part.is_empty() || y >= area.bottom() {
-                    break;
-                }
-            }
-        } else {
-            let rest = glyphs::skip(&line.text, scroll.left);
-            draw(&rest, line, scroll.left, theme, Rect { x, y, width: area.right() - x, height: 1 }, buffer);
-            if width > 0 && (line.cut || glyphs::width(&rest) > width) {
-                buffer.set_stringn(area.right() - 1, y, "›", 1, theme.dim);
-            }
-            y += 1;
-        }
+        let rest = Rect { x: area.left() + gutter, y, width: area.width - gutter, height: area.bottom() - y };
+        y += put(line, scroll, theme, rest, buffer);
     }
     Rect { x: area.x + gutter, width: area.width - gutter, ..area }
+}
+
+/// Draws a line from the top of an area and returns how many rows it takes there.
+pub fn put(line: &Line, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+    let width = usize::from(area.width);
+    let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
+    if !scroll.wrap {
+        let rest = glyphs::skip(&line.text, scroll.left);
+        draw(&rest, line, scroll.left, theme, row(0), buffer);
+        if width > 0 && (line.cut || glyphs::width(&rest) > width) {
+            buffer.set_stringn(area.right() - 1, area.y, "›", 1, theme.dim);
+        }
+        return 1;
+    }
+    let mut rest = line.text.as_str();
+    let mut rows = 0;
+    loop {
+        let part = glyphs::start(rest, width);
+        let skipped = glyphs::width(&line.text[..line.text.len() - rest.len()]);
+        draw(part, line, skipped, theme, row(rows), buffer);
+        rest = &rest[part.len()..];
+        rows += 1;
+        if rest.is_empty() || part.is_empty() || rows >= area.height {
+            return rows;
+        }
+    }
 }
 
 /// Draws the part of a line behind so many columns: roles and symbols in their own style.

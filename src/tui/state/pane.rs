@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::format::entry::Entry;
 use crate::tui::glyphs;
+use crate::tui::preview::json::Fold;
 use crate::tui::preview::seek::{self, Seek};
-use crate::tui::preview::{Body, Form, Preview, Request, Scroll, hex, text};
+use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex, text};
 
 /// The cursor rests this long before its entry is read.
 const REST: Duration = Duration::from_millis(60);
@@ -180,7 +181,12 @@ impl Pane {
             Found::Nowhere => return,
         };
         if let Ok(preview) = &answer.preview {
-            self.scroll.top = if place == 0 { 0 } else { preview.body.scrolled().row(place) };
+            let window = preview.body.scrolled();
+            // The cursor stays where it is as long as the place in view does.
+            let stays = |rows: &&dyn Scrolled| rows.has_cursor() && rows.offset(self.scroll.top) == place;
+            let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
+            self.scroll.top = if place == 0 { 0 } else { window.row(place) };
+            self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if let (Body::Text(page), Found::At(_)) = (&preview.body, answer.found) {
                 self.scroll.left = self.reveal(page);
             }
@@ -211,17 +217,36 @@ impl Pane {
     pub fn step(&mut self, rows: isize, height: usize) -> Option<PreviewRequest> {
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
-        let most = window.rows().saturating_sub(height.max(1));
-        self.scroll.top = self.scroll.top.saturating_add_signed(rows).min(most);
+        let last = window.rows().saturating_sub(1);
+        let Scroll { mut top, mut cursor, .. } = self.scroll;
+        if window.has_cursor() {
+            cursor = cursor.saturating_add_signed(rows).min(last);
+            top = top.clamp((cursor + 1).saturating_sub(height.max(1)), cursor);
+        } else {
+            // Where there is more, the screen is filled from the next window.
+            let most = if window.at_end() { window.rows().saturating_sub(height.max(1)) } else { last };
+            top = top.saturating_add_signed(rows).min(most);
+        }
+        (self.scroll.top, self.scroll.cursor) = (top, cursor);
         if self.waiting.is_some() {
             return None;
         }
-        let top = self.scroll.top;
         let place = window.offset(top);
         if !window.at_end() && top + height + MARGIN >= window.rows() {
-            // The line in view becomes the middle of the next window.
-            let from = top.saturating_sub(MARGIN);
-            return Some(self.ask_from(from, place));
+            if last == 0 {
+                // A line as long as a window is as good as read.
+                let end = window.end();
+                return Some(self.ask(end, None, end));
+            }
+            // The row in view becomes the middle of the next window, or its first one where rows are so long that there are only a few.
+            let from = if top > MARGIN { top - MARGIN } else { top };
+            if from > 0 {
+                return Some(self.ask_from(from, place));
+            }
+            if cursor == last {
+                let place = window.offset(cursor);
+                return Some(self.ask_from(cursor, place));
+            }
         }
         if !window.at_start() && top < MARGIN {
             let anchor = self.anchor();
@@ -237,6 +262,7 @@ impl Pane {
         let there = if end { window.at_end() } else { window.at_start() };
         if there {
             self.scroll.top = if end { window.rows().saturating_sub(height) } else { 0 };
+            self.scroll.cursor = if end { window.rows().saturating_sub(1) } else { 0 };
             return None;
         }
         if end {
@@ -251,6 +277,36 @@ impl Pane {
         self.scroll.left = self.scroll.left.saturating_add_signed(columns).min(8 << 10);
     }
 
+    /// Folds or unfolds something under the cursor; says whether there was something.
+    pub fn fold(&mut self, fold: Fold) -> bool {
+        let Some(Ok(Preview { body: Body::Json(page), .. })) = &mut self.preview else { return false };
+        let above = self.scroll.cursor.saturating_sub(self.scroll.top);
+        let Some(cursor) = page.fold(self.scroll.cursor, fold) else { return false };
+        // The cursor stays in its row of the screen, unless it goes up.
+        self.scroll.top = if cursor < self.scroll.top { cursor } else { self.scroll.top.max(cursor.saturating_sub(above)) };
+        self.scroll.cursor = cursor;
+        true
+    }
+
+    /// Puts the cursor on a row of the screen, where there is a cursor; says whether it was there.
+    pub fn point(&mut self, row: usize) -> bool {
+        let rows = self.rows().filter(|rows| rows.has_cursor()).map_or(0, Scrolled::rows);
+        let there = self.scroll.top + row;
+        let again = there == self.scroll.cursor;
+        if there < rows && !self.scroll.wrap {
+            self.scroll.cursor = there;
+        }
+        again
+    }
+
+    /// Returns what is loaded as rows.
+    fn rows(&self) -> Option<&dyn Scrolled> {
+        match &self.preview {
+            Some(Ok(preview)) => Some(preview.body.scrolled()),
+            _ => None,
+        }
+    }
+
     /// Goes to the row that has the text sought last: the next one behind the row in view (from that one on if it is not sought `again`), or the one
     /// before.
     ///
@@ -260,7 +316,7 @@ impl Pane {
     pub fn find(&mut self, back: bool, again: bool) -> Result<Option<PreviewRequest>, &'static str> {
         let Some(Ok(preview)) = &self.preview else { return Ok(None) };
         let window = preview.body.scrolled();
-        let top = self.scroll.top;
+        let top = if window.has_cursor() { self.scroll.cursor } else { self.scroll.top };
         let is_content = matches!(preview.body, Body::Text(_) | Body::Hex(_)) && matches!(preview.form, Form::Text | Form::Hex);
         if is_content || !(window.at_start() && window.at_end()) {
             let place = window.offset(top);
@@ -271,6 +327,7 @@ impl Pane {
         let holds = |row: &usize| window.holds(*row, &pattern);
         let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
         self.scroll.top = row.ok_or("nothing more is found")?;
+        self.scroll.cursor = self.scroll.top;
         Ok(None)
     }
 
@@ -282,6 +339,7 @@ impl Pane {
             Some(Ok(preview)) => {
                 let last = preview.body.scrolled().rows().saturating_sub(1);
                 self.scroll.top = usize::try_from(number.saturating_sub(1)).unwrap_or(last).min(last);
+                self.scroll.cursor = self.scroll.top;
                 None
             }
             _ => None,
@@ -314,7 +372,8 @@ impl Pane {
     fn ask_from(&mut self, row: usize, place: u64) -> PreviewRequest {
         let Some(Ok(preview)) = &self.preview else { return self.ask(place, None, place) };
         let window = preview.body.scrolled();
-        let (offset, anchor) = (window.offset(row), window.anchor(row));
+        // From the line break in front of it on: what is behind one is whole.
+        let (offset, anchor) = (window.start(row).saturating_sub(1), window.anchor(row));
         self.ask(offset, anchor, place)
     }
 

@@ -115,6 +115,59 @@ fn indented_json() {
 }
 
 #[test]
+fn json_is_folded() {
+    let mut story = Story::begin(files(), 120, 40);
+    story.then("j j j j j tab");
+    story.sees("▾ {").sees("▾   \"list\": [");
+    // Down to the list, which becomes one row; in and out again.
+    story.then("j j h");
+    story.sees("▸   \"list\": [1, 1,").sees("\"none\": {}");
+    story.then("j k enter G");
+    story.sees("    2").sees("}");
+    // From the last value out of the list, out of all of it, and back to the list of entries.
+    story.then("k k h h");
+    story.sees("▸   \"list\"");
+    story.then("h h");
+    story.sees("▸ {\"name\": \"a·b\", \"list\": [1,");
+    story.then("h");
+    assert_eq!(story.state.focus, crate::tui::state::Focus::List);
+    story.then("tab +");
+    story.sees("▾   \"list\"");
+    story.then("-");
+    story.sees("▾ {").sees("▸   \"list\": [1,");
+}
+
+#[test]
+fn records_stand_on_a_row_each() {
+    let record =
+        |number: u32| format!("{{\"id\": {number}, \"labels\": [\"cat\", \"dog\"], \"text\": \"{}\"}}\n", "word ".repeat(20));
+    let content: Vec<u8> = (1..=20_000).flat_map(|number| record(number).into_bytes()).collect();
+    let archive = sample::with_contents(&[("records.jsonl", &content)]);
+    for (width, height) in SIZES {
+        let mut story = Story::begin(Arc::clone(&archive), width, height);
+        story.then("f3 j enter j j");
+        assert_snapshot!(format!("records-{width}x{height}"), story.screen());
+    }
+    let mut story = Story::begin(archive, 80, 24);
+    story.then("f3");
+    // By windows: never the whole.
+    for _ in 0..200 {
+        story.then("pagedown");
+    }
+    story.sees("▸ {\"id\": 3801, ");
+    for _ in 0..200 {
+        story.then("pageup");
+    }
+    story.sees("▸ {\"id\": 1, ");
+    story.then("G");
+    story.sees("▸ {\"id\": 20000, ");
+    story.then("g / ctrl-u").types("\"id\": 12345").then("enter");
+    assert!(story.screen().lines().nth(2).unwrap().contains("▸ {\"id\": 12345, "), "{}", story.screen());
+    story.then("enter");
+    story.sees("▾   \"labels\": [");
+}
+
+#[test]
 fn a_damaged_picture_says_so_and_has_bytes() {
     let mut story = Story::begin(files(), 120, 40);
     story.then("j j j j j j j");

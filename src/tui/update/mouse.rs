@@ -82,6 +82,10 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         }
     } else if areas.preview.contains(at) || areas.title.contains(at) {
         state.focus = Focus::Preview;
+        let row = at.y.checked_sub(areas.preview.y);
+        if row.is_some_and(|row| state.pane.point(usize::from(row))) {
+            act(state, Action::Fold, effects);
+        }
         effects.extend(state.pane.hurry().map(Effect::Preview));
     } else if areas.heads.contains(at) {
         sort(state, Columns::new(areas.heads.width, state.sizes.has_bars(), &state.columns).at(at.x - areas.heads.x), effects);

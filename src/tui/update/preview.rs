@@ -4,6 +4,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::layout::TWO_PANES;
 use crate::tui::preview::Form;
+use crate::tui::preview::json::Fold;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse::fit;
@@ -83,9 +84,11 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 /// What does not scroll up or down.
 fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
-        // At the left edge the way back leads to the list.
-        Action::Left if state.pane.scroll.left == 0 => drop(step_back(state, effects)),
-        Action::Left => state.pane.side(-SIDE),
+        // At the left edge the way back leads out of what is folded, and to the list.
+        Action::Left if state.pane.scroll.left > 0 => state.pane.side(-SIDE),
+        Action::Left if state.pane.fold(Fold::Out) => {}
+        Action::Left => drop(step_back(state, effects)),
+        Action::Right if state.pane.fold(Fold::In) => {}
         Action::Right => state.pane.side(SIDE),
         Action::Preview if state.zoom => zoom(state, false, effects),
         Action::Preview if state.screen.width < TWO_PANES => zoom(state, true, effects),
@@ -113,6 +116,9 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             let prompt = Prompt::new(Purpose::Goto, "Go to", "a line, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
+        Action::Fold => drop(state.pane.fold(Fold::Turn)),
+        Action::FoldAll => drop(state.pane.fold(Fold::All)),
+        Action::UnfoldAll => drop(state.pane.fold(Fold::Nothing)),
         Action::Wrap => {
             state.pane.scroll.wrap = !state.pane.scroll.wrap;
             state.pane.scroll.left = 0;

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::text::SizeStyle;
 use crate::tui::glyphs;
 use crate::tui::layout::Areas;
-use crate::tui::preview::{self, Body, Form, seek};
+use crate::tui::preview::{self, Body, Form, Scroll, seek};
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Theme;
 use crate::tui::view::{put, put_right};
@@ -27,7 +27,7 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
                 let format = match &preview.body {
                     Body::Image(page) => page.format,
                     Body::Grid(page) => page.format,
-                    Body::Text(_) => "JSON",
+                    Body::Json(_) => "JSON",
                     _ => "file",
                 };
                 format!("{format} · {}", SizeStyle::Binary.show(preview.size))
@@ -46,7 +46,8 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     put(buffer, title, 0, 0, &glyphs::fit(&name, room), style);
     match &state.pane.preview {
         Some(Ok(loaded)) => {
-            let text = preview::view(loaded, state.pane.scroll, theme, area, buffer);
+            let scroll = Scroll { focused: state.focus == Focus::Preview, ..state.pane.scroll };
+            let text = preview::view(loaded, scroll, theme, area, buffer);
             highlight(&state.pane.needle, theme, text, buffer);
         }
         Some(Err(error)) => {

@@ -73,6 +73,46 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
 }
 
+/// Reads a point in time: a date, a time (without a zone: UTC), `@SECONDS` since 1970, or an age such as `90m`, `12h`, `7d`, `2w`.
+///
+/// # Errors
+///
+/// What would be one.
+pub fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let bad = || "not a time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
+    let utc = jiff::tz::TimeZone::UTC;
+    let time = if let Some(seconds) = text.strip_prefix('@') {
+        return Ok(Timestamp { seconds: seconds.parse().map_err(|_| bad())?, nanoseconds: 0 });
+    } else if let Some(ago) = parse_ago(text) {
+        jiff::Timestamp::now().checked_sub(std::time::Duration::from_secs(ago)).map_err(|_| bad())?
+    } else if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        time
+    } else if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
+        utc.to_timestamp(time).map_err(|_| bad())?
+    } else {
+        let date = text.parse::<jiff::civil::Date>().map_err(|_| bad())?;
+        utc.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?
+    };
+    // Before 1970 the parts of the clock type are both negative; ours counts upwards from the second before.
+    let nanoseconds = i64::from(time.subsec_nanosecond());
+    let seconds = time.as_second() - i64::from(nanoseconds < 0);
+    Ok(Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).expect("below 10^9") })
+}
+
+/// Reads `90m`, `12h`, `7d`, `2w` as seconds.
+fn parse_ago(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
+    };
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_mul(factor)
+}
+
 /// Returns a number with its digits in groups of three.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -267,6 +307,19 @@ mod tests {
         assert_eq!(rfc3339(Timestamp { seconds: i64::MAX, nanoseconds: 0 }), format!("@{}", i64::MAX));
         assert_eq!(duration(Duration::from_millis(3100)), "3.1 s");
         assert_eq!(duration(Duration::from_secs(3725)), "1:02:05");
+    }
+
+    #[test]
+    fn times_are_read_as_utc() {
+        let at = |seconds, nanoseconds| Ok(Timestamp { seconds, nanoseconds });
+        assert_eq!(parse_time("1970-01-02"), at(86_400, 0));
+        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), at(1, 500_000_000));
+        assert_eq!(parse_time("1970-01-01T00:00:01"), at(1, 0));
+        assert_eq!(parse_time("1969-12-31T23:59:59.5Z"), at(-1, 500_000_000));
+        assert_eq!(parse_time("@-5"), at(-5, 0));
+        assert!(
+            parse_time("7d").is_ok() && parse_time("yesterday").is_err() && parse_time("").is_err() && parse_time("é").is_err()
+        );
     }
 
     #[test]

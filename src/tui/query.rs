@@ -1,15 +1,14 @@
 //! What entries are looked for by size, time, kind, name and content: `*.json size>1M newer:7d type:file has:cat`. All words must hold.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::Result;
-use crate::text::parse_size;
+use crate::text::{parse_size, parse_time};
 use crate::tui::glyphs;
 
 /// Content that is searched at once, bytes.
@@ -25,9 +24,8 @@ enum Word {
     Name(Filter),
     Larger(u64),
     Smaller(u64),
-    /// Seconds since 1970.
-    Newer(i64),
-    Older(i64),
+    Newer(Timestamp),
+    Older(Timestamp),
     Kind(fn(Kind) -> bool),
     Has(Regex),
 }
@@ -57,8 +55,8 @@ impl Query {
             Word::Name(filter) => filter.matches(entry.path.name()),
             Word::Larger(size) => entry.kind == Kind::File && entry.size > *size,
             Word::Smaller(size) => entry.kind == Kind::File && entry.size < *size,
-            Word::Newer(time) => entry.modified.is_some_and(|modified| modified.seconds >= *time),
-            Word::Older(time) => entry.modified.is_some_and(|modified| modified.seconds < *time),
+            Word::Newer(time) => entry.modified.is_some_and(|modified| modified >= *time),
+            Word::Older(time) => entry.modified.is_some_and(|modified| modified < *time),
             Word::Kind(is) => is(entry.kind),
             Word::Has(regex) => entry.kind == Kind::File && has(archive, entry, regex, go_on).unwrap_or(false),
         })
@@ -88,25 +86,6 @@ fn word(text: &str) -> Result<Word, String> {
         }
         _ => Ok(Word::Name(Filter::new(text))),
     }
-}
-
-/// Reads a date, or how long ago: `90m`, `12h`, `7d`, `2w`. Returns seconds since 1970, UTC.
-fn parse_time(text: &str) -> Result<i64, String> {
-    let bad = || "not a time (examples: 7d, 12h, 2026-01-31)".to_owned();
-    if let Ok(date) = text.parse::<jiff::civil::Date>() {
-        let start = jiff::tz::TimeZone::UTC.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?;
-        return Ok(start.as_second());
-    }
-    let unit = match text.chars().next_back() {
-        Some('m') => 60,
-        Some('h') => 3_600,
-        Some('d') => 86_400,
-        Some('w') => 604_800,
-        _ => return Err(bad()),
-    };
-    let ago = text[..text.len() - 1].parse::<i64>().ok().filter(|ago| *ago >= 0).and_then(|ago| ago.checked_mul(unit));
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
-    ago.and_then(|ago| now.checked_sub(ago)).ok_or_else(bad)
 }
 
 /// Searches content window by window, however long it is.

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 use globset::GlobBuilder;
 
-use super::super::{KindArg, parse_time};
+use super::super::KindArg;
 use super::{Expression, Field, Matcher, Order, RATIO_UNIT, Test};
 use crate::cli::text;
 use crate::convert::select::Selection;
@@ -160,13 +160,13 @@ impl<'a> Parser<'a> {
         match word {
             "newer" | "older" => {
                 let order = if word == "newer" { Order::AtLeast } else { Order::Less };
-                Ok(Test::Modified(order, self.value_as(parse_time)?))
+                Ok(Test::Modified(order, self.value_as(text::parse_time)?))
             }
             "attr" => self.attribute(),
             "size" => Ok(Test::Size(self.order("size")?, self.value_as(text::parse_size)?)),
             "stored" => Ok(Test::Stored(self.order("stored")?, self.value_as(text::parse_size)?)),
             "ratio" => Ok(Test::Ratio(self.order("ratio")?, self.value_as(parse_ratio)?)),
-            "modified" => Ok(Test::Modified(self.order("modified")?, self.value_as(parse_time)?)),
+            "modified" => Ok(Test::Modified(self.order("modified")?, self.value_as(text::parse_time)?)),
             "type" | "kind" => {
                 self.skip_space();
                 let start = self.at;

@@ -137,6 +137,8 @@ pub enum Action {
     Jobs,
     /// Stop a job.
     Stop,
+    /// Let a job wait, or go on.
+    Pause,
     /// Every command by name.
     Palette,
     /// The keys of this place.

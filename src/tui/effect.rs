@@ -43,6 +43,8 @@ pub enum Effect {
     Start(JobId, Task),
     /// Ask a job to stop.
     Stop(JobId),
+    /// Let a job wait, or go on.
+    Pause(JobId, bool),
     /// List the commits of the archive.
     Commits,
     /// Open another archive, or another commit of this one.

@@ -166,6 +166,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Page, "pager", &["o", "f4"], BROWSER, Group::Work, "Show the content in $PAGER", ""),
     command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and what they said", ""),
     command(Action::Stop, "stop", &["x", "del"], JOBS, Group::Work, "Stop the job", "stop"),
+    command(Action::Pause, "pause", &["p", "space"], JOBS, Group::Work, "Let the job wait, or go on", "pause"),
     command(Action::Preview, "preview", &["p"], BROWSER, Group::Look, "Show or hide the preview", "preview"),
     command(Action::Focus, "focus", &["tab"], BROWSER, Group::Look, "Go to the other pane", "pane"),
     command(Action::Zoom, "zoom", &["f3", "z"], BROWSER, Group::Look, "Preview over the whole screen, or back", ""),

@@ -66,6 +66,8 @@ pub struct Job {
     pub log: Vec<String>,
     /// It has been asked to stop.
     pub stopping: bool,
+    /// It waits until it may go on.
+    pub paused: bool,
     /// Bytes a second, smoothed.
     pub rate: f64,
     started: Duration,
@@ -93,6 +95,12 @@ impl Job {
     /// Returns how long it has run.
     pub fn elapsed(&self) -> Duration {
         self.updated - self.started
+    }
+
+    /// Lets it wait, or go on. The time that it waits says nothing about its speed.
+    pub fn pause(&mut self, pause: bool, now: Duration) {
+        self.paused = pause;
+        self.updated = now;
     }
 
     fn take(&mut self, news: News, now: Duration) {
@@ -143,6 +151,7 @@ impl Jobs {
             ending: None,
             log: Vec::new(),
             stopping: false,
+            paused: false,
             rate: 0.0,
             started: now,
             updated: now,
@@ -180,9 +189,15 @@ mod tests {
         assert!((job.rate - 1_000.0).abs() < 1.0, "{}", job.rate);
         assert_eq!(job.share(), Some(0.5));
         assert_eq!(job.left().unwrap().as_secs_f64().round(), 2.0);
-        jobs.take(id, News::End(Ending::Done, "done".to_owned()), Duration::from_secs(3));
+        // A break of an hour changes nothing.
+        jobs.list[0].pause(true, Duration::from_secs(2));
+        jobs.list[0].pause(false, Duration::from_secs(3_602));
+        let progress = Progress { bytes: 2_100, all_bytes: 4_000, ..Progress::default() };
+        jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(3_602_100));
+        assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
+        jobs.take(id, News::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
         assert_eq!(jobs.running().count(), 0);
-        assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3));
+        assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3_603));
     }
 
     #[test]

@@ -149,6 +149,20 @@ fn a_job_is_stopped() {
     story.sees("■");
 }
 
+#[test]
+fn a_job_waits_and_goes_on() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.then("J p");
+    story.sees("‖").sees("paused: p goes on");
+    story.then("p");
+    story.misses("paused: p goes on");
+    story.then("p esc");
+    // Whoever waits for the end wants one.
+    story.then("q w");
+    assert_eq!(story.outside, [true, false, true, false].map(|pause| Effect::Pause(id, pause)));
+}
+
 /// Opens an archive file as the program does.
 fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());

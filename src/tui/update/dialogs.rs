@@ -167,7 +167,7 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
         Choice::Do(action) => do_action(state, action, effects),
         Choice::StopAndQuit => effects.push(Effect::Quit),
-        Choice::WaitAndQuit => state.leaving = true,
+        Choice::WaitAndQuit => self::jobs::wait(state, effects),
         Choice::Nothing => {}
     }
 }
@@ -185,6 +185,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
         Some(Dialog::Menu(menu)) => menu.cursor = scrolled(menu.cursor, menu.items.len().saturating_sub(1), action),
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
+        Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
         Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
         Some(Dialog::Prompt(_) | Dialog::Finder(_)) => {}

@@ -9,7 +9,7 @@ use crate::text::{self, SizeStyle};
 use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
-use crate::tui::state::jobs::{Ending, JobId, News};
+use crate::tui::state::jobs::{Ending, Job, JobId, News};
 use crate::tui::state::{Dialog, Staged, State, Tone};
 use crate::tui::update::change;
 
@@ -175,12 +175,35 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
 /// Title of the question on leaving.
 const LEAVING: &str = "Work is under way";
 
+/// Lets all jobs come to their end before the program ends.
+pub fn wait(state: &mut State, effects: &mut Vec<Effect>) {
+    state.leaving = true;
+    for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
+        job.pause(false, state.now);
+        effects.push(Effect::Pause(job.id, false));
+    }
+}
+
+/// Returns the job under the cursor of the list of jobs, if it runs.
+fn running(state: &mut State) -> Option<&mut Job> {
+    let Some(Dialog::Jobs { cursor }) = state.dialogs.last() else { return None };
+    let index = state.jobs.list.len().checked_sub(cursor + 1)?;
+    state.jobs.list.get_mut(index).filter(|job| job.ending.is_none())
+}
+
 /// Stops the job under the cursor of the list of jobs.
 pub fn stop(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Jobs { cursor }) = state.dialogs.last() else { return };
-    let index = state.jobs.list.len().checked_sub(cursor + 1);
-    if let Some(job) = index.and_then(|index| state.jobs.list.get_mut(index)).filter(|job| job.ending.is_none()) {
+    if let Some(job) = running(state) {
         job.stopping = true;
         effects.push(Effect::Stop(job.id));
+    }
+}
+
+/// Lets the job under the cursor of the list of jobs wait, or go on.
+pub fn pause(state: &mut State, effects: &mut Vec<Effect>) {
+    let now = state.now;
+    if let Some(job) = running(state).filter(|job| !job.stopping) {
+        job.pause(!job.paused, now);
+        effects.push(Effect::Pause(job.id, job.paused));
     }
 }

@@ -38,6 +38,9 @@ fn figures(job: &Job) -> String {
     if job.stopping {
         return "stopping …".to_owned();
     }
+    if job.paused {
+        return "paused".to_owned();
+    }
     let progress = &job.progress;
     let done = if progress.bytes > 0 { SizeStyle::Binary.show(progress.bytes) } else { text::count(progress.entries) };
     let rate = if job.rate >= 1.0 { format!(" {}/s", SizeStyle::Binary.show(job.rate as u64)) } else { String::new() };
@@ -55,7 +58,7 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     let most = screen.height.saturating_sub(4).clamp(3, 30);
     let height = u16::try_from(rows).unwrap_or(u16::MAX).clamp(2, most);
     let width = screen.width.saturating_sub(8).clamp(30, 100);
-    let area = dialog::frame("Jobs", "x stops · esc closes", width, height, theme, screen, buffer);
+    let area = dialog::frame("Jobs", "p pauses · x stops · esc closes", width, height, theme, screen, buffer);
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "no job has run yet", theme.dim);
         return None;
@@ -70,6 +73,7 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     let mut place = None;
     for (index, job) in jobs.iter().enumerate().skip(top).take(shown) {
         let (sign, style, text) = match &job.ending {
+            None if job.paused => ("‖", theme.warning, "paused: p goes on".to_owned()),
             None => ("▶", theme.accent, job.current.clone()),
             Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
             Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),

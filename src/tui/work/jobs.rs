@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -28,31 +28,67 @@ const EVERY: u64 = 100;
 /// Warnings of a job that are told; the rest is counted.
 const MAX_WARNINGS: u64 = 1_000;
 
+/// What a job has been told to do: go on, wait, stop.
+#[derive(Default)]
+pub struct Rein {
+    stopped: AtomicBool,
+    paused: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Rein {
+    /// Asks the job to stop.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.pause(false);
+    }
+
+    /// Lets the job wait, or go on.
+    fn pause(&self, pause: bool) {
+        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = pause;
+        self.changed.notify_all();
+    }
+
+    /// Waits as long as the job is paused; says whether it has been asked to stop.
+    fn is_stopped(&self) -> bool {
+        let paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_while(paused, |paused| *paused));
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
 /// The jobs that run.
 #[derive(Default)]
 pub struct Jobs {
-    running: HashMap<JobId, (Arc<AtomicBool>, JoinHandle<()>)>,
+    running: HashMap<JobId, (Arc<Rein>, JoinHandle<()>)>,
 }
 
 impl Jobs {
     /// Starts a job.
     pub fn start(&mut self, id: JobId, task: Task, archive: &Arc<dyn Archive>, events: &Sender<Event>) {
         self.running.retain(|_, (_, thread)| !thread.is_finished());
-        let cancel = Arc::new(AtomicBool::new(false));
-        let monitor = Teller::new(id, Arc::clone(&cancel), events.clone());
+        let rein = Arc::<Rein>::default();
+        let monitor = Teller::new(id, Arc::clone(&rein), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
             let (ending, text) = catch_unwind(AssertUnwindSafe(|| perform(&archive, &task, &monitor)))
                 .unwrap_or_else(|_| (Ending::Failed, "a fault in nra itself ended it".to_owned()));
             monitor.end(ending, text);
         });
-        self.running.insert(id, (cancel, thread));
+        self.running.insert(id, (rein, thread));
     }
 
     /// Asks a job to stop.
     pub fn stop(&self, id: JobId) {
-        if let Some((cancel, _)) = self.running.get(&id) {
-            cancel.store(true, Ordering::Relaxed);
+        if let Some((rein, _)) = self.running.get(&id) {
+            rein.stop();
+        }
+    }
+
+    /// Lets a job wait, or go on.
+    pub fn pause(&self, id: JobId, pause: bool) {
+        if let Some((rein, _)) = self.running.get(&id) {
+            rein.pause(pause);
         }
     }
 }
@@ -60,7 +96,7 @@ impl Jobs {
 impl Drop for Jobs {
     /// Stops all jobs and waits until they have cleaned up.
     fn drop(&mut self) {
-        self.running.values().for_each(|(cancel, _)| cancel.store(true, Ordering::Relaxed));
+        self.running.values().for_each(|(rein, _)| rein.stop());
         self.running.drain().for_each(|(_, (_, thread))| drop(thread.join()));
     }
 }
@@ -163,7 +199,7 @@ pub fn expand(path: &Path) -> PathBuf {
 pub struct Teller {
     id: JobId,
     events: Sender<Event>,
-    cancel: Arc<AtomicBool>,
+    rein: Arc<Rein>,
     /// Done and expected entries, done and expected bytes.
     counts: [AtomicU64; 4],
     current: Mutex<Vec<u8>>,
@@ -176,11 +212,11 @@ pub struct Teller {
 
 impl Teller {
     /// Returns the monitor of a job.
-    pub fn new(id: JobId, cancel: Arc<AtomicBool>, events: Sender<Event>) -> Self {
+    pub fn new(id: JobId, rein: Arc<Rein>, events: Sender<Event>) -> Self {
         Self {
             id,
             events,
-            cancel,
+            rein,
             counts: Default::default(),
             current: Mutex::default(),
             warnings: AtomicU64::new(0),
@@ -249,6 +285,32 @@ impl Monitor for Teller {
     }
 
     fn cancelled(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed)
+        self.rein.is_stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_paused_waits() {
+        let rein = Arc::<Rein>::default();
+        assert!(!rein.is_stopped());
+        for stop in [false, true] {
+            rein.pause(true);
+            let (waiting, (sender, receiver)) = (Arc::clone(&rein), mpsc::channel());
+            let thread = thread::spawn(move || sender.send(waiting.is_stopped()));
+            assert!(receiver.try_recv().is_err());
+            if stop {
+                rein.stop()
+            } else {
+                rein.pause(false)
+            }
+            assert_eq!(receiver.recv(), Ok(stop));
+            thread.join().unwrap().unwrap();
+        }
     }
 }

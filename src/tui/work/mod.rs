@@ -115,6 +115,7 @@ impl Work {
             Effect::Inspect(entry) => drop(self.inspect.send(entry)),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
             Effect::Stop(id) => self.jobs.stop(id),
+            Effect::Pause(id, pause) => self.jobs.pause(id, pause),
             Effect::Commits
             | Effect::Open(_)
             | Effect::Unlock(..)

@@ -97,8 +97,14 @@ pub enum Action {
     Inspect,
     /// Copy the path.
     Copy,
+    /// Copy the content.
+    CopyContent,
     /// Content in a pager.
     Page,
+    /// Keep the entry as a bookmark, or no longer.
+    Bookmark,
+    /// To a bookmark.
+    Bookmarks,
     /// Search paths by typing.
     Find,
     /// Keep rows that match.

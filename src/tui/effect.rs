@@ -53,6 +53,8 @@ pub enum Effect {
     Unlock(Door, Password),
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
+    /// Read the content of an entry to put it there.
+    Content(Entry),
     /// Show the content of an entry in a pager.
     Page(Entry),
     /// Stop the process until the shell continues it.

@@ -51,6 +51,8 @@ pub enum Event {
     Inspected(String, Result<Sheet, String>),
     /// The same with what took longer to find out.
     Completed(String, Sheet),
+    /// The content of an entry that is to be copied, or why not.
+    Content(Result<Vec<u8>, String>),
     /// The commits of the archive, the newest first.
     Commits(Result<Vec<CommitInfo>, String>),
     /// Another archive, or another commit, is open.

@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use tui_input::{Input, InputRequest};
 
 use crate::format::archive::CommitInfo;
+use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
@@ -108,6 +109,8 @@ impl Prompt {
 pub enum Choice {
     /// The action of a key.
     Do(Action),
+    /// To an entry.
+    Go(EntryPath),
     /// All jobs are stopped, and the program ends.
     StopAndQuit,
     /// The program ends once the jobs have.

@@ -164,6 +164,10 @@ pub struct State {
     pub leaving: bool,
     /// What lies over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
+    /// Entries to come back to, by their letters.
+    pub bookmarks: Vec<EntryPath>,
+    /// Paths that were found last, and which of them was gone to.
+    pub found: (Vec<EntryPath>, usize),
     /// What the status line says.
     pub message: Option<Message>,
     /// Keys.
@@ -213,6 +217,8 @@ impl State {
             target: String::new(),
             leaving: false,
             dialogs: Vec::new(),
+            bookmarks: Vec::new(),
+            found: Default::default(),
             message: None,
             keymap,
             theme,

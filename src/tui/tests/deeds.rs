@@ -125,6 +125,63 @@ fn a_path_is_copied() {
 }
 
 #[test]
+fn content_is_copied() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("Y");
+    story.sees("copied the content, 24 B");
+    assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
+    story.then("G k Y");
+    story.sees("only files have content");
+    let mut story = Story::begin(crate::tui::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
+    story.then("Y");
+    story.sees("too long for the clipboard");
+}
+
+#[test]
+fn bookmarks_lead_back() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("'");
+    story.sees("m sets one");
+    story.then("j j j enter m");
+    story.sees("bookmark a is set");
+    let there = story.name();
+    story.then("h G m g '");
+    story.sees(&format!("a  {there}")).sees("b  日本語のファイル名.txt");
+    story.then("a");
+    assert_eq!(story.name(), there);
+    // What is kept a second time is let go.
+    story.then("m ' a");
+    assert_eq!(story.name(), "日本語のファイル名.txt");
+    story.then("m '");
+    story.sees("no bookmark is set");
+}
+
+#[test]
+fn what_was_found_is_gone_through() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("n");
+    story.sees("nothing has been sought yet");
+    story.then("/").types("json");
+    story.then("enter");
+    let first = story.name();
+    story.then("n");
+    let second = story.name();
+    assert!(first != second && second.ends_with(".json"), "{second}");
+    story.sees("2 of 3 that were found");
+    story.then("N");
+    assert_eq!(story.name(), first);
+    story.then("N");
+    story.sees("nothing more was found");
+}
+
+#[test]
+fn help_is_searched() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("? /").types("bookmark");
+    story.sees("bookmarks: Go to a bookmark (')");
+}
+
+#[test]
 fn leaving_with_a_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);

@@ -27,6 +27,14 @@ pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>
     sizes::request(state, effects);
 }
 
+/// Goes to an entry, wherever it is.
+pub fn reach(state: &mut State, path: EntryPath, effects: &mut Vec<Effect>) {
+    // It may not be among the rows that are kept.
+    state.arrangement.filter.clear();
+    state.arrangement.query.clear();
+    go(state, path.parent(), Some(path), effects);
+}
+
 /// Begins a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     let open = if state.tree && order == Order::Path { Arc::clone(&state.open) } else { Arc::default() };

@@ -10,7 +10,7 @@ use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, change, find, jobs, preview};
+use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -21,6 +21,12 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
             effects.extend(number.map(|number| Effect::Open(Door::Commit(Some(number)))));
+            true
+        }
+        // What a key does is searched by name.
+        Some(Dialog::Help { .. }) if key.typed() == Some('/') => {
+            state.dialogs.pop();
+            find::commands(state);
             true
         }
         Some(Dialog::Menu(menu)) => {
@@ -166,6 +172,7 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
         Choice::Do(action) => do_action(state, action, effects),
+        Choice::Go(path) => browse::reach(state, path, effects),
         Choice::StopAndQuit => effects.push(Effect::Quit),
         Choice::WaitAndQuit => self::jobs::wait(state, effects),
         Choice::Nothing => {}

@@ -4,7 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
-use crate::tui::keymap::{COMMANDS, Place};
+use crate::tui::key::Key;
+use crate::tui::keymap::{Command, Place};
 use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over};
 use crate::tui::state::{Dialog, Focus, State};
 use crate::tui::update::{act, browse};
@@ -47,9 +48,14 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
             pattern,
         })),
         Over::Commands => {
-            let here: Vec<_> = COMMANDS.iter().filter(|command| command.works_in(place)).collect();
-            let texts: Vec<String> = here.iter().map(|command| format!("{}: {}", command.name, command.help)).collect();
-            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Action(here[index].action)));
+            let here: Vec<_> = state.keymap.commands().filter(|(command, _)| command.works_in(place)).collect();
+            let text = |(command, keys): &(&Command, &[Key])| {
+                let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                let keys = if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) };
+                format!("{}: {}{keys}", command.name, command.help)
+            };
+            let texts: Vec<String> = here.iter().map(text).collect();
+            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Action(here[index].0.action)));
         }
         Over::Archives => {
             let texts: Vec<String> = state.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
@@ -75,12 +81,14 @@ pub fn take(state: &mut State, answer: FindAnswer) {
 /// Goes where the hit under the cursor leads.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
-    let Some(hit) = finder.hits.get(finder.cursor).cloned() else { return };
+    let (cursor, hits) = (finder.cursor, finder.hits.clone());
+    let Some(hit) = hits.get(cursor).cloned() else { return };
     state.dialogs.pop();
     match hit.goal {
         Goal::Entry(path) => {
-            state.arrangement.filter.clear();
-            browse::go(state, path.parent(), Some(path), effects);
+            let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
+            state.found = (paths.collect(), cursor);
+            browse::reach(state, path, effects);
         }
         Goal::Action(action) => act(state, action, effects),
         Goal::Archive(path) => effects.push(Effect::Open(Door::File(path))),

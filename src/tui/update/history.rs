@@ -116,8 +116,10 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
         (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()))
     } else {
         state.remembered.clear();
+        state.bookmarks.clear();
         (None, None)
     };
+    state.found = Default::default();
     browse::go(state, directory, at, effects);
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));

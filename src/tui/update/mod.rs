@@ -10,6 +10,7 @@ mod jobs;
 mod marks;
 mod mouse;
 mod nested;
+mod places;
 mod preview;
 mod sizes;
 
@@ -17,7 +18,8 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
-use crate::format::entry::Kind;
+use crate::format::entry::{Entry, Kind};
+use crate::text::SizeStyle;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
@@ -84,6 +86,11 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             state.opening = false;
             state.say(Tone::Error, error);
         }
+        Event::Content(Ok(content)) => {
+            state.say(Tone::Calm, format!("copied the content, {}", SizeStyle::Binary.show(content.len() as u64)));
+            effects.push(Effect::Copy(content));
+        }
+        Event::Content(Err(error)) => state.say(Tone::Warning, error),
         Event::Commits(commits) => history::take(state, commits),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
@@ -126,7 +133,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Convert => jobs::ask_output(state),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0 }),
         Action::Copy => copy(state, effects),
-        Action::Page => page(state, effects),
+        Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
+        Action::Page => effects.extend(content(state).map(Effect::Page)),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),
@@ -135,6 +143,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Later => history::step(state, true, effects),
         Action::Sizes => sizes::turn(state, effects),
         _ if marks::act(state, action, effects) => {}
+        _ if places::act(state, action, effects) => {}
         _ if change::act(state, action) => {}
         _ if arrange::act(state, action, effects) => {}
         _ => browse::act(state, action, effects),
@@ -161,10 +170,12 @@ fn copy(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-fn page(state: &mut State, effects: &mut Vec<Effect>) {
-    match state.listing.entry() {
-        Some(entry) if entry.kind == Kind::File => effects.push(Effect::Page(entry.clone())),
-        Some(_) => state.say(Tone::Warning, "only files have content to show"),
-        None => {}
+/// Returns the file under the cursor, or says that there is none.
+fn content(state: &mut State) -> Option<Entry> {
+    let entry = state.listing.entry()?;
+    if entry.kind != Kind::File {
+        state.say(Tone::Warning, "only files have content");
+        return None;
     }
+    Some(entry.clone())
 }

@@ -17,7 +17,15 @@ const KEYS: u16 = 20;
 pub fn view(state: &State, place: Place, top: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let lines = state.keymap.help(place);
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
-    let area = dialog::frame(&format!("Keys: {}", place.title()), "esc closes", WIDTH, height, &state.theme, screen, buffer);
+    let area = dialog::frame(
+        &format!("Keys: {}", place.title()),
+        "/ searches · esc closes",
+        WIDTH,
+        height,
+        &state.theme,
+        screen,
+        buffer,
+    );
     let keys_width = KEYS.min(area.width / 3);
     let top = top.min(lines.len().saturating_sub(usize::from(area.height)));
     for (row, line) in (0..area.height).zip(lines.iter().skip(top)) {

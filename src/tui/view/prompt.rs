@@ -63,8 +63,11 @@ pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Op
         row += 1;
     }
     row += u16::from(!menu.lines.is_empty());
+    // The choice under the cursor is on the screen, however many there are.
+    let room_below = usize::from(area.height.saturating_sub(row)).max(1);
+    let top = (menu.cursor + 1).saturating_sub(room_below);
     let mut place = None;
-    for (index, (key, words, _)) in menu.items.iter().enumerate() {
+    for (index, (key, words, _)) in menu.items.iter().enumerate().skip(top) {
         put(buffer, area, 0, row, &key.to_string(), theme.accent);
         put(buffer, area, 3, row, &glyphs::fit(words, room.saturating_sub(3)), theme.text);
         if index == menu.cursor && row < area.height {

@@ -113,6 +113,10 @@ impl Work {
                 thread::spawn(move || drop(events.send(change::look(&path, directory))));
             }
             Effect::Inspect(entry) => drop(self.inspect.send(entry)),
+            Effect::Content(entry) => {
+                let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
+                thread::spawn(move || drop(events.send(content(&*archive, &entry))));
+            }
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
             Effect::Stop(id) => self.jobs.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
@@ -229,6 +233,19 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
     PreviewAnswer { generation, preview, found }
 }
 
+/// Content that goes through the clipboards of most terminals, bytes.
+const CLIPBOARD: u64 = 64 << 10;
+
+/// Reads the content of an entry for the clipboard.
+fn content(archive: &dyn Archive, entry: &Entry) -> Event {
+    if entry.size > CLIPBOARD {
+        return Event::Content(Err("the content is too long for the clipboard: 64 KiB at most".to_owned()));
+    }
+    let mut content = vec![0; usize::try_from(entry.size).expect("no more than a clipboard takes")];
+    let read = archive.read_at(entry, 0, &mut content).inspect(|read| content.truncate(*read));
+    Event::Content(read.map(|_| content).map_err(|error| told(&error)))
+}
+
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.
 fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
     let name = glyphs::shown(entry.path.name());
@@ -271,6 +288,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             Some(answers)
         }
         Effect::Marks(request) => one(marks::answer(archive, request)),
+        Effect::Content(entry) => one(content(archive, &entry)),
         Effect::Look(path, directory) => one(change::look(&path, directory)),
         Effect::Inspect(entry) => {
             let mut events = Vec::new();

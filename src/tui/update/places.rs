@@ -1,0 +1,66 @@
+//! Places to come back to: bookmarks, and what was found last.
+
+use crate::tui::action::Action;
+use crate::tui::effect::Effect;
+use crate::tui::glyphs;
+use crate::tui::state::dialog::{Choice, Menu};
+use crate::tui::state::{Dialog, Focus, State, Tone};
+use crate::tui::update::browse;
+
+/// Letters of the bookmarks, which are also how many there can be.
+const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
+
+/// Does what the user asked for; says whether it was about places.
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    match action {
+        Action::Bookmark => keep(state),
+        Action::Bookmarks => choose(state),
+        Action::SeekNext if state.focus == Focus::List => step(state, 1, effects),
+        Action::SeekBefore if state.focus == Focus::List => step(state, -1, effects),
+        _ => return false,
+    }
+    true
+}
+
+/// Keeps the entry under the cursor as a bookmark, or no longer.
+fn keep(state: &mut State) {
+    let Some(path) = state.listing.entry().map(|entry| entry.path.clone()) else { return };
+    if let Some(index) = state.bookmarks.iter().position(|kept| *kept == path) {
+        state.bookmarks.remove(index);
+        return state.say(Tone::Calm, "the bookmark is taken away");
+    }
+    match LETTERS.clone().nth(state.bookmarks.len()) {
+        Some(letter) => {
+            state.bookmarks.push(path);
+            state.say(Tone::Calm, format!("bookmark {letter} is set: ' goes there"));
+        }
+        None => state.say(Tone::Warning, "there is no letter left for another bookmark"),
+    }
+}
+
+/// Asks which bookmark to go to.
+fn choose(state: &mut State) {
+    if state.bookmarks.is_empty() {
+        return state.say(Tone::Warning, "no bookmark is set: m sets one");
+    }
+    let item = |(letter, path): (char, &crate::format::path::EntryPath)| {
+        (letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()))
+    };
+    let items = LETTERS.zip(&state.bookmarks).map(item).collect();
+    state.dialogs.push(Dialog::Menu(Menu { title: "Bookmarks".to_owned(), lines: Vec::new(), items, cursor: 0 }));
+}
+
+/// Goes to the next path that was found last, or the one before.
+fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
+    let (hits, at) = &mut state.found;
+    match at.checked_add_signed(step).filter(|next| *next < hits.len()) {
+        Some(next) => {
+            *at = next;
+            let (path, text) = (hits[next].clone(), format!("{} of {} that were found", next + 1, hits.len()));
+            browse::reach(state, path, effects);
+            state.say(Tone::Calm, text);
+        }
+        None if hits.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
+        None => state.say(Tone::Warning, "nothing more was found"),
+    }
+}

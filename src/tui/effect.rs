@@ -35,6 +35,8 @@ pub enum Effect {
     Find(FindRequest),
     /// Find out which numbers are to be marked, or how much is.
     Marks(MarksRequest),
+    /// Complete a path on disk, perhaps only of a directory.
+    Complete(String, bool),
     /// Find out whether there is something to add, below a directory.
     Look(PathBuf, Option<EntryPath>),
     /// Collect everything that is known of an entry.

@@ -43,6 +43,8 @@ pub enum Event {
     Found(FindAnswer),
     /// Numbers whose marks change, or why there are none.
     Marked(Result<Vec<Range<u64>>, String>, Change),
+    /// Paths on disk that begin like what was typed.
+    Completions(String, Vec<String>),
     /// Something to add is there, or why not.
     Looked(Result<Stage, String>),
     /// The marks of this generation hold so many bytes.

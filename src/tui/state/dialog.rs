@@ -95,12 +95,22 @@ pub struct Prompt {
     pub policy: Option<usize>,
     /// What was wrong with it.
     pub error: Option<String>,
+    /// How it could go on.
+    pub choices: String,
+}
+
+impl Purpose {
+    /// Says whether a path on disk is asked for.
+    pub fn is_path(self) -> bool {
+        matches!(self, Self::Extract | Self::Add | Self::Convert)
+    }
 }
 
 impl Prompt {
     /// Asks for a line, with `typed` as a first answer.
     pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
-        Self { purpose, title: title.into(), note: note.to_owned(), input: typed.into(), policy: None, error: None }
+        let (title, note, input) = (title.into(), note.to_owned(), typed.into());
+        Self { purpose, title, note, input, policy: None, error: None, choices: String::new() }
     }
 }
 

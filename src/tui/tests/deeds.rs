@@ -125,10 +125,31 @@ fn a_path_is_copied() {
 }
 
 #[test]
+fn paths_on_disk_are_completed() {
+    let work = tempfile::tempdir().unwrap();
+    for name in ["photos of May", "photos of June", "x"] {
+        std::fs::create_dir(work.path().join(name)).unwrap();
+    }
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("e ctrl-u");
+    story.event(Event::Paste(format!("{}/ph", work.path().display())));
+    story.then("tab");
+    story.sees("photos of June/  photos of May/");
+    story.types("M").then("tab");
+    story.misses("photos of June/");
+    story.then("tab");
+    story.sees("photos of May/");
+    story.types("q").then("tab");
+    story.sees("nothing on disk begins like that");
+    story.then("backspace enter");
+    assert_eq!(files(&work.path().join("photos of May")), ["README.md"]);
+}
+
+#[test]
 fn content_is_copied() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("Y");
-    story.sees("copied the content, 24 B");
+    story.sees("copied the content, 25 B");
     assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
     story.then("G k Y");
     story.sees("only files have content");

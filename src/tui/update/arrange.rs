@@ -103,14 +103,10 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", WORDS, typed);
             state.dialogs.push(Dialog::Prompt(prompt));
         }
-        Action::Filter => state.dialogs.push(Dialog::Prompt(Prompt {
-            purpose: Purpose::Filter,
-            title: "Keep rows with".to_owned(),
-            note: "a part of the name, or a glob such as *.json".to_owned(),
-            input: state.arrangement.filter.clone().into(),
-            policy: None,
-            error: None,
-        })),
+        Action::Filter => {
+            let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.filter.clone());
+            state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Filter, "Keep rows with", note, typed)));
+        }
         Action::Tree => {
             state.tree = !state.tree;
             state.arrangement = Arrangement::default();

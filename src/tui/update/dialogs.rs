@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
 use crate::tui::effect::{Door, Effect, MarksRequest, Password};
+use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
@@ -50,6 +51,9 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         KeyCode::Esc => close(state, effects),
         KeyCode::Char('c') if key.typed().is_none() => close(state, effects),
         KeyCode::Enter => accept(state, effects),
+        KeyCode::Tab if prompt.purpose.is_path() => {
+            effects.push(Effect::Complete(prompt.input.value().to_owned(), prompt.purpose == Purpose::Extract));
+        }
         KeyCode::Down | KeyCode::Up => {
             let step = if key.code == KeyCode::Down { 1 } else { POLICIES.len() - 1 };
             prompt.policy = prompt.policy.map(|policy| (policy + step) % POLICIES.len());
@@ -57,11 +61,32 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         _ => {
             if dialog::edit(&mut prompt.input, key) == Some(true) {
                 prompt.error = None;
+                prompt.choices.clear();
                 typed(state, effects);
             }
         }
     }
     true
+}
+
+/// Takes the paths that begin like what was typed: goes on as far as they agree, and shows them when they do not.
+pub fn complete(state: &mut State, typed: &str, paths: &[String]) {
+    let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
+    if prompt.input.value() != typed {
+        return;
+    }
+    prompt.choices.clear();
+    let Some((first, others)) = paths.split_first() else {
+        prompt.error = Some("nothing on disk begins like that".to_owned());
+        return;
+    };
+    let same = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let agreed = others.iter().map(|other| same(first, other)).min().unwrap_or(first.len());
+    if !others.is_empty() {
+        let name = |path: &String| glyphs::shown(path[typed.rfind('/').map_or(0, |slash| slash + 1)..].as_bytes());
+        prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
+    }
+    prompt.input = first[..agreed].into();
 }
 
 /// Closes the dialog on top. Without an archive there is nothing to come back to.

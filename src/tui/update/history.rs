@@ -2,8 +2,6 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use tui_input::Input;
-
 use crate::format::archive::CommitInfo;
 use crate::format::path::EntryPath;
 use crate::tui::effect::{Door, Effect};
@@ -64,14 +62,9 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
         Door::Commit(_) | Door::Outside => state.archive.name.clone(),
     };
     state.door = Some(door);
-    state.dialogs.push(Dialog::Prompt(Prompt {
-        purpose: Purpose::Password,
-        title: format!("Open {name}"),
-        note: "it is encrypted; password:".to_owned(),
-        input: Input::default(),
-        policy: None,
-        error: wrong.then(|| "the password is wrong".to_owned()),
-    }));
+    let prompt = Prompt::new(Purpose::Password, format!("Open {name}"), "it is encrypted; password:", "");
+    let error = wrong.then(|| "the password is wrong".to_owned());
+    state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }
 
 /// Says what is unusual about the archive.

@@ -53,14 +53,8 @@ pub fn ask_target(state: &mut State) {
         return;
     }
     let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
-    state.dialogs.push(Dialog::Prompt(Prompt {
-        purpose: Purpose::Extract,
-        title: format!("Extract {}", subject(state)),
-        note: "to the directory".to_owned(),
-        input: target.into(),
-        policy: Some(SAFE),
-        error: None,
-    }));
+    let prompt = Prompt::new(Purpose::Extract, format!("Extract {}", subject(state)), "to the directory", target);
+    state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
 }
 
 /// Starts an extraction.

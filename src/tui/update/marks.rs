@@ -85,14 +85,8 @@ fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
 }
 
 fn ask(state: &mut State, change: Change, title: &str) {
-    state.dialogs.push(Dialog::Prompt(Prompt {
-        purpose: Purpose::Mark(change),
-        title: title.to_owned(),
-        note: "a glob: *.json here, **/*.json at any depth".to_owned(),
-        input: "*".into(),
-        policy: None,
-        error: None,
-    }));
+    let note = "a glob: *.json here, **/*.json at any depth";
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Mark(change), title, note, "*")));
 }
 
 fn set(state: &mut State, numbers: impl IntoIterator<Item = Range<u64>>, change: Change, effects: &mut Vec<Effect>) {

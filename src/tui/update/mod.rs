@@ -70,6 +70,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
+        Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths),
         Event::Looked(stage) => change::add(state, stage),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),

@@ -17,13 +17,18 @@ const WIDTH: u16 = 62;
 pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let height = if prompt.policy.is_some() { 5 } else { 3 };
     let title = glyphs::fit(&prompt.title, usize::from(WIDTH.min(screen.width.saturating_sub(8))));
-    let keys = if prompt.policy.is_some() { "enter does it · ↑ ↓ choose · esc cancels" } else { "enter · esc cancels" };
+    let keys = match (prompt.policy, prompt.purpose.is_path()) {
+        (Some(_), _) => "enter does it · tab completes · ↑ ↓ choose · esc cancels",
+        (None, true) => "enter · tab completes · esc cancels",
+        (None, false) => "enter · esc cancels",
+    };
     let area = dialog::frame(&title, keys, WIDTH, height, theme, screen, buffer);
     let room = usize::from(area.width);
     put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
     let hidden = Input::from("•".repeat(prompt.input.value().chars().count()));
     let input = if prompt.purpose == Purpose::Password { &hidden } else { &prompt.input };
     let cursor = line(input, theme, Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area }, buffer);
+    put(buffer, area, 0, 2, glyphs::start(&prompt.choices, room), theme.dim);
     if let Some(error) = &prompt.error {
         put(buffer, area, 0, 2, &glyphs::fit(error, room), theme.error);
     }

@@ -2,6 +2,7 @@
 
 mod arrange;
 mod change;
+mod complete;
 mod details;
 mod find;
 pub mod jobs;
@@ -107,6 +108,10 @@ impl Work {
             Effect::Map(request) => drop(self.map.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
             Effect::Marks(request) => drop(self.marks.send(request)),
+            Effect::Complete(typed, only_directories) => {
+                let events = self.events.clone();
+                thread::spawn(move || drop(events.send(complete::complete(&typed, only_directories))));
+            }
             Effect::Look(path, directory) => {
                 // Once in a while, and a network file system may take its time.
                 let events = self.events.clone();
@@ -289,6 +294,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         }
         Effect::Marks(request) => one(marks::answer(archive, request)),
         Effect::Content(entry) => one(content(archive, &entry)),
+        Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
         Effect::Look(path, directory) => one(change::look(&path, directory)),
         Effect::Inspect(entry) => {
             let mut events = Vec::new();

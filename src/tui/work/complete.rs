@@ -1,0 +1,65 @@
+//! Completes a path on disk while it is typed.
+
+use std::path::Path;
+
+use crate::tui::event::Event;
+use crate::tui::work::jobs::expand;
+
+/// Names of a directory that are looked at.
+const MAX_NAMES: usize = 10_000;
+
+/// Answers with the paths that begin like what was typed.
+pub fn complete(typed: &str, only_directories: bool) -> Event {
+    Event::Completions(typed.to_owned(), paths(typed, only_directories))
+}
+
+/// Returns the paths that begin like what was typed, directories with a slash behind them. What can't be read has none.
+fn paths(typed: &str, only_directories: bool) -> Vec<String> {
+    if typed == "~" {
+        return vec!["~/".to_owned()];
+    }
+    let (base, prefix) = typed.split_at(typed.rfind('/').map_or(0, |slash| slash + 1));
+    let directory = if base.is_empty() { Path::new(".").to_owned() } else { expand(Path::new(base)) };
+    let Ok(names) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut paths = Vec::new();
+    for item in names.take(MAX_NAMES).flatten() {
+        // What is no text can't be typed.
+        let Ok(name) = item.file_name().into_string() else { continue };
+        let hidden = name.starts_with('.') && !prefix.starts_with('.');
+        if hidden || !name.starts_with(prefix) {
+            continue;
+        }
+        match item.path().is_dir() {
+            true => paths.push(format!("{base}{name}/")),
+            false if only_directories => {}
+            false => paths.push(format!("{base}{name}")),
+        }
+    }
+    paths.sort();
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_begin_like_what_was_typed() {
+        let work = tempfile::tempdir().unwrap();
+        for name in ["data", "docs/deep", ".hidden"] {
+            std::fs::create_dir_all(work.path().join(name)).unwrap();
+        }
+        std::fs::write(work.path().join("dump.csv"), "").unwrap();
+        let base = format!("{}/", work.path().display());
+        let found = |typed: &str, only_directories| -> Vec<String> {
+            let paths = paths(&format!("{base}{typed}"), only_directories);
+            paths.iter().map(|path| path.strip_prefix(&base).unwrap().to_owned()).collect()
+        };
+        assert_eq!(found("d", false), ["data/", "docs/", "dump.csv"]);
+        assert_eq!(found("", true), ["data/", "docs/"]);
+        assert_eq!(found(".", false), [".hidden/"]);
+        assert_eq!(found("docs/", false), ["docs/deep/"]);
+        assert_eq!(found("nothing/x", false), Vec::<String>::new());
+        assert_eq!(paths("~", true), ["~/"]);
+    }
+}

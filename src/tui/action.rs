@@ -131,6 +131,8 @@ pub enum Action {
     Sizes,
     /// Keep entries at any depth by what they are.
     Query,
+    /// Files whose content others have as well.
+    Duplicates,
     /// The commits of the archive.
     History,
     /// The commit before.

@@ -37,6 +37,8 @@ pub enum Event {
     Preview(PreviewAnswer),
     /// An arrangement has come.
     Arranged(ArrangeAnswer),
+    /// How far the arrangement of a list of this number is, 0 to 1.
+    Arranging(u64, f64),
     /// What is in a directory has been added up.
     Mapped(MapAnswer),
     /// Hits have come.

@@ -141,6 +141,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Reverse, "reverse", &["S"], LIST, Group::Find, "Turn the order round", ""),
     command(Action::Tree, "tree", &["t"], LIST, Group::Find, "Tree: directories open in place; or back", "tree"),
     command(Action::Query, "find-by", &["F"], LIST, Group::Find, "Find below here by size, time, kind, content", ""),
+    command(Action::Duplicates, "duplicates", &["D"], LIST, Group::Find, "List files below here that have their content in common; or no longer", ""),
     command(Action::Sizes, "sizes", &["b"], LIST, Group::Find, "Show sizes as bars; again as a map; again as numbers", ""),
     command(Action::Bookmark, "bookmark", &["m"], BROWSER, Group::Find, "Keep the entry as a bookmark, or no longer", ""),
     command(Action::Bookmarks, "bookmarks", &["'"], BROWSER, Group::Find, "Go to a bookmark", ""),

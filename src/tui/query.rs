@@ -16,7 +16,10 @@ const WINDOW: usize = 4 << 20;
 /// A hit may reach so far into the next window, bytes.
 const OVERLAP: usize = 64 << 10;
 /// The words that are known, for people.
-pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text";
+pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text  is:duplicate";
+
+/// The word for files whose content another one has as well.
+pub const DUPLICATE: &str = "is:duplicate";
 
 /// One word.
 #[derive(Debug, Clone)]
@@ -34,6 +37,8 @@ enum Word {
 #[derive(Debug, Clone)]
 pub struct Query {
     words: Vec<Word>,
+    /// Only files are meant whose content another one has as well.
+    pub duplicates: bool,
 }
 
 impl Query {
@@ -43,13 +48,14 @@ impl Query {
     ///
     /// Which word makes no sense, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut words = text.split_whitespace().map(word).collect::<Result<Vec<_>, _>>()?;
+        let (duplicates, others): (Vec<&str>, _) = text.split_whitespace().partition(|word| *word == DUPLICATE);
+        let mut words = others.into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
         // What is cheap to know comes first.
         words.sort_by_key(|word| matches!(word, Word::Has(_)));
-        Ok(Self { words })
+        Ok(Self { words, duplicates: !duplicates.is_empty() })
     }
 
-    /// Says whether an entry is meant. Content that does not read has no words. `go_on` says whether anybody still waits.
+    /// Says whether an entry is meant, as far as it alone tells. Content that does not read has no words. `go_on` says whether anybody still waits.
     pub fn matches(&self, archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> bool {
         self.words.iter().all(|word| match word {
             Word::Name(filter) => filter.matches(entry.path.name()),
@@ -78,6 +84,7 @@ fn word(text: &str) -> Result<Word, String> {
         Some(("type", "d" | "dir" | "directory")) => Ok(Word::Kind(|kind| kind == Kind::Directory)),
         Some(("type", "l" | "link" | "symlink")) => Ok(Word::Kind(|kind| kind == Kind::Symlink)),
         Some(("type", _)) => Err(told("known are file, directory and link".to_owned())),
+        Some(("is", _)) => Err(told("known is duplicate".to_owned())),
         Some(("has", words)) => {
             // A capital letter asks for exactly that.
             let any_case = !words.chars().any(char::is_uppercase);

@@ -53,6 +53,17 @@ pub struct ArrangeRequest {
     pub arrangement: Arrangement,
 }
 
+/// What was found, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The numbers.
+    pub numbers: Arc<[u64]>,
+    /// The first numbers of groups that stand together, ascending; empty where there are none.
+    pub firsts: Arc<[u64]>,
+    /// What it adds up to, in words.
+    pub told: String,
+}
+
 /// Numbers in order, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeAnswer {
@@ -60,6 +71,6 @@ pub struct ArrangeAnswer {
     pub generation: u64,
     /// How they are arranged.
     pub arrangement: Arrangement,
-    /// The numbers.
-    pub numbers: Result<Arc<[u64]>, String>,
+    /// What was found.
+    pub found: Result<Found, String>,
 }

@@ -128,6 +128,10 @@ pub struct State {
     pub arrangement: Arrangement,
     /// An arrangement is on its way.
     pub arranging: bool,
+    /// How far it is, 0 to 1, once that is told.
+    pub arranged: f64,
+    /// What the arrangement that is shown has found.
+    pub groups: arrange::Found,
     /// How sizes are shown.
     pub sizes: Sizes,
     /// Columns that are shown where there is room.
@@ -199,6 +203,8 @@ impl State {
             focus: Focus::List,
             arrangement: Arrangement::default(),
             arranging: false,
+            arranged: 0.0,
+            groups: arrange::Found::default(),
             sizes: Sizes::default(),
             columns: Column::CHOICES.to_vec(),
             linear: false,

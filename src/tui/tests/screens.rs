@@ -93,6 +93,27 @@ fn found_by_size_and_kind() {
 }
 
 #[test]
+fn duplicates() {
+    for (width, height) in SIZES {
+        let content = |text: &str| text.repeat(100).into_bytes();
+        let files = [
+            ("a/cat.png", content("cat")),
+            ("a/dog.png", content("dog")),
+            ("b/cat (copy).png", content("cat")),
+            ("b/cat.png", content("cat")),
+            ("c/hound.png", content("dog")),
+            ("c/owl.png", content("owl")),
+        ];
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, content.as_slice())).collect();
+        let mut story = Story::begin(sample::with_contents(&files), width, height);
+        story.then("D");
+        assert_snapshot!(format!("duplicates-{width}x{height}"), story.screen());
+        story.then("D");
+        story.sees("a/").misses("=");
+    }
+}
+
+#[test]
 fn a_damaged_archive_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
     let remark = "the root of the entry tree is damaged".to_owned();

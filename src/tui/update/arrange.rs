@@ -1,8 +1,10 @@
 //! Order, filter and tree of the list.
 
+use std::sync::Arc;
+
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
-use crate::tui::query::{Query, WORDS};
+use crate::tui::query::{DUPLICATE, Query, WORDS};
 use crate::tui::rows::Order;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
@@ -22,6 +24,7 @@ const SORTS: [(char, &str, Sort, Action); 6] = [
 /// Asks for the arrangement of the list, unless it is that of the archive.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     state.arranging = !state.arrangement.is_natural();
+    state.arranged = 0.0;
     if state.arranging {
         effects.push(Effect::Arrange(ArrangeRequest {
             generation: state.listing.generation,
@@ -37,8 +40,10 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
         return;
     }
     state.arranging = false;
-    match answer.numbers {
-        Ok(numbers) => {
+    match answer.found {
+        Ok(found) => {
+            let numbers = Arc::clone(&found.numbers);
+            state.groups = found;
             let touched = state.listing.cursor > 0 || state.remembered.contains_key(&state.listing.scope.directory);
             let at = state.listing.entry().map(|entry| entry.path.clone()).filter(|_| touched);
             browse::list(state, state.listing.scope.directory.clone(), Order::Listed(numbers), at, effects);
@@ -71,6 +76,12 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     }
     change(state, Arrangement { filter: String::new(), query: String::new(), ..state.arrangement.clone() }, effects);
     true
+}
+
+/// Lists files below here that have their content in common, or no longer.
+pub fn duplicates(state: &mut State, effects: &mut Vec<Effect>) {
+    let query = if state.arrangement.query == DUPLICATE { String::new() } else { DUPLICATE.to_owned() };
+    change(state, Arrangement { query, ..state.arrangement.clone() }, effects);
 }
 
 /// Lists what is looked for; says what is wrong with it.

@@ -8,6 +8,7 @@ use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, FactsRequest};
 use crate::tui::rows::{Order, Scope};
+use crate::tui::state::arrange::Found;
 use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
 use crate::tui::state::{Focus, Listing, State};
 use crate::tui::update::{arrange, nested, preview, sizes};
@@ -40,6 +41,9 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     let open = if state.tree && order == Order::Path { Arc::clone(&state.open) } else { Arc::default() };
     let scope = Scope { directory, open, order };
     state.generation += 1;
+    if scope.order == Order::Path {
+        state.groups = Found::default();
+    }
     let height = usize::from(state.areas().list.height);
     let (listing, request) = Listing::open(scope, state.generation, at, height);
     state.listing = listing;

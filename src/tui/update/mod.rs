@@ -67,6 +67,11 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             browse::fit(state, &mut effects);
         }
         Event::Mapped(answer) => sizes::take(state, answer),
+        Event::Arranging(generation, share) => {
+            if state.listing.generation == generation {
+                state.arranged = share;
+            }
+        }
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
@@ -136,6 +141,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Copy => copy(state, effects),
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
         Action::Page => effects.extend(content(state).map(Effect::Page)),
+        Action::Duplicates => arrange::duplicates(state, effects),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),

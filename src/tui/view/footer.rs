@@ -59,10 +59,13 @@ fn notes(state: &State) -> String {
         notes.push(format!("filter: {}", state.arrangement.filter));
     }
     if !state.arrangement.query.is_empty() {
-        notes.push(format!("found: {} (esc takes it away)", state.arrangement.query));
+        let told = if state.groups.told.is_empty() { String::new() } else { format!(": {}", state.groups.told) };
+        notes.push(format!("found: {}{told} (esc takes it away)", state.arrangement.query));
     }
     if state.arranging {
-        notes.push(if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" }.to_owned());
+        let what = if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" };
+        let share = if state.arranged > 0.0 { format!(" {:.0} %", state.arranged * 100.0) } else { String::new() };
+        notes.push(format!("{what}{share}"));
     }
     if state.archive.damaged {
         notes.push("the index is damaged: what still reads is shown".to_owned());

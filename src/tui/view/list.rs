@@ -113,7 +113,13 @@ fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect,
         );
         put(buffer, place, 0, 0, &glyphs::fit(&format!("→ {}", glyphs::shown(to.as_bytes())), usize::from(width)), theme.warning);
     } else {
-        let indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
+        let mut indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
+        // The same content as in the row above.
+        let firsts = &state.groups.firsts;
+        if !firsts.is_empty() && columns.name > 4 && firsts.binary_search(&line.row.number).is_err() {
+            put(buffer, area, FRONT, 0, "=", theme.dim);
+            indent = 2;
+        }
         name(state, entry, Rect { x: area.x + FRONT + indent, width: columns.name - indent, ..area }, buffer);
     }
     for (column, x, width) in columns.right_of_name() {

@@ -1,44 +1,80 @@
 //! Puts the children of a directory into another order, or keeps some of them only.
 
+use std::cell::Cell;
+
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope, Want};
-use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
+use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
+use crate::tui::work::duplicates::{self, Duplicates};
 use crate::tui::work::told;
 
 /// Rows that are fetched at once.
 const PAGE: usize = 4_096;
 
-/// Arranges; `go_on` says whether anybody still waits. `None` when nobody does.
-pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> bool) -> Option<ArrangeAnswer> {
-    let numbers = match numbers(archive, request, go_on) {
-        Ok(numbers) => Ok(numbers?.into()),
+/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does.
+pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {
+    let found = match found(archive, request, share) {
+        Ok(found) => Ok(found?),
         Err(error) => Err(told(&error)),
     };
-    Some(ArrangeAnswer { generation: request.generation, arrangement: request.arrangement.clone(), numbers })
+    Some(ArrangeAnswer { generation: request.generation, arrangement: request.arrangement.clone(), found })
 }
 
-fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> bool) -> Result<Option<Vec<u64>>> {
+fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Result<Option<Found>> {
+    let Arrangement { sort, reverse, filter, query } = &request.arrangement;
+    let filter = Filter::new(filter);
+    let listed = |keyed| Found { numbers: sorted(keyed, *reverse).into(), ..Found::default() };
+    if query.is_empty() {
+        return Ok(children(archive, request, &filter, share)?.map(listed));
+    }
+    let query = Query::parse(query).map_err(|detail| Error::Usage { detail })?;
+    let below = rows::below(archive, request.directory.as_ref())?;
+    // Content takes long to be searched, and nobody may wait for the end of it.
+    let last = Cell::new(0.0);
+    let keep = |entry: &Entry| filter.matches(entry.path.name()) && query.matches(archive, entry, &|| share(last.get()));
+    let share = |done: f64| {
+        last.set(done);
+        share(done)
+    };
+    if query.duplicates {
+        let Some(Duplicates { mut numbers, firsts, told }) = duplicates::find(archive, below, &keep, &share)? else {
+            return Ok(None);
+        };
+        if (*sort, *reverse) == (Sort::Name, false) {
+            return Ok(Some(Found { numbers: numbers.into(), firsts, told }));
+        }
+        let keyed = numbers.drain(..).map(|number| {
+            let key = archive.entry(number).and_then(|entry| key(archive, &entry, *sort));
+            (key.unwrap_or(i64::MAX), number)
+        });
+        return Ok(Some(Found { told, ..listed(keyed.collect()) }));
+    }
+    let mut keyed: Vec<(i64, u64)> = Vec::new();
+    for number in below.clone() {
+        if !share((number - below.start) as f64 / (below.end - below.start) as f64) {
+            return Ok(None);
+        }
+        let Ok(entry) = archive.entry(number) else { continue };
+        if keep(&entry) {
+            keyed.push((key(archive, &entry, *sort).unwrap_or(i64::MAX), number));
+        }
+    }
+    Ok(Some(listed(keyed)))
+}
+
+/// Returns the children of the directory that the filter keeps, with what they are sorted by.
+fn children(
+    archive: &dyn Archive,
+    request: &ArrangeRequest,
+    filter: &Filter,
+    share: &dyn Fn(f64) -> bool,
+) -> Result<Option<Vec<(i64, u64)>>> {
     let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
-    let filter = Filter::new(&request.arrangement.filter);
     let sort = request.arrangement.sort;
     let mut keyed: Vec<(i64, u64)> = Vec::new();
-    if !request.arrangement.query.is_empty() {
-        let query = Query::parse(&request.arrangement.query).map_err(|detail| Error::Usage { detail })?;
-        let below = rows::below(archive, request.directory.as_ref())?;
-        for number in below {
-            if !go_on() {
-                return Ok(None);
-            }
-            let Ok(entry) = archive.entry(number) else { continue };
-            if filter.matches(entry.path.name()) && query.matches(archive, &entry, go_on) {
-                keyed.push((key(archive, &entry, sort).unwrap_or(i64::MAX), number));
-            }
-        }
-        return Ok(Some(sorted(keyed, request.arrangement.reverse)));
-    }
     let mut want = Want::Start;
     loop {
         let page = rows::page(archive, &scope, &want, PAGE)?;
@@ -46,15 +82,16 @@ fn numbers(archive: &dyn Archive, request: &ArrangeRequest, go_on: &dyn Fn() -> 
             // What can't be told sorts last.
             keyed.push((key(archive, &row.entry, sort).unwrap_or(i64::MAX), row.number));
         }
-        if !go_on() {
+        let below = (page.below.end - page.below.start).max(1) as f64;
+        let at = page.rows.last().map_or(0, |row| row.number.saturating_sub(page.below.start));
+        if !share(at as f64 / below) {
             return Ok(None);
         }
         match page.rows.last() {
             Some(last) if !page.last => want = Want::After(last.place),
-            _ => break,
+            _ => return Ok(Some(keyed)),
         }
     }
-    Ok(Some(sorted(keyed, request.arrangement.reverse)))
 }
 
 fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
@@ -99,14 +136,13 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
 mod tests {
     use super::*;
     use crate::tui::sample;
-    use crate::tui::state::arrange::Arrangement;
 
     fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
         let archive = sample::with_contents(&[("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")]);
         let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
         let request = ArrangeRequest { generation: 1, directory: None, arrangement };
-        let answer = arrange(&*archive, &request, &|| true).unwrap();
-        answer.numbers.unwrap().iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
+        let answer = arrange(&*archive, &request, &|_| true).unwrap();
+        answer.found.unwrap().numbers.iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
     }
 
     #[test]

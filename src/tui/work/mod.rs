@@ -4,14 +4,17 @@ mod arrange;
 mod change;
 mod complete;
 mod details;
+mod duplicates;
 mod find;
 pub mod jobs;
 mod map;
 mod marks;
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
@@ -31,6 +34,9 @@ use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest};
 use crate::tui::state::sizes::MapRequest;
 
 pub use find::{Finder, rank};
+
+/// How far a search is, is told this often.
+const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Threads that read an archive for the screen, and jobs.
 pub struct Work {
@@ -61,7 +67,15 @@ impl Work {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
             arrange: serve(archive, events, newest, |archive, request, line| {
-                if let Some(answer) = arrange::arrange(archive, &request, &|| line.is_awaited()) {
+                let told = Cell::new(Instant::now());
+                let share = |share: f64| {
+                    if told.get().elapsed() >= PROGRESS {
+                        told.set(Instant::now());
+                        line.tell(Event::Arranging(request.generation, share));
+                    }
+                    line.is_awaited()
+                };
+                if let Some(answer) = arrange::arrange(archive, &request, &share) {
                     line.tell(Event::Arranged(answer));
                 }
             }),
@@ -282,7 +296,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
         Effect::Facts(request) => one(facts(archive, request)),
         Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
-        Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|| true)?)),
+        Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|_| true)?)),
         Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
         Effect::Find(request) => {
             let mut answers = Vec::new();

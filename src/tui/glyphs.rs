@@ -32,6 +32,25 @@ pub fn symbol(c: char) -> char {
     }
 }
 
+/// Returns the ASCII character that stands for a symbol where there is nothing else.
+pub fn plain(symbol: &str) -> char {
+    match symbol.chars().next().unwrap_or(' ') {
+        '─' | '‖' => '-',
+        '│' | '▏' => '|',
+        '┌' | '┐' | '└' | '┘' | '├' | '┤' | '╭' | '╮' | '╰' | '╯' => '+',
+        '▸' | '▶' | '›' | '→' => '>',
+        '▾' | '↓' => 'v',
+        '▴' | '↑' => '^',
+        '●' | '•' => '*',
+        '◐' | '○' => 'o',
+        '✗' => 'x',
+        '✓' => '+',
+        '■' | '█' | '▉' | '▊' | '▋' | '▌' | '▍' | '▎' | '▀' | '▄' => '#',
+        '░' | '·' | '…' => '.',
+        _ => '?',
+    }
+}
+
 /// Returns how many columns `text` takes.
 pub fn width(text: &str) -> usize {
     text.width()

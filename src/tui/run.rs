@@ -101,6 +101,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.linear = options.config.linear;
+    state.plain = terminal::is_plain(|name| std::env::var(name).ok());
     state.columns.clone_from(&options.config.columns);
     state.archives = options.archives.clone();
     state.vacant = vacant;

@@ -127,6 +127,18 @@ pub fn depth(variable: impl Fn(&str) -> Option<String>) -> Depth {
     }
 }
 
+/// Says whether the terminal is to be given nothing but ASCII: another character set is in use, or `NRA_ACCESSIBLE=1` asks for it. Where no
+/// character set is named at all it is taken for UTF-8, as it is in most containers.
+pub fn is_plain(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set);
+    let utf8 = |locale: &String| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    };
+    locale.is_some_and(|locale| !utf8(&locale)) || set(&"NRA_ACCESSIBLE").is_some_and(|value| value != "0")
+}
+
 /// Asks the terminal which background it has (OSC 11). `None` when it does not tell, or when keys wait that the answer would be mixed with. Call it
 /// while the terminal is taken and nobody reads from it.
 pub fn ask_ground() -> Option<Ground> {
@@ -182,5 +194,8 @@ mod tests {
         assert_eq!(ground(with(&[("COLORFGBG", "0;15")])), Some(Ground::Light));
         assert_eq!(ground(with(&[("COLORFGBG", "15;default;0")])), Some(Ground::Dark));
         assert_eq!(ground(with(&[])), None);
+        assert!(!is_plain(with(&[])) && !is_plain(with(&[("LANG", "de_DE.UTF-8")])));
+        assert!(is_plain(with(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")])) && is_plain(with(&[("LANG", "de_DE")])));
+        assert!(is_plain(with(&[("LC_CTYPE", "C.utf8"), ("NRA_ACCESSIBLE", "1")])));
     }
 }

@@ -138,6 +138,8 @@ pub struct State {
     pub columns: Vec<Column>,
     /// The terminal's cursor goes where the user is, for those who hear the screen.
     pub linear: bool,
+    /// Nothing but ASCII is drawn.
+    pub plain: bool,
     /// Something is being opened.
     pub opening: bool,
     /// The divider is being dragged.
@@ -208,6 +210,7 @@ impl State {
             sizes: Sizes::default(),
             columns: Column::CHOICES.to_vec(),
             linear: false,
+            plain: false,
             opening: false,
             dragging: false,
             clicked: None,

@@ -93,6 +93,20 @@ fn found_by_size_and_kind() {
 }
 
 #[test]
+fn nothing_but_ascii_is_drawn_where_there_is_nothing_else() {
+    for keys in ["j", "?", "b s s", "b b", "V J", "/ m d", "space e", "t j j j l", "j j j enter enter"] {
+        let mut story = Story::begin(everything(), 100, 30);
+        story.state.plain = true;
+        story.then(keys);
+        assert!(story.screen().is_ascii(), "{}", story.screen());
+    }
+    let mut story = Story::begin(everything(), 80, 24);
+    story.state.plain = true;
+    story.then("space space e");
+    assert_snapshot!("plain", story.screen());
+}
+
+#[test]
 fn duplicates() {
     for (width, height) in SIZES {
         let content = |text: &str| text.repeat(100).into_bytes();

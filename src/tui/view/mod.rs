@@ -51,7 +51,21 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
         };
         cursor = own.or(cursor);
     }
+    if state.plain {
+        plain(buffer, area);
+    }
     cursor.filter(|_| state.linear || state.is_typing())
+}
+
+/// Puts ASCII in the place of every other character.
+fn plain(buffer: &mut Buffer, area: Rect) {
+    for position in area.positions() {
+        let cell = &mut buffer[position];
+        if !cell.symbol().is_ascii() {
+            let plain = glyphs::plain(cell.symbol());
+            cell.set_char(plain);
+        }
+    }
 }
 
 /// Returns where the user is: at what was said last, in the list, in the preview.

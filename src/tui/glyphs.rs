@@ -51,6 +51,11 @@ pub fn plain(symbol: &str) -> char {
     }
 }
 
+/// Iterates over what is seen as one character each: letters with their accents.
+pub fn graphemes(text: &str) -> impl Iterator<Item = &str> {
+    text.graphemes(true)
+}
+
 /// Returns how many columns `text` takes.
 pub fn width(text: &str) -> usize {
     text.width()

@@ -25,7 +25,7 @@ pub struct Hit {
     pub goal: Goal,
     /// What is shown.
     pub text: String,
-    /// Places of the characters that matched, counted in characters.
+    /// Places of the characters that matched, counted as they are seen: a letter with its accents is one.
     pub matched: Vec<u32>,
 }
 

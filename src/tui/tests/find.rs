@@ -26,6 +26,18 @@ fn entries_are_found_by_what_they_are() {
 }
 
 #[test]
+fn letters_keep_their_accents_and_matches_their_places() {
+    let mut story = Story::begin(crate::tui::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
+    story.then("/").types("txt");
+    story.sees("a\u{308}o\u{308}u\u{308}/schön.txt");
+    let mut buffer = ratatui::buffer::Buffer::empty(story.state.screen);
+    crate::tui::view::view(&story.state, story.state.screen, &mut buffer);
+    let underlined = |cell: &&ratatui::buffer::Cell| cell.modifier.contains(ratatui::style::Modifier::UNDERLINED);
+    let hits: String = buffer.content().iter().filter(underlined).map(ratatui::buffer::Cell::symbol).collect();
+    assert_eq!(hits, "txt");
+}
+
+#[test]
 fn a_path_is_found_by_typing() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("/").types("gdmd");

@@ -58,14 +58,14 @@ fn draw(hit: &Hit, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width).saturating_sub(2);
     let (hidden, front) = if glyphs::width(&hit.text) > room {
         let end = glyphs::end(&hit.text, room.saturating_sub(1));
-        (hit.text[..hit.text.len() - end.len()].chars().count(), "…")
+        (glyphs::graphemes(&hit.text[..hit.text.len() - end.len()]).count(), "…")
     } else {
         (0, "")
     };
     let mut x = put(buffer, area, 2, 0, front, theme.dim);
-    for (index, c) in hit.text.chars().enumerate().skip(hidden) {
+    for (index, grapheme) in glyphs::graphemes(&hit.text).enumerate().skip(hidden) {
         let matched = u32::try_from(index).is_ok_and(|index| hit.matched.binary_search(&index).is_ok());
         let style: Style = if matched { theme.hit } else { theme.text };
-        x = put(buffer, area, x, 0, c.encode_utf8(&mut [0; 4]), style);
+        x = put(buffer, area, x, 0, grapheme, style);
     }
 }

@@ -7,6 +7,9 @@ pub const TWO_PANES: u16 = 100;
 /// Fewer columns or rows than these show nothing but a remark.
 pub const SMALLEST: (u16, u16) = (20, 5);
 
+/// Rows of what was said before.
+pub const SAID: u16 = 3;
+
 /// Areas of the screen. Those that are not there are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Areas {
@@ -22,6 +25,8 @@ pub struct Areas {
     pub title: Rect,
     /// The preview.
     pub preview: Rect,
+    /// What was said before.
+    pub said: Rect,
     /// What is going on.
     pub status: Rect,
     /// Hints for keys.
@@ -37,6 +42,8 @@ pub struct Wanted {
     pub zoom: bool,
     /// Share of the list, percent.
     pub share: u16,
+    /// What was said before stays in sight.
+    pub said: bool,
 }
 
 impl Areas {
@@ -51,7 +58,9 @@ impl Areas {
         let footer = if low { 1 } else { 2 };
         let hints = if low { Rect::default() } else { line(screen.bottom() - 1) };
         let mut areas = Self { header: line(screen.top()), status: line(screen.bottom() - footer), hints, ..Self::default() };
-        let body = Rect { y: screen.y + 1, height: screen.height - 1 - footer, ..screen };
+        let rows = if wanted.said && !low { SAID } else { 0 };
+        areas.said = Rect { y: areas.status.y - rows, height: rows, ..screen };
+        let body = Rect { y: screen.y + 1, height: screen.height - 1 - footer - rows, ..screen };
         let below = |area: Rect| Rect { y: area.y + 1, height: area.height - 1, ..area };
         let head = |area: Rect| Rect { height: 1, ..area };
         if wanted.zoom {
@@ -196,7 +205,7 @@ mod tests {
             for height in SMALLEST.1..50 {
                 for (preview, zoom) in [(false, false), (true, false), (true, true)] {
                     let screen = Rect::new(0, 0, width, height);
-                    let areas = Areas::new(screen, Wanted { preview, zoom, share: 58 });
+                    let areas = Areas::new(screen, Wanted { preview, zoom, share: 58, said: height % 2 == 0 });
                     let all = [
                         areas.header,
                         areas.heads,
@@ -204,6 +213,7 @@ mod tests {
                         areas.divider,
                         areas.title,
                         areas.preview,
+                        areas.said,
                         areas.status,
                         areas.hints,
                     ];

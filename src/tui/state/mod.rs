@@ -21,7 +21,7 @@ use crate::format::archive::Info;
 use crate::format::path::EntryPath;
 use crate::tui::effect::Door;
 use crate::tui::keymap::{Keymap, Place};
-use crate::tui::layout::{Areas, Column, Wanted};
+use crate::tui::layout::{Areas, Column, SAID, Wanted};
 use crate::tui::theme::Theme;
 
 use jobs::JobId;
@@ -174,6 +174,8 @@ pub struct State {
     pub bookmarks: Vec<EntryPath>,
     /// Paths that were found last, and which of them was gone to.
     pub found: (Vec<EntryPath>, usize),
+    /// What it said before, for those who hear the screen: the newest is the last.
+    pub said: Vec<String>,
     /// What the status line says.
     pub message: Option<Message>,
     /// Keys.
@@ -228,6 +230,7 @@ impl State {
             dialogs: Vec::new(),
             bookmarks: Vec::new(),
             found: Default::default(),
+            said: Vec::new(),
             message: None,
             keymap,
             theme,
@@ -240,7 +243,7 @@ impl State {
 
     /// Returns where things are on the screen.
     pub fn areas(&self) -> Areas {
-        Areas::new(self.screen, Wanted { preview: self.preview, zoom: self.zoom, share: self.share })
+        Areas::new(self.screen, Wanted { preview: self.preview, zoom: self.zoom, share: self.share, said: self.linear })
     }
 
     /// Returns where keys go.
@@ -267,7 +270,13 @@ impl State {
     /// Says something in the status line.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
         let stay = if tone == Tone::Calm { 4 } else { 10 };
-        self.message = Some(Message { text: text.into(), tone, until: self.now + Duration::from_secs(stay) });
+        let text = text.into();
+        if self.linear {
+            self.said.push(text.clone());
+            let old = self.said.len().saturating_sub(usize::from(SAID));
+            self.said.drain(..old);
+        }
+        self.message = Some(Message { text, tone, until: self.now + Duration::from_secs(stay) });
     }
 
     /// Keeps where the cursor is.

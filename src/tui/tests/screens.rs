@@ -148,9 +148,14 @@ fn the_cursor_of_the_terminal_follows_those_who_hear() {
     assert_eq!(story.cursor(), Some((0, 2)));
     story.then("j j");
     assert_eq!(story.cursor(), Some((0, 4)));
-    // What is said comes first, until the next key.
+    // What is said comes first, until the next key, and stays as a line.
     story.then("y");
     assert_eq!(story.cursor(), Some((0, 22)));
+    story.then("j y j");
+    let screen = story.screen();
+    let lines: Vec<&str> = screen.lines().skip(20).take(2).map(str::trim).collect();
+    assert_eq!(lines, ["copied $'bad\\x1b[31mname\\n.txt'", "copied docs"]);
+    story.then("k k");
     story.then("s down");
     let row = story.screen().lines().position(|line| line.contains("stored size")).unwrap();
     assert_eq!(story.cursor().map(|at| usize::from(at.1) + 1), Some(row));

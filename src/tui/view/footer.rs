@@ -45,6 +45,15 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     put(buffer, inner, x, 0, &glyphs::fit(&line, room), style);
 }
 
+/// Draws what was said before, a line each, the newest at the bottom.
+pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let top = usize::from(area.height).saturating_sub(state.said.len());
+    for (row, line) in (0..area.height).skip(top).zip(&state.said) {
+        put(buffer, inner, 0, row, &glyphs::fit(line, usize::from(inner.width)), state.theme.dim);
+    }
+}
+
 /// What is marked, filtered and sorted.
 fn notes(state: &State) -> String {
     let mut notes = Vec::new();
@@ -59,8 +68,8 @@ fn notes(state: &State) -> String {
         notes.push(format!("filter: {}", state.arrangement.filter));
     }
     if !state.arrangement.query.is_empty() {
-        let told = if state.groups.told.is_empty() { String::new() } else { format!(": {}", state.groups.told) };
-        notes.push(format!("found: {}{told} (esc takes it away)", state.arrangement.query));
+        let query = || format!("found: {} (esc takes it away)", state.arrangement.query);
+        notes.push(if state.groups.told.is_empty() { query() } else { state.groups.told.clone() });
     }
     if state.arranging {
         let what = if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" };

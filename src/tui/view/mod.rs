@@ -36,6 +36,7 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     if !areas.preview.is_empty() {
         preview::view(state, &areas, buffer);
     }
+    footer::said(state, areas.said, buffer);
     footer::status(state, areas.status, buffer);
     footer::hints(state, areas.hints, buffer);
     let mut cursor = focus(state, &areas);

@@ -395,6 +395,79 @@ def archive_in_an_archive(terminal, nra):
     terminal.is_restored()
 
 
+def search_in_content(terminal, nra):
+    lines = terminal.directory / "lines"
+    lines.mkdir()
+    (lines / "a.txt").write_text("".join("this is line %d\n" % number for number in range(1, 100001)))
+    (lines / "b.jsonl").write_text("".join(json.dumps({"id": number, "tags": ["x", "y"]}) + "\n" for number in range(1, 5001)))
+    terminal.run(nra + " pack lines -o lines.nra -q && " + nra + " lines.nra")
+    terminal.sees("2 entries")
+    terminal.keys("Enter", "/")
+    terminal.sees("Search in the content")
+    terminal.types("line 77777")
+    terminal.keys("Enter")
+    terminal.sees("77777 this is line 77777")
+    terminal.keys("n")
+    terminal.sees("nothing more is found")
+    terminal.keys("C-g")
+    terminal.types("50000")
+    terminal.keys("Enter")
+    terminal.sees("50000 this is line 50000")
+    terminal.keys("q", "j", "Enter")
+    terminal.sees('{"id": 1, "tags": ["x", "y"]}')
+    terminal.keys("Enter")
+    terminal.sees('"tags": [')
+    terminal.keys("h")
+    terminal.sees('{"id": 1, "tags": ["x", "y"]}')
+    terminal.keys("q", "q")
+    terminal.is_restored()
+
+
+def duplicates_and_bookmarks(terminal, nra):
+    for name in ["docs/copy.md", "docs/again.md"]:
+        (terminal.directory / "tree" / name).write_bytes((terminal.directory / "tree/docs/guide.md").read_bytes())
+    terminal.run(nra + " pack tree -o copies.nra -q && " + nra + " copies.nra")
+    terminal.sees("8 entries")
+    terminal.keys("D")
+    terminal.sees("3 files of 1 content")
+    terminal.sees("= docs/guide.md")
+    terminal.keys("j", "m")
+    terminal.sees("bookmark a is set")
+    terminal.keys("D", "G", "'")
+    terminal.sees("Bookmarks")
+    terminal.keys("a")
+    terminal.sees("▸ docs")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def completed_path(terminal, nra):
+    (terminal.directory / "a long name of a directory").mkdir()
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("e")
+    terminal.sees("tab completes")
+    terminal.keys("C-u")
+    terminal.types("a lo")
+    terminal.keys("Tab")
+    terminal.sees("a long name of a directory/")
+    terminal.keys("Enter")
+    terminal.sees("extracted 1 file")
+    assert (terminal.directory / "a long name of a directory/README.md").exists()
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def without_unicode(terminal, nra):
+    terminal.run("LC_ALL=C " + nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("e")
+    terminal.sees("+ Extract README.md ---")
+    assert terminal.screen().isascii(), terminal.screen()
+    terminal.keys("Escape", "q")
+    terminal.is_restored()
+
+
 def not_a_terminal(terminal, nra):
     terminal.run(nra + " browse tree.nra < /dev/null; echo code $?")
     terminal.sees("code 2")
@@ -403,7 +476,8 @@ def not_a_terminal(terminal, nra):
 
 STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
-           keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, not_a_terminal]
+           keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
+           duplicates_and_bookmarks, completed_path, without_unicode, not_a_terminal]
 
 
 def main():

@@ -29,7 +29,12 @@ pub fn frame(title: &str, footer: &str, width: u16, height: u16, theme: &Theme, 
         .title(format!(" {title} "))
         .title_style(theme.accent)
         .padding(Padding::horizontal(1));
-    let block = if footer.is_empty() { block } else { block.title_bottom(format!(" {footer} ")) };
+    // Where there is not room for all keys, the first and the last are told.
+    let mut keys: Vec<&str> = footer.split(" · ").collect();
+    while keys.len() > 2 && glyphs::width(&keys.join(" · ")) + 4 > usize::from(width) {
+        keys.remove(keys.len() - 2);
+    }
+    let block = if footer.is_empty() { block } else { block.title_bottom(format!(" {} ", keys.join(" · "))) };
     let inner = block.inner(area);
     block.render(area, buffer);
     inner

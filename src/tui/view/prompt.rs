@@ -18,7 +18,7 @@ pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     let height = if prompt.policy.is_some() { 5 } else { 3 };
     let title = glyphs::fit(&prompt.title, usize::from(WIDTH.min(screen.width.saturating_sub(8))));
     let keys = match (prompt.policy, prompt.purpose.is_path()) {
-        (Some(_), _) => "enter does it · tab completes · ↑ ↓ choose · esc cancels",
+        (Some(_), _) => "enter · ↑ ↓ choose · tab completes · esc cancels",
         (None, true) => "enter · tab completes · esc cancels",
         (None, false) => "enter · esc cancels",
     };

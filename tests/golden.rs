@@ -340,7 +340,8 @@ fn protected() -> (Vec<u8>, Value) {
     let (bytes, expected) = golden.finish();
     let file = tempfile::NamedTempFile::new().expect("there is room for a file");
     fs::write(file.path(), bytes).expect("it can be written");
-    nra::convert::repair::protect(file.path(), 10, &Recorder::default()).expect("a whole archive");
+    nra::convert::repair::protect(file.path(), 10, nra::convert::repair::MEMORY_BYTES, &Recorder::default())
+        .expect("a whole archive");
     (fs::read(file.path()).expect("it can be read"), expected)
 }
 

@@ -15,6 +15,9 @@ use nra::format::{Error, Result};
 
 const TINY: &[u8] = include_bytes!("../seeds/tiny.nra");
 
+/// Memory that recovery data may take, bytes.
+const MEMORY: u64 = 256 << 20;
+
 /// A file in memory.
 struct Memory(u64, Mutex<Vec<u8>>);
 
@@ -65,7 +68,7 @@ fn protected() -> &'static [u8] {
     static PROTECTED: OnceLock<Vec<u8>> = OnceLock::new();
     PROTECTED.get_or_init(|| {
         let store = Memory::new(TINY.to_vec());
-        protect(&store, 40, &Recorder::default()).expect("a whole archive");
+        protect(&store, 40, MEMORY, &Recorder::default()).expect("a whole archive");
         store.bytes()
     })
 }
@@ -95,7 +98,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = present(&source);
     let Ok(Some(report)) = check(&source, &Recorder::default()) else { return };
     let out = Memory::new(Vec::new());
-    let done = restore(&source, &report, &out, &Recorder::default());
+    let done = restore(&source, &report, &out, MEMORY, &Recorder::default());
     assert!(forged || done.is_ok() == report.is_restorable(), "what is told is what happens");
     if done.is_ok() {
         let again = out.bytes();

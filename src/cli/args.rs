@@ -125,7 +125,12 @@ impl ResourceArgs {
 /// Least memory that can be asked for, bytes: a run of 8 MiB for each of two workers, and what is read ahead of them.
 pub const MIN_MEMORY: u64 = 32 << 20;
 
-fn parse_memory(text: &str) -> Result<u64, String> {
+/// Takes what is said of memory from the command line.
+///
+/// # Errors
+///
+/// When it is no size, or less than what works.
+pub fn parse_memory(text: &str) -> Result<u64, String> {
     let memory = parse_size(text)?;
     if memory < MIN_MEMORY { Err("32M is the least that nra works with".into()) } else { Ok(memory) }
 }

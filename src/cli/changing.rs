@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::format::nra::recovery::present;
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
-use crate::format::source::FileStore;
+use crate::format::source::{FileStore, ReadAt};
 
 /// The archive that a command changes, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -67,9 +68,34 @@ pub struct Change {
     /// Number of the key that opened it, from 0.
     pub used_key: Option<usize>,
     dry_run: bool,
-    before: (u64, u64),
+    commit: u64,
+    before: Before,
+}
+
+/// The file of an archive in front of a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// Length without recovery data, bytes.
+    length: u64,
     /// It has recovery data, which goes with a change.
     is_protected: bool,
+}
+
+impl Before {
+    /// Looks at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read.
+    pub fn of(file: &dyn ReadAt) -> Result<Self, Error> {
+        let recovery = present(file)?;
+        Ok(Self { length: recovery.map_or(file.len(), |recovery| recovery.protected), is_protected: recovery.is_some() })
+    }
+
+    /// Returns by how much a commit made it longer, bytes.
+    pub fn growth(&self, stats: &WriterStats) -> u64 {
+        stats.archive_bytes.saturating_sub(self.length)
+    }
 }
 
 impl ChangeArgs {
@@ -88,11 +114,10 @@ impl ChangeArgs {
         let used_key = options.encryption.as_ref().and_then(Keyring::used);
         let fail = |error| explain(error, &name);
         let store = FileStore::open(&path).map_err(fail)?;
-        let length = crate::format::source::ReadAt::len(&store);
-        let is_protected = present(&store).map_err(fail)?.is_some();
+        let before = Before::of(&store).map_err(fail)?;
         let writer = Writer::append(Arc::new(store), options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, before: (commit, length), is_protected })
+        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, commit, before })
     }
 }
 
@@ -116,7 +141,7 @@ impl Change {
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, before: (commit, length), is_protected, .. } = self;
+        let Self { writer, name, path, dry_run, commit, before, .. } = self;
         let mut summary = ChangeSummary {
             archive: path.to_string_lossy().into_owned(),
             commit: None,
@@ -138,37 +163,36 @@ impl Change {
         let (end, stats) = finished.map_err(|error| explain(error, &name))?;
         drop(end);
         ui.flush()?;
-        summary.tell(&stats, length);
-        let line = said(what, &name, &stats, commit, length, ui);
-        ui.console().note(&line);
-        if is_protected && stats.commit != commit {
-            let message = format!("the recovery data of {name} went with this change; nra protect {name} makes it anew");
-            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
-        }
+        summary.tell(&stats, &before);
+        say(what, &name, &stats, commit, &before, ui);
         ui.finish(Outcome::Done, "summary", &summary)
     }
 }
 
 impl ChangeSummary {
-    fn tell(&mut self, stats: &WriterStats, length: u64) {
+    fn tell(&mut self, stats: &WriterStats, before: &Before) {
         self.commit = Some(stats.commit);
         (self.added, self.replaced, self.removed) = (stats.added, stats.replaced, stats.removed);
         self.entries = Some(stats.entries);
-        self.added_bytes = stats.archive_bytes.saturating_sub(length);
+        self.added_bytes = before.growth(stats);
     }
 }
 
-/// Returns the line about a commit: what was done, what it cost, how to get back.
-pub fn said(what: &str, name: &str, stats: &WriterStats, before: u64, length: u64, ui: &Ui) -> String {
-    if stats.commit == before {
-        return format!("{name}: nothing has changed");
+/// Tells of a commit on top of number `last`: what was done, what it cost, how to get back.
+pub fn say(what: &str, name: &str, stats: &WriterStats, last: u64, before: &Before, ui: &Ui) {
+    if stats.commit == last {
+        return ui.console().note(&format!("{name}: nothing has changed"));
     }
-    let grown = ui.size(stats.archive_bytes.saturating_sub(length));
-    format!(
-        "{what} in commit {} (+{grown}); {} is the archive as it was, nra log {name} lists commits",
+    ui.console().note(&format!(
+        "{what} in commit {} (+{}); {} is the archive as it was, nra log {name} lists commits",
         stats.commit,
-        before_name(name, before)
-    )
+        ui.size(before.growth(stats)),
+        before_name(name, last)
+    ));
+    if before.is_protected {
+        let message = format!("the recovery data of {name} went with this change; nra protect {name} makes it anew");
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
 }
 
 fn before_name(name: &str, before: u64) -> String {
@@ -194,6 +218,24 @@ pub fn newest(name: &Path) -> CommandResult<PathBuf> {
             Err(Failure::usage(format!("{shown}: commit {number} cannot be changed, only the newest state of an archive can")))
         }
     }
+}
+
+/// Refuses an output that is the archive itself: nobody would keep others from changing it meanwhile.
+///
+/// # Errors
+///
+/// When it is.
+pub fn refuse_same(archive: &Path, output: Option<&Path>, hint: &str) -> CommandResult<()> {
+    if output.is_some_and(|output| same_file(archive, output)) {
+        return Err(Failure::usage("OUT is the archive itself").hint(hint));
+    }
+    Ok(())
+}
+
+/// Says whether two names are of one file.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|own| identity(other) == Some(own))
 }
 
 /// Turns an error of changing an archive into a failure.

@@ -6,12 +6,12 @@ use std::path::Path;
 use clap::ValueEnum;
 
 use crate::cli::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs};
-use crate::cli::commands::attr;
+use crate::cli::commands::attr::{self, Of};
 use crate::cli::inputs;
 use crate::cli::report::{CommandResult, Failure};
 use crate::cli::ui::Ui;
 use crate::convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
-use crate::convert::repair::protect;
+use crate::convert::repair::{MEMORY_BYTES, protect};
 use crate::format::Error;
 use crate::format::codec::{Codec, Method};
 use crate::format::entry::{Attribute, Timestamp};
@@ -44,7 +44,7 @@ pub struct PackingArgs {
     /// Message of the commit
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
-    /// Attribute of the archive: name, description, licence, schema or a name of your own
+    /// Attribute of the archive: name, description, licence, schema, embedding:ID or a name of your own
     #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
     attr: Vec<std::ffi::OsString>,
     /// Attribute of each entry that is stored; NAME alone is a tag, media-type has a meaning
@@ -80,10 +80,10 @@ impl RecoveryArgs {
     /// # Errors
     ///
     /// When the file can't be read or written; the archive is whole all the same.
-    pub fn protect(&self, output: &Path, ui: &Ui) -> CommandResult<()> {
+    pub fn protect(&self, output: &Path, memory: Option<u64>, ui: &Ui) -> CommandResult<()> {
         let Some(percent) = self.recovery else { return Ok(()) };
         let progress = ui.progress("protecting");
-        let done = protect(output, percent.into(), &progress);
+        let done = protect(output, percent.into(), memory.unwrap_or(MEMORY_BYTES), &progress);
         drop(progress);
         let recovery = done?.summary();
         ui.console().note(&format!("recovery data of {} % takes {}", recovery.percent, ui.size(recovery.bytes)));
@@ -189,6 +189,11 @@ impl CompressionArgs {
 }
 
 impl PackingArgs {
+    /// Returns the memory that may be used, bytes, if something is said of it.
+    pub fn memory(&self) -> Option<u64> {
+        self.resources.memory
+    }
+
     /// Returns the options that were given.
     ///
     /// # Errors
@@ -214,7 +219,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         usize::try_from(names).unwrap_or(usize::MAX).min(most)
     });
     let mut writer = writer_options(&args.compression, &args.resources, &args.message)?;
-    writer.attributes = attributes(&args.attr)?;
+    writer.attributes = attributes(&args.attr, Of::Archive)?;
     Ok(PackOptions {
         writer,
         window_names,
@@ -224,7 +229,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         one_file_system: args.one_file_system,
         owner,
         xattrs: !fidelity.keep.no_xattrs,
-        tags: attributes(&args.tag)?,
+        tags: attributes(&args.tag, Of::Entries)?,
         media_types: args.media_type.clone(),
         times: !fidelity.keep.no_times,
         reproducible: fidelity.reproducible,
@@ -312,10 +317,10 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
 }
 
 /// Takes attributes from the command line; the last of one name counts.
-fn attributes(texts: &[std::ffi::OsString]) -> CommandResult<Vec<Attribute>> {
+fn attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
     let mut attributes: Vec<Attribute> = Vec::new();
     for text in texts {
-        let attribute = attr::parse(text)?;
+        let attribute = attr::parse(text, of)?;
         attributes.retain(|other| (other.namespace, &other.name) != (attribute.namespace, &attribute.name));
         attributes.push(attribute);
     }

@@ -216,6 +216,9 @@ impl From<format::Error> for Failure {
             Error::Limit { what: format::sevenz::MEMORY, .. } => {
                 Self { kind: "limit", ..Self::damaged(text) }.hint("--memory allows more")
             }
+            Error::Limit { what: format::nra::recovery::MEMORY, .. } => {
+                Self { kind: "limit", ..Self::failed(text) }.hint("--memory allows more")
+            }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),

@@ -66,7 +66,7 @@ pub fn compact(
     let beside = Beside::create(&path, overwrite)?;
     let mut done = write(&source, keep, beside.path(), options, monitor)?;
     if let Some(before) = present(&*source)? {
-        let after = protect(&FileStore::open(beside.path())?, before.percent, monitor)?;
+        let after = protect(&FileStore::open(beside.path())?, before.percent, options.memory_bytes, monitor)?;
         done.after_bytes = after.file_len();
     }
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {

@@ -12,13 +12,16 @@ use crate::format::nra::recovery::{self, check, restore};
 use crate::format::progress::Monitor;
 use crate::format::source::{FileSource, FileStore, ReadAt};
 
+/// Memory that recovery data is made and used with when nothing else is said, bytes.
+pub const MEMORY_BYTES: u64 = 256 << 20;
+
 /// Writes recovery data of `percent` behind the archive, in place of what it has of that.
 ///
 /// # Errors
 ///
 /// What [`protect`](recovery::protect) gives, and `Io` when another process is changing the archive.
-pub fn protect(archive: &Path, percent: u32, monitor: &dyn Monitor) -> Result<Geometry> {
-    recovery::protect(&FileStore::open(archive)?, percent, monitor)
+pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
+    recovery::protect(&FileStore::open(archive)?, percent, memory_bytes, monitor)
 }
 
 /// Tells what [`repair`] would find; `None` if there is no recovery data.
@@ -37,8 +40,9 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
 ///
 /// # Errors
 ///
-/// `Io` when a file can't be read or written, or another process is changing the archive; `Cancelled`. Then everything is as it was.
-pub fn repair(archive: &Path, target: &Target, monitor: &dyn Monitor) -> Result<Option<Report>> {
+/// `Io` when a file can't be read or written, or another process is changing the archive; `Limit` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
+/// as it was.
+pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
     let (source, path, overwrite): (Box<dyn ReadAt>, _, _) = match target {
         Target::InPlace => {
             // What a symlink leads to is replaced, not the symlink.
@@ -53,7 +57,7 @@ pub fn repair(archive: &Path, target: &Target, monitor: &dyn Monitor) -> Result<
         return Ok(Some(report));
     }
     let beside = Beside::create(&path, overwrite)?;
-    restore(&*source, &report, &FileStore::open(beside.path())?, monitor)?;
+    restore(&*source, &report, &FileStore::open(beside.path())?, memory_bytes, monitor)?;
     monitor.check()?;
     beside.publish(*target == Target::InPlace)?;
     Ok(Some(report))

@@ -55,8 +55,11 @@ pub struct Owner {
     pub group: Box<[u8]>,
 }
 
-/// Name of the one attribute of entries that the format defines: what the content is, as in `image/png`.
+/// Name of the attribute of an entry that says what the content is, as in `image/png`.
 pub const MEDIA_TYPE: &[u8] = b"media-type";
+
+/// What names of attributes begin with that describe a space of vectors (of the archive) or are a vector in it (of an entry). Spec: nra.md, section 12.
+pub const EMBEDDING: &[u8] = b"embedding:";
 
 /// Where an attribute comes from. The numbers are those of the spec (nra.md, section 8.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -102,6 +105,11 @@ impl Attribute {
     /// Says whether it is an extended attribute that only root can set, and that depends on the machine.
     pub fn is_of_machine(&self) -> bool {
         self.namespace == Namespace::Xattr && (self.name.starts_with(b"trusted.") || self.name.starts_with(b"security."))
+    }
+
+    /// Says whether it describes a space of vectors, or is a vector.
+    pub fn is_embedding(&self) -> bool {
+        self.namespace == Namespace::Nra && self.name.starts_with(EMBEDDING)
     }
 }
 

@@ -114,6 +114,46 @@ fn attributes_are_set_shown_and_removed() {
 }
 
 #[test]
+fn spaces_of_vectors_are_described() {
+    let room = Room::new();
+    let space = "embedding:clip=model=ViT-B/32;dimension=512;metric=cosine;dtype=f32";
+    room.changes(&["attr", "rich.nra", "set", space], "changed attributes of the archive in commit 2 (+");
+    assert_eq!(room.out(&["attr", "rich.nra"]), format!("{space}\n"));
+    assert!(room.out(&["info", "rich.nra"]).contains("model=ViT-B/32;dimension=512;metric=cosine;dtype=f32\n"));
+    let info: Value = serde_json::from_str(&room.out(&["info", "rich.nra", "--json"])).unwrap();
+    assert!(
+        info["attributes"].as_array().unwrap().iter().any(|one| one["namespace"] == "nra" && one["name"] == "embedding:clip")
+    );
+    let wrong = [
+        "",
+        "=",
+        "=model=x",
+        "=dimension=3",
+        "=model=x;dimension=0",
+        "=model=x;dimension=+3",
+        "=dimension=3;model=x",
+        "=model=x;dimension=3;size=9",
+    ];
+    for value in wrong {
+        assert_eq!(room.run(&["attr", "rich.nra", "set", &format!("embedding:b{value}")]).code, Some(2), "{value}");
+        assert_eq!(
+            room.run(&["pack", "rich.nra", "-o", "x.nra", "--attr", &format!("embedding:b{value}")]).code,
+            Some(2),
+            "{value}"
+        );
+    }
+    // A vector is no text.
+    let vector = room.run(&["attr", "rich.nra", "set", "-e", "*", "embedding:clip=1"]);
+    assert_eq!(vector.code, Some(2));
+    assert!(vector.err.contains("numbers"), "{}", vector.err);
+    assert_eq!(room.run(&["pack", "rich.nra", "-o", "x.nra", "--tag", space]).code, Some(2));
+    room.changes(&["pack", "rich.nra", "-o", "x.nra", "--attr", "embedding:b=model=m;dimension=3"], "");
+    assert_eq!(room.out(&["attr", "x.nra", "get", "embedding:b"]), "model=m;dimension=3\n");
+    room.changes(&["attr", "rich.nra", "rm", "embedding:clip"], "changed attributes of the archive in commit 3 (+");
+    assert_eq!(room.out(&["attr", "rich.nra"]), "");
+}
+
+#[test]
 fn files_are_added_and_updated() {
     let room = Room::new();
     room.write("tree/a/one", "1\n");

@@ -90,14 +90,70 @@ fn more_damage_than_that_leaves_the_archive_alone() {
 fn a_change_drops_it_and_says_so_and_compacting_keeps_it() {
     let room = Room::new();
     room.run(&["protect", "rich.nra", "--recovery", "7"]);
-    let said = room.run(&["mkdir", "rich.nra", "new"]);
-    assert!(said.code == Some(0) && said.err.contains("nra protect rich.nra makes it anew"), "{}", said.err);
-    assert_eq!(room.json(&["info", "rich.nra", "--json"], 0)["recovery"], Value::Null);
-    room.run(&["protect", "rich.nra", "--recovery", "7"]);
+    fs::write(room.file("text"), "some text").unwrap();
+    for change in [&["mkdir", "rich.nra", "new"][..], &["add", "rich.nra", "text"], &["attr", "rich.nra", "set", "name=x"]] {
+        let said = room.run(change);
+        assert!(said.code == Some(0) && said.err.contains("nra protect rich.nra makes it anew"), "{}", said.err);
+        // What it grew by is not set against the recovery data.
+        assert!(said.err.contains(" (+") && !said.err.contains("(+0 B)"), "{}", said.err);
+        assert_eq!(room.json(&["info", "rich.nra", "--json"], 0)["recovery"], Value::Null);
+        room.run(&["protect", "rich.nra", "--recovery", "7"]);
+    }
     let said = room.run(&["compact", "rich.nra", "-o", "small.nra"]);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert_eq!(room.json(&["info", "small.nra", "--json"], 0)["recovery"]["percent"], 7);
     assert_eq!(room.run(&["verify", "small.nra", "-q"]).code, Some(0));
+}
+
+#[test]
+fn an_archive_is_not_its_own_output() {
+    let room = Room::new();
+    room.run(&["protect", "rich.nra"]);
+    room.run(&["mkdir", "rich.nra", "new"]);
+    room.run(&["protect", "rich.nra"]);
+    std::os::unix::fs::symlink("rich.nra", room.file("link.nra")).unwrap();
+    let before = fs::read(room.file("rich.nra")).unwrap();
+    for command in ["compact", "repair"] {
+        for output in ["rich.nra", "link.nra"] {
+            let said = room.run(&[command, "rich.nra", "-o", output, "-f"]);
+            assert!(said.code == Some(2) && said.err.contains("OUT is the archive itself"), "{command} {output}: {}", said.err);
+        }
+    }
+    assert!(fs::read(room.file("rich.nra")).unwrap() == before);
+}
+
+#[test]
+fn memory_for_recovery_data_is_bounded() {
+    let room = Room::new();
+    for command in ["protect", "repair"] {
+        assert_eq!(room.run(&[command, "rich.nra", "--memory", "1M"]).code, Some(2));
+    }
+    // Groups of 8 MiB.
+    let mut bytes = vec![0; 20 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    fs::write(room.file("large"), bytes).unwrap();
+    room.run(&["pack", "large", "-o", "large.nra", "--no-sync"]);
+    assert_eq!(room.json(&["protect", "large.nra", "--json", "-n"], 0)["groups"], 1);
+    assert_eq!(room.json(&["protect", "large.nra", "--json", "-n", "--memory", "32M"], 0)["groups"], 3);
+    assert_eq!(room.json(&["protect", "large.nra", "--json", "--memory", "32M"], 0)["groups"], 3);
+    let whole = fs::read(room.file("large.nra")).unwrap();
+    damage(&room.file("large.nra"), 9 << 20, 700_000);
+    assert_eq!(room.run(&["repair", "large.nra", "--memory", "32M"]).code, Some(0));
+    assert!(fs::read(room.file("large.nra")).unwrap() == whole);
+    // One group of all takes more to restore.
+    room.run(&["protect", "large.nra"]);
+    damage(&room.file("large.nra"), 9 << 20, 700_000);
+    let said = room.run(&["repair", "large.nra", "--memory", "32M"]);
+    assert!(said.code == Some(1) && said.err.contains("hint: --memory allows more"), "{}", said.err);
+    assert_eq!(room.run(&["repair", "large.nra"]).code, Some(0));
+}
+
+#[test]
+fn what_is_no_archive_is_not_protected() {
+    let room = Room::new();
+    fs::write(room.file("text"), "some text").unwrap();
+    let said = room.run(&["protect", "text"]);
+    assert_eq!(said.code, Some(4), "{}", said.err);
 }
 
 #[test]

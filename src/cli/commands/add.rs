@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{self, newest};
+use crate::cli::changing::{self, Before, newest};
 use crate::cli::commands::pack;
 use crate::cli::inputs::InputArgs;
 use crate::cli::keys::KeyArgs;
@@ -16,6 +16,7 @@ use crate::cli::text;
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::add;
 use crate::format::path::Quoted;
+use crate::format::source::FileSource;
 
 /// Arguments of `nra add`.
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return pack::list("add", &inputs, &path, &options, known.as_ref().map(|known| &*known.archive), ui);
     }
     options.writer.encryption = args.keys.unlock(&path)?;
-    let length = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    let before = FileSource::open(&path).and_then(|file| Before::of(&file)).map_err(|error| changing::explain(error, &name))?;
     let progress = ui.progress("adding");
     let result = add(&inputs, &path, &options, args.update, &progress);
     progress.finish();
@@ -95,9 +96,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         what += &format!(", {} left out", text::count(stats.left_out));
     }
     let changed = written.added + written.replaced + written.removed > 0;
-    let before = if changed { written.commit - 1 } else { written.commit };
-    let line = changing::said(&what, &name, &written, before, length, ui);
-    ui.console().note(&line);
+    let last = if changed { written.commit - 1 } else { written.commit };
+    changing::say(&what, &name, &written, last, &before, ui);
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
         archive: path.to_string_lossy().into_owned(),
@@ -111,7 +111,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         content_bytes: written.content_bytes,
         deduplicated_bytes: written.deduplicated_bytes,
         archive_bytes: written.archive_bytes,
-        added_bytes: written.archive_bytes.saturating_sub(length),
+        added_bytes: before.growth(&written),
         seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)

@@ -15,7 +15,7 @@ use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::convert::change::{Edit, describe_archive, describe_entries};
 use crate::convert::select::Selection;
-use crate::format::entry::{Attribute, Entry, MEDIA_TYPE, Namespace};
+use crate::format::entry::{Attribute, EMBEDDING, Entry, MEDIA_TYPE, Namespace};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
 
@@ -36,7 +36,7 @@ pub struct Args {
     action: Action,
     /// NAME, or with set NAME=VALUE (NAME alone is a tag)
     ///
-    /// Names with a meaning: name, description, licence, schema of an archive; media-type of an entry. Others are free.
+    /// Names with a meaning: name, description, licence, schema and embedding:ID (a space of vectors) of an archive; media-type of an entry. Others are free.
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
     /// Attributes of the entries that match PATTERN, not of the archive
@@ -74,48 +74,99 @@ struct Summary {
 /// When the archive can't be read or changed, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("attr", "attributes");
+    let of = if args.entry.is_empty() { Of::Archive } else { Of::Entries };
     match args.action {
         Action::Get => get(args, ui),
         Action::Set => {
-            let edits = args.names.iter().map(|text| parse(text).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
+            let edits = args.names.iter().map(|text| parse(text, of).map(Edit::Set)).collect::<CommandResult<Vec<Edit>>>()?;
             edit(args, &edits, ui)
         }
         Action::Rm => {
-            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"").map(Edit::Remove));
+            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"", of).map(Edit::Remove));
             edit(args, &edits.collect::<CommandResult<Vec<Edit>>>()?, ui)
         }
     }
+}
+
+/// What attributes are given to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The archive.
+    Archive,
+    /// Entries.
+    Entries,
 }
 
 /// Takes `NAME=VALUE` or `NAME` from the command line.
 ///
 /// # Errors
 ///
-/// When it is no name that can be given.
-pub fn parse(text: &OsStr) -> CommandResult<Attribute> {
+/// When it is no attribute that can be given.
+pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
     let bytes = text.as_bytes();
-    match bytes.iter().position(|&byte| byte == b'=') {
-        Some(sign) => named(&bytes[..sign], &bytes[sign + 1..]),
-        None => named(bytes, b""),
+    let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
+        Some(sign) => (&bytes[..sign], &bytes[sign + 1..]),
+        None => (bytes, &b""[..]),
+    };
+    let attribute = named(name, value, of)?;
+    if name.starts_with(EMBEDDING) {
+        match of {
+            Of::Archive => check_space(value)?,
+            Of::Entries => {
+                let failure = Failure::usage("vectors of entries are numbers, which a command line can't carry");
+                return Err(failure.hint("the library writes them; here the space that they lie in can be described, without -e"));
+            }
+        }
     }
+    Ok(attribute)
 }
 
-fn named(name: &[u8], value: &[u8]) -> CommandResult<Attribute> {
-    if name.is_empty() {
+fn named(name: &[u8], value: &[u8], of: Of) -> CommandResult<Attribute> {
+    if name.is_empty() || name == EMBEDDING {
         return Err(Failure::usage("an attribute needs a name").hint("NAME=VALUE sets a value, NAME alone is a tag"));
     }
-    let namespace = if name == MEDIA_TYPE { Namespace::Nra } else { Namespace::User };
+    if name == MEDIA_TYPE && of == Of::Archive {
+        return Err(Failure::usage("a media type belongs to entries").hint("-e PATTERN says to which"));
+    }
+    let namespace = if name == MEDIA_TYPE || name.starts_with(EMBEDDING) { Namespace::Nra } else { Namespace::User };
     Ok(Attribute { namespace, name: name.into(), value: value.into() })
+}
+
+/// Checks what describes an embedding space. Spec: nra.md, section 12.
+fn check_space(value: &[u8]) -> CommandResult<()> {
+    let wrong = |detail: &str| {
+        let failure = Failure::usage(format!("an embedding space: {detail}"));
+        failure.hint("embedding:ID='model=NAME;dimension=512;metric=cosine;dtype=f32' (the last two may be left out)")
+    };
+    let text = std::str::from_utf8(value).map_err(|_| wrong("its description is not UTF-8"))?;
+    let mut rest = ["model", "dimension", "metric", "dtype"].into_iter();
+    let mut seen = 0;
+    for field in text.split(';') {
+        let Some((key, value)) = field.split_once('=').filter(|(_, value)| !value.is_empty()) else {
+            return Err(wrong("a part of its description is not KEY=VALUE"));
+        };
+        if !rest.any(|known| known == key) {
+            return Err(wrong("model, dimension, metric and dtype describe it, in this order"));
+        }
+        let is_number = || value.bytes().all(|byte| byte.is_ascii_digit()) && value.parse().is_ok_and(|number: u32| number > 0);
+        if key == "dimension" && !is_number() {
+            return Err(wrong("its dimension is no number from 1 on"));
+        }
+        seen += u32::from(key == "model" || key == "dimension");
+    }
+    if seen == 2 { Ok(()) } else { Err(wrong("model and dimension have to be told")) }
 }
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default())?;
-    let wanted = |attribute: &Attribute| {
-        is_given(attribute) && (args.names.is_empty() || args.names.iter().any(|name| name.as_bytes() == &*attribute.name))
+    let is_wanted = |attribute: &Attribute, of| {
+        let is_shown = is_given(attribute) || of == Of::Archive && attribute.is_embedding();
+        is_shown && (args.names.is_empty() || args.names.iter().any(|name| name.as_bytes() == &*attribute.name))
     };
     let mut summary = Summary::default();
     if args.entry.is_empty() {
-        let found: Vec<&Attribute> = opened.archive.info().attributes.iter().filter(|attribute| wanted(attribute)).collect();
+        let attributes = opened.archive.info().attributes.iter();
+        let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Of::Archive)).collect();
         summary.attributes = found.len() as u64;
         print(None, &found, args, ui)?;
         reading::remark(&opened, ui);
@@ -125,7 +176,8 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
         for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
             let Some(entry) = reading::intact(entry, ui.console())? else { continue };
             matched = true;
-            let found: Vec<&Attribute> = entry.metadata.attributes.iter().filter(|attribute| wanted(attribute)).collect();
+            let found: Vec<&Attribute> =
+                entry.metadata.attributes.iter().filter(|attribute| is_wanted(attribute, Of::Entries)).collect();
             summary.attributes += found.len() as u64;
             print(Some(&entry), &found, args, ui)?;
         }
@@ -166,12 +218,6 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     if edits.is_empty() {
         let failure = Failure::usage("no attribute was named");
         return Err(failure.hint("nra attr ARCHIVE set NAME=VALUE, nra attr ARCHIVE rm NAME"));
-    }
-    for edit in edits {
-        let (Edit::Set(attribute) | Edit::Remove(attribute)) = edit;
-        if args.entry.is_empty() && &*attribute.name == MEDIA_TYPE {
-            return Err(Failure::usage("a media type belongs to entries").hint("-e PATTERN says to which"));
-        }
     }
     let mut change = args.change.begin()?;
     if args.entry.is_empty() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{explain, newest};
+use crate::cli::changing::{explain, newest, refuse_same};
 use crate::cli::keys::KeyArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
@@ -66,6 +66,7 @@ struct Summary {
 /// When the archive can't be read or written; it is as it was then.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
+    refuse_same(&path, args.output.as_deref(), "without -o it is compacted")?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     let mut options = WriterOptions::balanced();
     options.threads = args.resources.threads();

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
 use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
+use crate::cli::changing::same_file;
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
@@ -250,7 +251,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let report = result.map_err(|error| explain(error, &name, &output))?;
     ui.console().note(&summary_line(&report, elapsed, ui));
-    args.recovery.protect(&output, ui)?;
+    args.recovery.protect(&output, args.resources.memory, ui)?;
     let outcome = match (report.incomplete, report.left_out) {
         (true, _) => Outcome::Damaged,
         (false, 0) => Outcome::Done,
@@ -322,13 +323,6 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         recompress: args.compression.is_given(),
         sync: !args.no_sync,
     })
-}
-
-fn same_file(input: &Path, output: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity =
-        |path: &Path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
-    identity(input).is_some_and(|own| identity(output) == Some(own))
 }
 
 fn explain(error: Error, input: &str, output: &Path) -> Failure {

@@ -211,7 +211,7 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     }
     // Those of a format itself are for programs, but for the spaces that vectors of entries lie in: --json has them.
     let shown = |attribute: &&Attribute| match attribute.namespace {
-        Namespace::Nra => attribute.name.starts_with(b"embedding:"),
+        Namespace::Nra => attribute.is_embedding(),
         Namespace::Foreign => !attribute.name.starts_with(b"shard:"),
         Namespace::Xattr | Namespace::User => true,
     };

@@ -130,7 +130,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let stats = result.map_err(|error| explain(error, &output))?;
     ui.console().note(&summary_line(&stats, elapsed, ui));
-    args.recovery.protect(&output, ui)?;
+    args.recovery.protect(&output, args.packing.memory(), ui)?;
     let written = stats.written;
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::cli::args::parse_memory;
 use crate::cli::changing::{explain, newest};
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
-use crate::convert::repair::{Geometry, protect};
+use crate::convert::repair::{Geometry, MEMORY_BYTES, protect};
 use crate::format::path::Quoted;
 use crate::format::source::{FileSource, ReadAt};
 
@@ -33,6 +34,9 @@ pub struct Args {
     /// Tell how much would be written and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Memory to work with (64M, 1.5G), 32M at least
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
+    memory: Option<u64>,
 }
 
 /// What was done, for programs.
@@ -55,15 +59,16 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let percent = u32::from(args.recovery);
+    let memory = args.memory.unwrap_or(MEMORY_BYTES);
     let fail = |error| explain(error, &name);
     let geometry = if args.dry_run {
         let source = FileSource::open(&path).map_err(fail)?;
         let present = crate::format::nra::recovery::present(&source).map_err(fail)?;
         let protected = present.map_or(source.len(), |present| present.protected);
-        Geometry::choose(protected, percent, 1).map_err(fail)?
+        Geometry::choose(protected, percent, 1, memory).map_err(fail)?
     } else {
         let progress = ui.progress("protecting");
-        let done = protect(&path, percent, &progress);
+        let done = protect(&path, percent, memory, &progress);
         drop(progress);
         done.map_err(fail)?
     };

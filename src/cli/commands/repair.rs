@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::changing::{explain, newest};
+use crate::cli::args::parse_memory;
+use crate::cli::changing::{explain, newest, refuse_same};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::convert::compact::Target;
-use crate::convert::repair::{Report, repair, survey};
+use crate::convert::repair::{MEMORY_BYTES, Report, repair, survey};
 use crate::format::Error;
 use crate::format::path::Quoted;
 
@@ -38,6 +39,9 @@ pub struct Args {
     /// Tell what is damaged and write nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Memory to work with (64M, 1.5G), 32M at least
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
+    memory: Option<u64>,
 }
 
 /// What was found and done, for programs.
@@ -76,13 +80,15 @@ struct RangeRecord {
 /// When there is no recovery data, more is damaged than it restores, or a file can't be read or written. The archive is as it was then.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
+    refuse_same(&path, args.output.as_deref(), "without -o it is repaired")?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let target = match &args.output {
         Some(output) => Target::File { path: output.clone(), overwrite: args.overwrite },
         None => Target::InPlace,
     };
+    let memory = args.memory.unwrap_or(MEMORY_BYTES);
     let progress = ui.progress("repairing");
-    let found = if args.dry_run { survey(&path, &progress) } else { repair(&path, &target, &progress) };
+    let found = if args.dry_run { survey(&path, &progress) } else { repair(&path, &target, memory, &progress) };
     drop(progress);
     let Some(report) = found.map_err(|error| failure(error, &name))? else {
         let failure = Failure::damaged(format!("{name} has no recovery data"));

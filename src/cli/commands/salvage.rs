@@ -1,12 +1,12 @@
 //! `nra salvage`
 
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
+use crate::cli::changing::refuse_same;
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -71,7 +71,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     options.cache_bytes = args.resources.memory.unwrap_or(options.cache_bytes);
     options.key = args.keys.to_open(&name)?;
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&args.archive)?);
-    refuse_same(args)?;
+    // The damaged one may hold what a later attempt brings out.
+    refuse_same(&args.archive, Some(&args.output), "choose another name: what was not saved is gone with it")?;
     let opened = match open_remains(Arc::clone(&source), &options) {
         Err(Error::KeyNeeded) => match args.keys.when_needed(&name)? {
             Some(secret) => {
@@ -131,18 +132,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         seconds: ui::seconds(elapsed),
     };
     ui.finish(if whole { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
-}
-
-/// Refuses to put the new archive in the place of the damaged one, which may hold what a later attempt brings out.
-fn refuse_same(args: &Args) -> CommandResult<()> {
-    let place = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
-    match (place(&args.archive), place(&args.output)) {
-        (Some(old), Some(new)) if old == new => {
-            let failure = Failure::usage("OUT is the damaged archive itself");
-            Err(failure.hint("choose another name: what was not saved is gone with it"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn explain(error: Error) -> Failure {

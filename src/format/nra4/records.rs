@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::extra::{Extra, MARK};
 use super::manifest::{Building, Coding, File, Hash, Stored};
-use crate::format::entry::{Attribute, Namespace};
+use crate::format::entry::{Attribute, EMBEDDING, Namespace};
 use crate::format::error::Error;
 use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 
@@ -392,9 +392,6 @@ seed!(CodingName, Coding, "the name of a compression", {
     }
 });
 
-/// What the names of attributes that describe an embedding space, or are vectors in it, begin with.
-const EMBEDDING: &str = "embedding:";
-
 /// Embedding spaces of version 1, which become attributes of the archive. Spec: nra.md, section 12.
 struct Spaces<'a>(&'a mut Building);
 
@@ -442,7 +439,7 @@ seed!(Vectors, Vec<Attribute>, "a list of vectors", {
 
 /// Makes the attribute of a space, or of a vector in it, as NRA 5 has them.
 fn attribute<E: serde::de::Error>(space: &str, value: Vec<u8>) -> Result<Attribute, E> {
-    let name = [EMBEDDING, space].concat().into_bytes();
+    let name = [EMBEDDING, space.as_bytes()].concat();
     if name.len() > MAX_ATTRIBUTE_NAME || value.len() > MAX_ATTRIBUTE_VALUE {
         let error = Error::Limit { what: "length of a vector", found: value.len() as u64, limit: MAX_ATTRIBUTE_VALUE as u64 };
         return Err(E::custom(error));

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Story, everything};
+use crate::convert::repair::{MEMORY_BYTES, protect};
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::EntryPath;
+use crate::format::progress::Recorder;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::state::jobs::{Ending, News};
@@ -368,6 +370,23 @@ fn files_and_directories_are_added() {
     story.sees("commit 2 is written");
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/new", "b/new/x.txt", "e.txt", "fresh", "fresh/deep"]);
+}
+
+#[test]
+fn writing_tells_that_recovery_data_goes() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    protect(&file, 10, MEMORY_BYTES, &Recorder::default()).unwrap();
+    let mut story = Story::begin(everything(), 120, 24);
+    open(&mut story, &file);
+    story.then("d W");
+    story.sees("recovery data goes");
+    story.then("enter");
+    story.sees("commit 2 is written").sees("nra protect makes it anew");
+    open(&mut story, &file);
+    story.then("d W");
+    story.sees("as one commit").misses("recovery data");
 }
 
 #[test]

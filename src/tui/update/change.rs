@@ -111,7 +111,10 @@ pub fn rename(state: &mut State, text: &str) -> Result<(), String> {
 
 fn ask_message(state: &mut State) {
     let title = format!("Write to {}: {}", state.archive.name, state.staged.told());
-    let note = "as one commit; earlier commits stay (H). Message:";
+    let note = match state.archive.info.recovery {
+        Some(_) => "as one commit; earlier commits stay (H), recovery data goes. Message:",
+        None => "as one commit; earlier commits stay (H). Message:",
+    };
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message, title, note, state.staged.told())));
 }
 

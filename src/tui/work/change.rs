@@ -65,7 +65,11 @@ pub fn commit(
         }
     }
     let (_, stats) = writer.finish(monitor)?;
-    Ok(Done { text: format!("commit {} is written; H goes back", stats.commit), left_out })
+    let mut text = format!("commit {} is written; H goes back", stats.commit);
+    if base.info().recovery.is_some() && stats.commit != planned_at {
+        text += "; the recovery data went with it: nra protect makes it anew";
+    }
+    Ok(Done { text, left_out })
 }
 
 /// Returns a file or directory that goes into the archive under its own name.

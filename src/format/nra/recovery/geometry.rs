@@ -28,8 +28,12 @@ const MAX_GROUP: u64 = 128 << 20;
 /// Bound of the shards of a group, and of its parities.
 const MAX_SHARDS: u64 = 32_768;
 
-/// Bytes of a group that a writer aims at.
+/// Bytes of a group that a writer aims at, if memory allows.
 const GROUP_BYTES: u64 = 64 << 20;
+/// Shortest group, bytes.
+const MIN_GROUP_BYTES: u64 = 64 << 10;
+/// Memory that restoring a group takes, in lengths of the group, whatever the percentage.
+const WORK: u64 = 4;
 /// Longest shard of a writer: what disks lose as a whole.
 const SECTOR: u64 = 4 << 10;
 /// Shards of a short archive, about.
@@ -59,19 +63,22 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Divides `protected` bytes.
+    /// Divides `protected` bytes into groups that can be written and restored with `memory_bytes`.
     ///
     /// # Errors
     ///
     /// `Usage` for a percentage that is none, `Limit` for more than can be divided.
-    pub fn choose(protected: u64, percent: u32, commit: u64) -> Result<Self> {
+    pub fn choose(protected: u64, percent: u32, commit: u64, memory_bytes: u64) -> Result<Self> {
         if !(1..=100).contains(&percent) {
             return Err(Error::Usage { detail: format!("recovery data of {percent} % (possible: 1 to 100)") });
         }
         let least = u64::from(SHARD_LENS[0]);
         let shard = (protected / FEW_SHARDS).clamp(least, SECTOR).next_power_of_two();
         let shards = protected.div_ceil(shard);
-        let groups = shards.div_ceil(GROUP_BYTES / shard).max(1);
+        // The code works on powers of two.
+        let share = (memory_bytes / WORK).clamp(MIN_GROUP_BYTES, GROUP_BYTES);
+        let group_bytes = 1 << share.ilog2();
+        let groups = shards.div_ceil(group_bytes / shard).max(1);
         let in_group = shards.div_ceil(groups);
         // A run of damage touches two shards more at its ends than it fills. Scattered damage falls unevenly: five standard deviations.
         let uneven =
@@ -176,6 +183,13 @@ impl Geometry {
     /// Returns what users are told of it.
     pub fn summary(&self) -> Recovery {
         Recovery { percent: self.percent, bytes: self.file_len() - self.protected, groups: self.groups }
+    }
+
+    /// Returns the memory that restoring one group takes, bytes.
+    pub fn restoring_bytes(&self) -> u64 {
+        let (one, other) = (self.in_group(), u64::from(self.parities));
+        let rounded = |padded: u64, plain: u64| (padded.next_power_of_two() + plain).next_power_of_two();
+        rounded(one, other).max(rounded(other, one)) * u64::from(self.shard_len)
     }
 
     /// Returns the number of shards of the protected bytes.
@@ -298,6 +312,8 @@ mod tests {
 
     use super::*;
 
+    const MEMORY: u64 = 256 << 20;
+
     fn all_places(geometry: &Geometry) -> BTreeSet<u64> {
         let mut places = BTreeSet::new();
         for group in 0..geometry.groups {
@@ -307,10 +323,22 @@ mod tests {
         places
     }
 
+    #[test]
+    fn groups_fit_into_the_memory() {
+        for percent in [1, 5, 50, 100] {
+            let groups = [32u64, 100, 256, 4_096].map(|memory| {
+                let geometry = Geometry::choose(1 << 34, percent, 1, memory << 20).unwrap();
+                assert!(geometry.restoring_bytes() <= memory << 20, "{percent} %, {memory} MiB: {geometry:?}");
+                geometry.groups
+            });
+            assert_eq!(groups, [2_048, 1_024, 256, 256]);
+        }
+    }
+
     proptest! {
         #[test]
         fn units_lie_in_the_frames_and_nowhere_twice(blocks in 48u64..1 << 24, percent in 1u32..=100, groups in 1u32..4) {
-            let mut geometry = Geometry::choose(blocks * 8, percent, 1).unwrap();
+            let mut geometry = Geometry::choose(blocks * 8, percent, 1, MEMORY).unwrap();
             geometry.groups = groups.min(u32::try_from(geometry.shards()).unwrap());
             let shard = u64::from(geometry.shard_len);
             let places = all_places(&geometry);
@@ -332,7 +360,7 @@ mod tests {
         #[test]
         fn what_is_chosen_parses_and_holds_its_promise(blocks in 48u64..1 << 36, percent in 1u32..=100) {
             let protected = blocks * 8;
-            let geometry = Geometry::choose(protected, percent, 7).unwrap();
+            let geometry = Geometry::choose(protected, percent, 7, MEMORY).unwrap();
             for frame in [0, 1, geometry.frames() / 2, geometry.frames() - 1] {
                 let place = geometry.frame_place(frame) + HEADER_LEN as u64;
                 let bytes = geometry.encode(frame, place);
@@ -363,13 +391,13 @@ mod tests {
     #[test]
     fn percentages_that_are_none_are_refused() {
         for percent in [0, 101] {
-            assert!(matches!(Geometry::choose(4096, percent, 1), Err(Error::Usage { .. })));
+            assert!(matches!(Geometry::choose(4096, percent, 1, MEMORY), Err(Error::Usage { .. })));
         }
     }
 
     #[test]
     fn numbers_out_of_bounds_are_refused() {
-        let good = Geometry::choose(1 << 30, 10, 1).unwrap();
+        let good = Geometry::choose(1 << 30, 10, 1, MEMORY).unwrap();
         assert_eq!(good.check(), Ok(()));
         let bad = [
             Geometry { protected: 8, ..good },

@@ -4,7 +4,7 @@
 //! archive needs no key for it, and a reader that does not care sees the archive as it was. [`protect`] writes it, [`check`] says
 //! what is damaged and whether it can be restored, [`restore`] does that in a copy.
 //!
-//! Memory: one group (at most 64 MiB) with its parities, whatever the length of the archive.
+//! Memory: one group (at most 64 MiB) with its parities, whatever the length of the archive; 256 MiB at most, and less when less is given.
 //!
 //! Spec: nra.md, section 19.
 
@@ -16,7 +16,7 @@ mod survey;
 
 pub use geometry::{GEOMETRY_LEN, Geometry};
 pub use protect::protect;
-pub use restore::restore;
+pub use restore::{MEMORY, restore};
 pub use survey::{Report, check, find, present};
 
 use crate::format::error::{Error, Result};

@@ -13,18 +13,21 @@ use crate::format::source::Store;
 
 /// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
 ///
-/// Until it has returned, and whenever it is stopped, the archive is what it was; no key is needed.
+/// Until it has returned, and whenever it is stopped, the archive is what it was; no key is needed. With less than 256 MiB of `memory_bytes` groups are shorter and recovery
+/// data takes a bit more.
 ///
 /// # Errors
 ///
 /// `Usage` for a percentage that is none; `Unsupported` for an archive of another version; `Corrupt` when head or tail are damaged or
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
-pub fn protect(store: &dyn Store, percent: u32, monitor: &dyn Monitor) -> Result<Geometry> {
+pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
     let mut head = [0; HEAD_LEN];
-    store.read_exact_at(0, &mut head)?;
+    // What is shorter is no archive, and is told so.
+    let len = head.len().min(usize::try_from(store.len()).unwrap_or(usize::MAX));
+    store.read_exact_at(0, &mut head[..len])?;
     let (head, _) = Head::parse(&head)?;
     let (tail, end) = last_tail(store, &head)?;
-    let geometry = Geometry::choose(end, percent, tail.number)?;
+    let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;
     monitor.expect(Counter::Bytes, geometry.protected);
     // With a slot that leads to it the archive is whole without what is written now.
     if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {

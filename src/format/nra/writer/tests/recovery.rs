@@ -11,9 +11,12 @@ use crate::format::nra::reader::NraReader;
 use crate::format::nra::recovery::{Geometry, Report, check, protect, restore};
 use crate::format::source::MemorySource;
 
+/// Memory for groups as long as they get, bytes.
+const MEMORY: u64 = 256 << 20;
+
 fn protected(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
     let disk = Disk::new(bytes);
-    protect(&*disk, percent, &Recorder::default()).unwrap();
+    protect(&*disk, percent, MEMORY, &Recorder::default()).unwrap();
     disk.bytes()
 }
 
@@ -24,7 +27,7 @@ fn report(bytes: &[u8]) -> Report {
 /// Returns what comes out, or why nothing does.
 fn repaired(bytes: &[u8]) -> Result<Vec<u8>> {
     let out = Disk::new(Vec::new());
-    restore(&MemorySource::new(bytes.to_vec()), &report(bytes), &*out, &Recorder::default())?;
+    restore(&MemorySource::new(bytes.to_vec()), &report(bytes), &*out, MEMORY, &Recorder::default())?;
     Ok(out.bytes())
 }
 
@@ -127,6 +130,84 @@ fn scattered_sectors_within_the_percentage_are_restored() {
     }
 }
 
+/// Recovery data in groups of 256 shards of 4 KiB.
+fn in_groups(bytes: Vec<u8>, percent: u32) -> Vec<u8> {
+    let disk = Disk::new(bytes);
+    protect(&*disk, percent, 4 << 20, &Recorder::default()).unwrap();
+    disk.bytes()
+}
+
+#[test]
+fn damage_within_the_percentage_is_restored_in_several_groups() {
+    let whole = in_groups(large(6_000_000), 10);
+    let geometry = report(&whole).geometry;
+    assert_eq!((geometry.groups, geometry.in_group(), geometry.shard_len), (6, 245, 4_096));
+    let run = usize::try_from(geometry.protected).unwrap() / 10;
+    let mut random = Random(17);
+    // A burst, across archive and recovery data too; and the same amount as sectors.
+    let last = whole.len() - run;
+    for place in [0, 2_000_000, 5_700_000, last].into_iter().chain((0..4).map(|_| random.below(last))) {
+        let mut bytes = whole.clone();
+        bytes[place..place + run].fill(0);
+        assert_restored(&bytes, &whole, &format!("a burst from {place}"));
+    }
+    for round in 0..4 {
+        let mut bytes = whole.clone();
+        scatter(&mut bytes, run, &mut random);
+        assert_restored(&bytes, &whole, &format!("sectors, round {round}"));
+        // Half as a burst, half as sectors.
+        let mut bytes = whole.clone();
+        let place = random.below(whole.len() - run);
+        bytes[place..place + run / 2].fill(0xff);
+        scatter(&mut bytes, run / 2, &mut random);
+        assert_restored(&bytes, &whole, &format!("a burst from {place} and sectors"));
+    }
+}
+
+#[test]
+fn each_group_restores_as_many_shards_as_it_has_parities_and_not_one_more() {
+    let whole = in_groups(large(6_000_000), 5);
+    let geometry = report(&whole).geometry;
+    let shard = usize::try_from(geometry.shard_len).unwrap();
+    let groups = usize::try_from(geometry.groups).unwrap();
+    let parities = usize::try_from(geometry.parities).unwrap();
+    assert_eq!((groups, parities), (6, 33));
+    // Shards are dealt out in turn.
+    let hit = |bytes: &mut [u8], group: usize, count: usize| {
+        for number in 0..count {
+            let shard_number = (number * 3 + 1) * groups + group;
+            bytes[shard_number * shard..][..shard].fill(0x3c);
+        }
+    };
+    let mut bytes = whole.clone();
+    (0..groups).for_each(|group| hit(&mut bytes, group, parities));
+    let found = report(&bytes);
+    assert_eq!((found.damaged_shards, found.lost_groups), ((groups * parities) as u64, 0));
+    assert_restored(&bytes, &whole, "as many as can be");
+    for group in 0..groups {
+        let mut beyond = whole.clone();
+        hit(&mut beyond, group, parities + 1);
+        let found = report(&beyond);
+        assert_eq!((found.lost_groups, found.worst), (1, (parities as u64 + 1, parities as u64)));
+        assert!(matches!(repaired(&beyond), Err(Error::Corrupt { .. })), "group {group}");
+    }
+}
+
+#[test]
+fn groups_that_take_more_memory_than_there_is_are_told() {
+    let whole = in_groups(large(3_000_000), 5);
+    let mut bytes = whole.clone();
+    bytes[70_000] ^= 1;
+    let (source, report) = (MemorySource::new(bytes.clone()), report(&bytes));
+    let needed = report.geometry.restoring_bytes();
+    let restored = |memory| {
+        let out = Disk::new(Vec::new());
+        restore(&source, &report, &*out, memory, &Recorder::default()).map(|()| out.bytes())
+    };
+    assert!(matches!(restored(needed - 1), Err(Error::Limit { found, .. }) if found == needed));
+    assert!(restored(needed).unwrap() == whole);
+}
+
 #[test]
 fn more_damage_is_told_and_refused() {
     let whole = protected(large(400_000), 5);
@@ -210,7 +291,7 @@ fn what_is_no_whole_archive_is_not_protected() {
     let lost_tail = appended[..appended.len() - 64].to_vec();
     for bytes in [Vec::new(), noise(1_000, 1), damaged_head, archive[..archive.len() - 64].to_vec(), lost_tail] {
         let disk = Disk::new(bytes.clone());
-        assert!(protect(&*disk, 10, &Recorder::default()).is_err());
+        assert!(protect(&*disk, 10, MEMORY, &Recorder::default()).is_err());
         assert!(disk.bytes() == bytes);
     }
     // What an append left that did not get to a frame goes.
@@ -226,7 +307,7 @@ fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
     let old = protected(fresh.clone(), 30);
     for base in [fresh, old] {
         let disk = Disk::new(base.clone());
-        protect(&*disk, 10, &Recorder::default()).unwrap();
+        protect(&*disk, 10, MEMORY, &Recorder::default()).unwrap();
         let (steps, whole) = (disk.steps(), disk.bytes());
         for image in images(&base, &steps, &mut Random(5)) {
             assert!(read(&image, false).files == files(&base) && read(&image, true).files == files(&base));
@@ -239,7 +320,7 @@ fn a_failure_at_any_point_leaves_the_archive_as_it_was() {
         }
         for limit in 0..steps.len() {
             let disk = Disk::failing(base.clone(), limit);
-            assert!(protect(&*disk, 10, &Recorder::default()).is_err());
+            assert!(protect(&*disk, 10, MEMORY, &Recorder::default()).is_err());
             assert!(read(&disk.bytes(), false).files == files(&base));
         }
     }
@@ -277,7 +358,7 @@ proptest! {
     ) {
         let archive = if len == 0 { pack(|_| {}) } else { large(len) };
         // Runs touch a shard more than they fill.
-        let shard = usize::try_from(Geometry::choose(archive.len() as u64, percent, 1).unwrap().shard_len).unwrap();
+        let shard = usize::try_from(Geometry::choose(archive.len() as u64, percent, 1, MEMORY).unwrap().shard_len).unwrap();
         let budget = (archive.len() * usize::try_from(percent).unwrap() / 100).saturating_sub((pieces - 1) * 2 * shard);
         let whole = protected(archive, percent);
         let mut random = Random(seed);

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nra::convert::compact::{Target, compact};
+use nra::convert::repair::{MEMORY_BYTES, protect};
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
 use nra::format::codec::looks_incompressible;
 use nra::format::crypt::{Argon2Cost, Keyring, Secret};
@@ -126,7 +127,7 @@ fn a_killed_writer_leaves_a_whole_archive() {
 }
 
 /// Changes of an encrypted archive after which its files are the same, in turn.
-const CHANGES: [&str; 4] = ["add a key", "change a key", "remove a key", "compact"];
+const CHANGES: [&str; 5] = ["add a key", "change a key", "protect", "remove a key", "compact"];
 
 fn key() -> Secret {
     Secret::raw([4; 32])
@@ -148,6 +149,10 @@ const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 fn do_once(archive: &Path, change: &str) {
     if change == "compact" {
         compact(archive, 2, &Target::InPlace, &options(archive), &Recorder::default()).expect("whole");
+        return;
+    }
+    if change == "protect" {
+        protect(archive, 20, MEMORY_BYTES, &Recorder::default()).expect("whole");
         return;
     }
     let mut writer = Writer::append(Arc::new(FileStore::open(archive).expect("not locked")), options(archive)).expect("whole");
@@ -179,12 +184,13 @@ fn sealed(archive: &Path) {
     }
 }
 
-/// What an archive holds, labels of its keys, the number of its commits, and whether the password of the second key is still that of the beginning.
+/// What an archive holds, labels of its keys, the number of its commits, the percentage of its recovery data, and whether the password of the second key is still that of the beginning.
 #[derive(Debug, PartialEq)]
 struct State {
     files: BTreeMap<Vec<u8>, Vec<u8>>,
     keys: Vec<String>,
     commits: usize,
+    percent: Option<u32>,
     is_first_password: bool,
 }
 
@@ -198,6 +204,7 @@ fn state(archive: &Path) -> State {
         files,
         keys: reader.info().keys.iter().map(|key| key.label.clone()).collect(),
         commits: reader.commits().count(),
+        percent: reader.info().recovery.as_ref().map(|recovery| recovery.percent),
         is_first_password: open_path(archive, &options).is_ok(),
     }
 }

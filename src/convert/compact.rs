@@ -12,7 +12,7 @@ use crate::format::nra::compact::{compact as write, plan as look};
 use crate::format::nra::recovery::{present, protect};
 use crate::format::nra::writer::WriterOptions;
 use crate::format::progress::Monitor;
-use crate::format::source::{FileSource, FileStore, ReadAt};
+use crate::format::source::{FileSource, FileStore, ReadAt, Store};
 
 /// Where the compacted archive goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +64,10 @@ pub fn compact(
         Target::File { path, overwrite } => (Arc::new(FileSource::open(archive)?), path.clone(), *overwrite),
     };
     let beside = Beside::create(&path, overwrite)?;
-    let mut done = write(&source, keep, beside.path(), options, monitor)?;
+    let open = || FileStore::open(beside.path()).map(|store| Arc::new(store) as Arc<dyn Store>);
+    let mut done = write(&source, keep, &open, options, monitor)?;
     if let Some(before) = present(&*source)? {
-        let after = protect(&FileStore::open(beside.path())?, before.percent, options.memory_bytes, monitor)?;
+        let after = protect(&*open()?, before.percent, options.memory_bytes, monitor)?;
         done.after_bytes = after.file_len();
     }
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {

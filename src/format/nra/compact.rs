@@ -8,10 +8,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::format::archive::{Archive, OpenOptions};
@@ -19,10 +16,10 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{BlockRef, Content, Segment};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{Adopted, NewContent, Writer, WriterOptions, WriterStats};
+use crate::format::nra::writer::{Adopted, FromStart, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor};
-use crate::format::source::{FileStore, ReadAt};
+use crate::format::source::{ReadAt, Store};
 
 /// Alignments that a moved payload keeps, the largest first.
 const ALIGNMENTS: [u32; 4] = [4_096, 64, 32, 16];
@@ -90,8 +87,9 @@ pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monito
     Plan::make(source, keep, options, monitor).map(|plan| plan.compaction)
 }
 
-/// Writes what the newest `keep` commits of `source` need to the empty file at `target`. Of the options those about compression and resources count, and the keys of an
-/// encrypted archive, which the new one has too.
+/// Writes what the newest `keep` commits of `source` need to a new file. `open` opens it, as it is by then: empty the first time, and then once for each commit that follows.
+/// When this returns all of it will survive a failing machine. Of the options those about compression and resources count, and the keys of an encrypted archive, which
+/// the new one has too.
 ///
 /// # Errors
 ///
@@ -100,7 +98,7 @@ pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monito
 pub fn compact(
     source: &Arc<dyn ReadAt>,
     keep: u64,
-    target: &Path,
+    open: &dyn Fn() -> Result<Arc<dyn Store>>,
     options: &WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Compaction> {
@@ -119,15 +117,16 @@ pub fn compact(
         let stats = match before {
             None => {
                 options.attributes.clone_from(&info.attributes);
-                let name = target.as_os_str().as_bytes();
-                let file = File::options().write(true).open(target).map_err(|error| Error::io("open", name, error))?;
-                let mut writer = Writer::create(file, options)?;
+                let store = open()?;
+                let mut writer = Writer::create(FromStart::new(Arc::clone(&store)), options)?;
                 let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
                 mover.add(state, entries, &mut writer, monitor)?;
-                writer.finish(monitor)?.1
+                let stats = writer.finish(monitor)?.1;
+                store.sync()?;
+                stats
             }
             Some(before) => {
-                let mut writer = Writer::append(Arc::new(FileStore::open(target)?), options)?;
+                let mut writer = Writer::append(open()?, options)?;
                 // One that changed the keys alone is a commit, too.
                 writer.force_commit();
                 writer.set_attributes(info.attributes.clone())?;

@@ -1,3 +1,6 @@
+use std::fs::File;
+use std::path::Path;
+
 use super::*;
 use crate::format::archive::{CommitInfo, Depth, open};
 use crate::format::codec::looks_incompressible;
@@ -5,7 +8,7 @@ use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Namespace, Timestamp};
 use crate::format::nra::writer::DictionaryPolicy;
 use crate::format::progress::Recorder;
-use crate::format::source::FileSource;
+use crate::format::source::{FileSource, FileStore};
 
 /// Path, kind, size, time, attributes and content of all entries of a commit.
 type State = Vec<(String, Kind, Option<Timestamp>, usize, Vec<u8>)>;
@@ -80,6 +83,13 @@ fn archive(at: &Path, first: WriterOptions) {
     });
 }
 
+/// Compacts to a new file.
+fn compact_to(old: &Path, keep: u64, new: &Path, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
+    File::create(new).unwrap();
+    let open = || FileStore::open(new).map(|store| Arc::new(store) as Arc<dyn Store>);
+    compact(&source(old), keep, &open, options, monitor)
+}
+
 fn source(at: &Path) -> Arc<dyn ReadAt> {
     Arc::new(FileSource::open(at).unwrap())
 }
@@ -111,9 +121,8 @@ fn kept_commits_are_what_they_were() {
         let mut lengths = Vec::new();
         for keep in 1..=5 {
             let new = folder.path().join(format!("new{keep}"));
-            File::create(&new).unwrap();
             let monitor = Recorder::default();
-            let done = compact(&source(&old), keep, &new, &options(""), &monitor).unwrap();
+            let done = compact_to(&old, keep, &new, &options(""), &monitor).unwrap();
             let kept = keep.min(4);
             assert_eq!((done.commits, done.dropped_commits, done.before_bytes), (kept, 4 - kept, before));
             assert_eq!(done.after_bytes, std::fs::metadata(&new).unwrap().len());
@@ -143,9 +152,8 @@ fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
     let done = plan(&source(&old), 1, &WriterOptions::balanced(), &Recorder::default()).unwrap();
     assert!(done.repacked_blocks > 0 && done.dropped_bytes > 1_000_000, "{done:?}");
     // Without commits to drop everything moves; with another level nothing could be the same if it were compressed again.
-    File::create(&new).unwrap();
     let level = WriterOptions { method: crate::format::codec::Method::zstd(19), ..options("") };
-    let done = compact(&source(&old), 4, &new, &level, &Recorder::default()).unwrap();
+    let done = compact_to(&old, 4, &new, &level, &Recorder::default()).unwrap();
     assert_eq!(done.repacked_blocks, 0);
     let stored = |at: &Path| open(source(at), &OpenOptions::default()).unwrap().info().stored_bytes;
     assert_eq!(stored(&new), stored(&old));
@@ -157,13 +165,12 @@ fn nothing_is_made_of_what_does_not_read() {
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
     archive(&old, options(""));
     let mut bytes = std::fs::read(&old).unwrap();
-    File::create(&new).unwrap();
-    assert!(matches!(compact(&source(&old), 0, &new, &options(""), &Recorder::default()), Err(Error::Usage { .. })));
+    assert!(matches!(compact_to(&old, 0, &new, &options(""), &Recorder::default()), Err(Error::Usage { .. })));
     let monitor = Recorder::default();
     monitor.cancel();
-    assert!(matches!(compact(&source(&old), 1, &new, &options(""), &monitor), Err(Error::Cancelled)));
+    assert!(matches!(compact_to(&old, 1, &new, &options(""), &monitor), Err(Error::Cancelled)));
     bytes[20_000..21_000].fill(0x55);
     std::fs::write(&old, bytes).unwrap();
-    let failed = compact(&source(&old), 4, &new, &options(""), &Recorder::default());
+    let failed = compact_to(&old, 4, &new, &options(""), &Recorder::default());
     assert!(matches!(failed, Err(Error::Corrupt { .. })), "{failed:?}");
 }

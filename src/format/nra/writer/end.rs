@@ -1,4 +1,4 @@
-//! The end of an archive that is appended to: what lies behind it is not part of the archive until a commit says so.
+//! Where a writer writes to: the end of an archive that is appended to, where nothing is part of the archive until a commit says so, or a new file.
 //!
 //! Spec: nra.md, section 17.
 
@@ -67,6 +67,37 @@ impl Write for StoreEnd {
             self.begun = true;
             self.begin().map_err(plain)?;
         }
+        self.store.write_all_at(self.at, bytes).map_err(plain)?;
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a new archive to an empty file, one byte after the other.
+pub struct FromStart {
+    store: Arc<dyn Store>,
+    at: u64,
+}
+
+impl std::fmt::Debug for FromStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FromStart").field("at", &self.at).finish()
+    }
+}
+
+impl FromStart {
+    /// Stands at the beginning of an empty file.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, at: 0 }
+    }
+}
+
+impl Write for FromStart {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.store.write_all_at(self.at, bytes).map_err(plain)?;
         self.at += bytes.len() as u64;
         Ok(bytes.len())

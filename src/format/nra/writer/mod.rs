@@ -67,7 +67,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 pub(in crate::format::nra) use adopt::Adopted;
-pub use end::StoreEnd;
+pub use end::{FromStart, StoreEnd};
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 
 use crate::format::checksum::content_checksum;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::disk::{Disk, source};
+use super::disk::{Disk, NewFile, source};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
@@ -168,10 +168,10 @@ impl Run {
     }
 
     fn compact(&mut self, keep: u64) {
-        let target = tempfile::NamedTempFile::new().unwrap();
+        let new = NewFile::default();
         let old = source(self.bytes.clone());
-        let done = compact(&old, keep, target.path(), &self.options(), &Recorder::default()).unwrap();
-        self.bytes = std::fs::read(target.path()).unwrap();
+        let done = compact(&old, keep, &|| Ok(new.open()), &self.options(), &Recorder::default()).unwrap();
+        self.bytes = new.disk().bytes();
         let dropped = self.states.len().saturating_sub(usize::try_from(keep).unwrap());
         assert_eq!(done.dropped_commits, dropped as u64);
         self.states.drain(..dropped);

@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 
 use super::append::{append, files, pack, put};
-use super::disk::{Disk, Step, source};
+use super::disk::{Disk, NewFile, Step, source};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
+use crate::format::nra::compact::compact;
 use crate::format::nra::reader::NraReader;
+use crate::format::nra::recovery::{present, protect};
 
 type Change = fn(&mut Writer<StoreEnd>);
 
@@ -300,4 +302,83 @@ fn a_finished_commit_that_lost_its_tail_is_not_cut() {
     let mut bytes = base();
     *bytes.last_mut().unwrap() ^= 1;
     assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Corrupt { .. })));
+}
+
+/// Compacts as `convert` does before it gives the new file the name of the old one: with recovery data if there was some.
+fn compact_to(old: &[u8], new: &NewFile) -> Result<()> {
+    const MEMORY: u64 = 32 << 20;
+    let encryption = reader(old, key(), false)?.keyring().cloned();
+    let (source, monitor) = (source(old.to_vec()), Recorder::default());
+    compact(&source, 2, &|| Ok(new.open()), &WriterOptions { encryption, ..options() }, &monitor)?;
+    if let Some(before) = present(&*source)? {
+        protect(&*new.open(), before.percent, MEMORY, &monitor)?;
+    }
+    Ok(())
+}
+
+/// Three commits, of which the first is not kept.
+fn several(mut bytes: Vec<u8>) -> Vec<u8> {
+    for i in 0..2 {
+        let disk = Disk::new(bytes);
+        let mut next = writer(&disk);
+        put(&mut next, &format!("more/{i}"), &noise(2_000, 30 + i));
+        next.remove(&path(if i == 0 { "a" } else { "c" })).unwrap();
+        drop(next.finish(&Recorder::default()).unwrap());
+        bytes = disk.bytes();
+    }
+    bytes
+}
+
+#[test]
+fn a_failure_while_compacting_leaves_the_old_archive_until_the_new_one_is_on_disk() {
+    let sealed = {
+        let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
+        keyring.add(&password(0), CHEAP, "second").unwrap();
+        let options = WriterOptions { encryption: Some(keyring), ..options() };
+        let mut first = Writer::create(Vec::new(), options).unwrap();
+        put(&mut first, "a/one", &text(1_000, 1));
+        put(&mut first, "c", b"see");
+        first.finish(&Recorder::default()).unwrap().0
+    };
+    let protected = |bytes: Vec<u8>| {
+        let disk = Disk::new(bytes);
+        protect(&*disk, 10, 32 << 20, &Recorder::default()).unwrap();
+        disk.bytes()
+    };
+    for old in [several(base()), several(sealed.clone()), protected(several(base())), protected(several(sealed))] {
+        let new = NewFile::default();
+        compact_to(&old, &new).unwrap();
+        let (steps, whole) = (new.disk().steps(), new.disk().bytes());
+        let state = read_whole(&old);
+        assert!(read_whole(&whole) == state);
+        // The name goes to the new file when all of it is durable: whatever fails by then leaves the old file, which is only read.
+        assert!(matches!(steps.last(), Some(Step::Sync)));
+        let kept = {
+            let options = OpenOptions { commit: Some(1), key: Some(key()), ..OpenOptions::default() };
+            let first = NraReader::open(source(whole.clone()), &options).unwrap();
+            first.entries(0..first.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect::<Vec<_>>()
+        };
+        let mut seen = [0; 3];
+        for image in images(&[], &steps, &mut Random(7)) {
+            // Should somebody take a file that was left for an archive: it is a kept commit, or known to be damaged.
+            let left = reader(&image, key(), false).ok();
+            let left = left.filter(|left| left.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty());
+            let Some(left) = left else {
+                seen[0] += 1;
+                continue;
+            };
+            let paths: Vec<String> = left.entries(0..left.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect();
+            let is_newest = paths.iter().eq(state.files.keys().map(|path| path.trim_end_matches('/')));
+            assert!(is_newest || paths == kept, "{paths:?}");
+            seen[if is_newest { 2 } else { 1 }] += 1;
+        }
+        assert!(seen.iter().all(|&seen| seen > 0), "{seen:?}");
+        for limit in 0..steps.len() {
+            assert!(compact_to(&old, &NewFile::failing(limit)).is_err(), "step {limit}");
+        }
+        // The next one gets on.
+        let again = NewFile::default();
+        compact_to(&old, &again).unwrap();
+        assert!(read_whole(&again.disk().bytes()) == state);
+    }
 }

@@ -53,6 +53,13 @@ impl Disk {
         Arc::new(Self { len, bytes, steps: Mutex::default(), limit, reads: Mutex::default() })
     }
 
+    /// The disk as it is now, as one that opens the file again finds it.
+    pub fn opened_again(&self) -> Arc<Self> {
+        let (bytes, steps) = (self.bytes(), self.steps());
+        let (len, bytes, steps) = (bytes.len() as u64, Mutex::new(bytes), Mutex::new(steps));
+        Arc::new(Self { len, bytes, steps, limit: self.limit, reads: Mutex::default() })
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         self.bytes.lock().unwrap().clone()
     }
@@ -104,6 +111,33 @@ impl Store for Disk {
     }
     fn sync(&self) -> Result<()> {
         self.step(Step::Sync)
+    }
+}
+
+/// An empty file that is written to by one who opens it several times.
+pub struct NewFile(Mutex<Arc<Disk>>);
+
+impl Default for NewFile {
+    fn default() -> Self {
+        Self::failing(usize::MAX)
+    }
+}
+
+impl NewFile {
+    /// One on a disk that fails after some steps.
+    pub fn failing(limit: usize) -> Self {
+        Self(Mutex::new(Disk::failing(Vec::new(), limit)))
+    }
+
+    pub fn open(&self) -> Arc<dyn Store> {
+        let mut disk = self.0.lock().unwrap();
+        *disk = disk.opened_again();
+        disk.clone()
+    }
+
+    /// The disk with all that was done to it.
+    pub fn disk(&self) -> Arc<Disk> {
+        self.0.lock().unwrap().clone()
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod archives;
 mod changes;
+mod disk;
 mod exercise;
 
 pub use archives::{Base, Version, bases};
 pub use changes::{Change, Hit};
+pub use disk::Disk;
 pub use exercise::{MAX_CONTENT, check_text, content_of, exercise, open, verify};

@@ -1,0 +1,134 @@
+//! Commits on top of damaged and malicious archives: refused without a trace, or made, and then what was added is there.
+#![no_main]
+
+use std::sync::Arc;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::digest::Digest;
+use nra::format::entry::{Entry, Kind};
+use nra::format::nra::reader::NraReader;
+use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
+use nra::format::path::EntryPath;
+use nra::format::progress::Recorder;
+use nra::format::source::MemorySource;
+use nra::fuzzing::Operation;
+use nra_fuzz::{Change, Disk, Hit, bases, check_text, exercise, verify};
+
+#[derive(Debug, Arbitrary)]
+enum Mutation {
+    Hit(Vec<Hit>),
+    Reseal(Vec<Change>),
+}
+
+#[derive(Debug, Arbitrary)]
+enum Step {
+    Add { path: u8, content: u8 },
+    Remove { path: u8 },
+    Rename { from: u8, to: u8 },
+    Link { from: u8, to: u8 },
+}
+
+/// Paths of the archives, and others.
+fn path(number: u8) -> EntryPath {
+    let known: Vec<&EntryPath> = bases().iter().flat_map(|base| &base.newest).map(|version| &version.entry.path).collect();
+    let others = ["new", "a", "a/new", "d/new/deep", "zz"];
+    let number = usize::from(number) % (known.len() + others.len());
+    let other = |number: usize| EntryPath::try_from(others[number]).expect("valid");
+    known.get(number).map_or_else(|| other(number - known.len()), |known| EntryPath::clone(known))
+}
+
+fn content(number: u8) -> Vec<u8> {
+    format!("content number {number}\n").into_bytes().repeat(usize::from(number))
+}
+
+fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
+    let (number, mutation, steps) = input;
+    let base = &bases()[usize::from(number) % bases().len()];
+    let file = match mutation {
+        Mutation::Hit(hits) => {
+            let mut file = base.bytes.to_vec();
+            hits.iter().for_each(|hit| hit.apply(&mut file));
+            file
+        }
+        Mutation::Reseal(changes) => {
+            let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
+            base.anatomy.rebuild(&operations)
+        }
+    };
+    let disk = Arc::new(Disk::new(file.clone()));
+    let options = WriterOptions { threads: 1, reproducible: true, ..WriterOptions::balanced() };
+    let mut writer = match Writer::append(disk.clone(), options) {
+        Ok(writer) => writer,
+        Err(error) => {
+            check_text(&error.to_string());
+            assert_eq!(disk.bytes(), file, "it was refused");
+            return;
+        }
+    };
+    // The last content of the paths that were added and left alone since.
+    let mut added: Vec<(EntryPath, Vec<u8>)> = Vec::new();
+    for step in steps.iter().take(20) {
+        let touched = match step {
+            Step::Add { path: at, content: what } => {
+                let (at, bytes) = (path(*at), content(*what));
+                let whole = NewContent::Whole { bytes: &bytes, digest: Digest::of(&bytes), incompressible: false };
+                let new = if bytes.is_empty() { NewContent::None } else { whole };
+                let done = writer.add(Entry::new(at.clone(), Kind::File), new);
+                added.retain(|(path, _)| *path != at && !path.is_below(&at) && !at.is_below(path));
+                if done.is_ok() {
+                    added.push((at, bytes));
+                }
+                done.map(drop)
+            }
+            Step::Remove { path: at } => {
+                let at = path(*at);
+                added.retain(|(path, _)| *path != at && !path.is_below(&at));
+                writer.remove(&at)
+            }
+            Step::Rename { from, to } => {
+                let (from, to) = (path(*from), path(*to));
+                let near = |path: &EntryPath, at: &EntryPath| path == at || path.is_below(at) || at.is_below(path);
+                added.retain(|(path, _)| !near(path, &from) && !near(path, &to));
+                writer.rename(&from, &to)
+            }
+            Step::Link { from, to } => {
+                let (from, to) = (path(*from), path(*to));
+                added.retain(|(path, _)| *path != to && !path.is_below(&to) && !to.is_below(path));
+                writer.keep(&from).and_then(|id| writer.add_link(Entry::new(to, Kind::File), id)).map(drop)
+            }
+        };
+        if let Err(error) = touched {
+            check_text(&error.to_string());
+        }
+    }
+    match writer.finish(&Recorder::default()) {
+        Ok((end, stats)) => {
+            drop(end);
+            let bytes = disk.bytes();
+            assert_eq!(stats.archive_bytes, bytes.len() as u64);
+            let mut options = OpenOptions::default();
+            (options.recover, options.cache_bytes) = (false, 32 << 20);
+            let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).expect("it was just written");
+            assert_eq!(archive.entry_count(), stats.entries);
+            for (path, content) in &added {
+                let (_, entry) = archive.find(path.as_bytes()).expect("its pages were just read").expect("it was added");
+                assert_eq!(archive.read_all(&entry, u64::MAX).ok().as_ref(), Some(content), "{path}");
+            }
+            exercise(&archive);
+            let _ = verify(&archive, Depth::Quick);
+        }
+        Err(error) => {
+            check_text(&error.to_string());
+            // The writer cut off what it had written. A slot may say now where the archive ends.
+            let bytes = disk.bytes();
+            let state = |bytes: Vec<u8>| {
+                let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).ok()?;
+                let paths = archive.entries(0..archive.entry_count()).map(|entry| entry.ok().map(|entry| entry.path));
+                Some((archive.info().commit, paths.collect::<Vec<_>>()))
+            };
+            assert_eq!(state(bytes), state(file), "it failed: {error}");
+        }
+    }
+});

@@ -1,0 +1,91 @@
+//! Histories of damaged and malicious archives: every commit that is listed opens or is refused, and compacting keeps what it says or is refused.
+#![no_main]
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use nra::format::archive::{Archive, Depth, OpenOptions};
+use nra::format::nra::compact::compact;
+use nra::format::nra::reader::NraReader;
+use nra::format::nra::writer::WriterOptions;
+use nra::format::progress::Recorder;
+use nra::format::source::{MemorySource, ReadAt, Store};
+use nra::fuzzing::Operation;
+use nra_fuzz::{Change, Disk, Hit, MAX_CONTENT, bases, check_text, exercise, verify};
+
+#[derive(Debug, Arbitrary)]
+enum Mutation {
+    Hit(Vec<Hit>),
+    Reseal(Vec<Change>),
+}
+
+/// Commits that are looked at.
+const MAX_COMMITS: usize = 8;
+
+fuzz_target!(|input: (u8, u8, Mutation)| {
+    let (number, keep, mutation) = input;
+    let base = &bases()[usize::from(number) % bases().len()];
+    let file = match mutation {
+        Mutation::Hit(hits) => {
+            let mut file = base.bytes.to_vec();
+            hits.iter().for_each(|hit| hit.apply(&mut file));
+            file
+        }
+        Mutation::Reseal(changes) => {
+            let operations: Vec<Operation> = changes.into_iter().map(Operation::from).collect();
+            base.anatomy.rebuild(&operations)
+        }
+    };
+    let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(file));
+    let options = |recover, commit| {
+        let mut options = OpenOptions::default();
+        (options.recover, options.commit, options.cache_bytes) = (recover, commit, 32 << 20);
+        options
+    };
+    let Ok(newest) = NraReader::open(Arc::clone(&source), &options(true, None)) else { return };
+    let commits: Vec<u64> = newest.commits().take(MAX_COMMITS).flatten().map(|commit| commit.number).collect();
+    assert!(commits.is_sorted_by(|newer, older| newer > older), "{commits:?}");
+    for &commit in &commits {
+        match NraReader::open(Arc::clone(&source), &options(true, Some(commit))) {
+            Ok(archive) => {
+                assert_eq!(archive.info().commit, Some(commit));
+                exercise(&archive);
+            }
+            Err(error) => check_text(&error.to_string()),
+        }
+    }
+    let content: u64 = newest.entries(0..newest.entry_count()).flatten().map(|entry| entry.size).fold(0, u64::saturating_add);
+    if content > 8 * MAX_CONTENT {
+        return;
+    }
+    // The file as each that opens it leaves it.
+    let file = Mutex::new(Arc::new(Disk::new(Vec::new())));
+    let lock = || file.lock().unwrap_or_else(PoisonError::into_inner);
+    let open = || {
+        let mut file = lock();
+        *file = Arc::new(Disk::new(file.bytes()));
+        Ok(Arc::clone(&file) as Arc<dyn Store>)
+    };
+    let writer = WriterOptions { threads: 1, ..WriterOptions::balanced() };
+    let keep = u64::from(keep % 4);
+    match compact(&source, keep, &open, &writer, &Recorder::default()) {
+        Ok(done) => {
+            let bytes = lock().bytes();
+            assert_eq!((done.after_bytes, done.commits <= keep), (bytes.len() as u64, true));
+            let new = NraReader::open(Arc::new(MemorySource::new(bytes)), &options(false, None)).expect("it was just written");
+            let verdict = verify(&new, Depth::Full).expect("a whole archive");
+            assert!(verdict.damage.is_empty(), "{:?}", verdict.damage);
+            // What was read without going around damage is what is there now.
+            let old = NraReader::open(Arc::clone(&source), &options(false, None)).expect("it was read");
+            for (old_entry, new_entry) in old.entries(0..old.entry_count()).zip(new.entries(0..new.entry_count())) {
+                let (old_entry, new_entry) = (old_entry.expect("it was read"), new_entry.expect("a whole archive"));
+                assert_eq!((&old_entry.path, old_entry.kind, old_entry.size), (&new_entry.path, new_entry.kind, new_entry.size));
+                if let Ok(content) = old.read_all(&old_entry, MAX_CONTENT) {
+                    assert_eq!(new.read_all(&new_entry, MAX_CONTENT).ok(), Some(content), "{}", old_entry.path);
+                }
+            }
+        }
+        Err(error) => check_text(&error.to_string()),
+    }
+});

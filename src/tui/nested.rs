@@ -15,9 +15,9 @@ const MAX_BYTES: u64 = 128 << 20;
 /// Bound for decoded blocks of one that are kept, bytes.
 const CACHE: u64 = 16 << 20;
 /// Ends of names of files that are tried as archives.
-const ENDS: [&str; 18] = [
+const ENDS: [&str; 19] = [
     ".nra", ".zip", ".jar", ".whl", ".epub", ".npz", ".tar", ".tgz", ".tbz2", ".txz", ".tzst", ".gz", ".bz2", ".xz", ".zst",
-    ".lz4", ".lzma", ".shard",
+    ".lz4", ".lzma", ".shard", ".7z",
 ];
 
 /// Says by its name whether a file may be an archive. Whether it is one its content tells.

@@ -1,10 +1,14 @@
-//! What files say of themselves in their headers: arrays, tensors, columns, sound.
+//! What files say of themselves in their headers: arrays, tensors, columns, sound, films, archives.
 //!
 //! [`look`] tells a file by its first bytes and reads nothing but headers, whatever they announce: their length is bounded before they are
 //! read, and so is the number of rows that is kept. Texts in a [`Table`] are as the file has them: whoever shows them makes them harmless.
 
 mod bytes;
+mod container;
 mod gguf;
+mod hdf5;
+mod matroska;
+mod mp4;
 mod npy;
 mod npz;
 mod parquet;
@@ -22,8 +26,8 @@ use crate::format::source::ReadAt;
 pub const MAX_ROWS: usize = 5_000;
 /// Bytes of a text that are kept.
 const MAX_TEXT: usize = 256;
-/// Bytes that tell what a file is.
-const HEAD: usize = 64;
+/// Bytes that tell what a file is: a tar header.
+const HEAD: usize = 512;
 
 /// Facts about a file, and what it holds as rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,6 +101,12 @@ pub(in crate::format) fn shape(sizes: &[u64]) -> String {
     if sizes.is_empty() { "1".to_owned() } else { sizes.join(" × ") }
 }
 
+/// Returns tenths of a second as `1:02.5`, or `1:00:02.5` from an hour on.
+fn clock(tenths: u128) -> String {
+    let (hours, minutes, rest) = (tenths / 36_000, tenths / 600 % 60, format!("{:02}.{}", tenths / 10 % 60, tenths % 10));
+    if hours > 0 { format!("{hours}:{minutes:02}:{rest}") } else { format!("{minutes}:{rest}") }
+}
+
 /// Multiplies sizes, unless the product is beyond 64 bits.
 pub(in crate::format) fn product(sizes: &[u64]) -> Option<u64> {
     sizes.iter().try_fold(1u64, |product, size| product.checked_mul(*size))
@@ -124,7 +134,13 @@ pub fn look(source: &Arc<dyn ReadAt>) -> Result<Option<Table>> {
         [b'I', b'D', b'3', ..] => return sound::mp3(&**source),
         [0xff, second, ..] if second & 0xe0 == 0xe0 => return sound::mp3(&**source),
         [_, _, _, _, _, 0, 0, 0, b'{', ..] => safetensors::look(&**source),
-        _ => return Ok(None),
+        _ if head.starts_with(hdf5::MAGIC) => hdf5::look(&**source),
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => matroska::look(&**source),
+        _ if mp4::begins(&head) => mp4::look(&**source),
+        _ => {
+            let Some(access) = container::access(&head) else { return Ok(None) };
+            return container::look(source, access);
+        }
     };
     table.map(Some)
 }
@@ -142,17 +158,18 @@ mod tests {
 
     #[test]
     fn other_files_have_no_table() {
-        for bytes in [&b""[..], b"x", b"text\n", b"PK\x03\x04\0\0", &[0; 100]] {
+        for bytes in [&b""[..], b"x", b"text\n", &[0; 100]] {
             assert_eq!(look(&source(bytes)).unwrap(), None);
         }
     }
 
     proptest! {
         #[test]
-        fn hostile_bytes_do_no_harm(magic in 0usize..9, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let magics: [&[u8]; 9] = [
+        fn hostile_bytes_do_no_harm(magic in 0usize..17, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let magics: [&[u8]; 17] = [
                 b"\x93NUMPY\x01\0", b"PK\x03\x04", b"GGUF\x03\0\0\0", b"PAR1", b"RIFF\0\0\0\0WAVE", b"fLaC", b"ID3\x04\0\0", b"\xff\xfb",
-                b"\x40\0\0\0\0\0\0\0{",
+                b"\x40\0\0\0\0\0\0\0{", b"\x1a\x45\xdf\xa3", b"\0\0\0\x0cftypisom", b"\x1f\x8b\x08", b"7z\xbc\xaf\x27\x1c", b"NRA\0\x05\0",
+                b"\x28\xb5\x2f\xfd", b"SHRD\x02", b"\x89HDF\r\n\x1a\n\0",
             ];
             let mut bytes = magics[magic].to_vec();
             bytes.extend(&rest);

@@ -1,7 +1,7 @@
 //! WAV, FLAC and MP3: rate, channels, length, and what the piece is called.
 
 use crate::format::error::{Error, Result};
-use crate::format::inside::{Table, bytes};
+use crate::format::inside::{Table, bytes, clock};
 use crate::format::source::ReadAt;
 
 /// Chunks or blocks that are gone through.
@@ -14,8 +14,7 @@ const MAX_SHOWN: usize = 20;
 /// Adds the length of so many samples.
 fn duration(table: &mut Table, samples: u64, rate: u64) {
     if rate > 0 {
-        let tenths = u128::from(samples) * 10 / u128::from(rate);
-        table.fact("length", format!("{}:{:02}.{}", tenths / 600, tenths / 10 % 60, tenths % 10));
+        table.fact("length", clock(u128::from(samples) * 10 / u128::from(rate)));
     }
 }
 

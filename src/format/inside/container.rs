@@ -1,0 +1,126 @@
+//! Archives: what is in them, without their content.
+
+use std::sync::Arc;
+
+use crate::format::archive::{self, OpenOptions};
+use crate::format::entry::Kind;
+use crate::format::error::{Error, Result};
+use crate::format::inside::{MAX_ROWS, Table};
+use crate::format::source::ReadAt;
+
+/// Bound for what the engine keeps of content and of its directory, bytes.
+const CACHE: u64 = 8 << 20;
+/// Length of a compressed stream that is gone through for its listing, bytes.
+const MAX_STREAM: u64 = 8 << 20;
+/// What it may grow to beyond the first GiB, in times its length.
+const MAX_RATIO: u64 = 64;
+
+/// First bytes of archives whose directory is found without reading the rest.
+const INDEXED: [&[u8]; 5] = [b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"NRA\0", b"SHRD\x02"];
+/// First bytes of compressed streams.
+const STREAMS: [&[u8]; 5] = [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"\x04\x22\x4d\x18"];
+
+/// How an archive is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// By its directory, or from header to header.
+    Direct,
+    /// From the start to the end.
+    Stream,
+}
+
+/// Says how an archive is read, by the first 512 bytes; `None` for what begins like none.
+pub fn access(head: &[u8]) -> Option<Access> {
+    let begins = |magics: &[&[u8]]| magics.iter().any(|magic| head.starts_with(magic));
+    if begins(&INDEXED) || head.get(257..262) == Some(b"ustar") {
+        Some(Access::Direct)
+    } else {
+        begins(&STREAMS).then_some(Access::Stream)
+    }
+}
+
+/// Lists an archive; `None` when it is none.
+pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Table>> {
+    let mut table = Table::new("archive", &["name", "bytes"]);
+    if access == Access::Stream && source.len() > MAX_STREAM {
+        table.fact("compressed", format!("{} bytes", source.len()));
+        table.fact("listed", format!("up to {MAX_STREAM} bytes; enter goes in"));
+        return Ok(Some(table));
+    }
+    let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, stream_ratio: MAX_RATIO, ..OpenOptions::default() };
+    let archive = match archive::open(Arc::clone(source), &options) {
+        Ok(archive) => archive,
+        Err(Error::KeyNeeded) => {
+            table.fact("encrypted", "enter asks for the password");
+            return Ok(Some(table));
+        }
+        Err(Error::Unsupported { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    table.fact("format", archive.info().format.clone());
+    table.fact("entries", archive.entry_count().to_string());
+    for entry in archive.entries(0..archive.entry_count()).take(MAX_ROWS) {
+        // What does not read is no reason to show nothing.
+        let Ok(entry) = entry else { continue };
+        let name = String::from_utf8_lossy(entry.path.as_bytes());
+        match entry.kind {
+            Kind::Directory => table.row(&[&format!("{name}/"), ""]),
+            Kind::File => table.row(&[&name, &entry.size.to_string()]),
+            _ => table.row(&[&name, ""]),
+        }
+    }
+    table.row_count = archive.entry_count();
+    Ok(Some(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use super::*;
+    use crate::format::inside::look as look_at;
+    use crate::format::source::MemorySource;
+
+    fn tar() -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in ["docs/a.txt", "docs/b.txt"] {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(5);
+            header.set_mode(0o644);
+            header.set_cksum();
+            builder.append_data(&mut header, name, &b"hello"[..]).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    fn source(bytes: Vec<u8>) -> Arc<dyn ReadAt> {
+        Arc::new(MemorySource::new(bytes))
+    }
+
+    #[test]
+    fn archives_are_listed() {
+        let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for name in ["docs/a.txt", "docs/b.txt"] {
+            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(b"hello").unwrap();
+        }
+        let zip = zip.finish().unwrap().into_inner();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&tar()).unwrap();
+        for bytes in [zip, tar(), gzip.finish().unwrap()] {
+            let table = look_at(&source(bytes)).unwrap().unwrap();
+            let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).filter(|name| !name.ends_with('/')).collect();
+            assert_eq!(names, ["docs/a.txt", "docs/b.txt"]);
+            assert_eq!(table.rows.last().unwrap()[1], "5");
+            assert_eq!(table.row_count, table.rows.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_long_stream_is_not_gone_through() {
+        let mut bytes = b"\x1f\x8b\x08".to_vec();
+        bytes.resize(usize::try_from(MAX_STREAM).unwrap() + 1, 0);
+        let table = look_at(&source(bytes)).unwrap().unwrap();
+        assert!(table.rows.is_empty() && table.facts[1].1.contains("enter goes in"), "{table:?}");
+    }
+}

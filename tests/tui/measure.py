@@ -2,7 +2,7 @@
 
     python3 tests/tui/measure.py --bin target/fast/nra [--entries 1000000]
 
-Prints time and CPU to the first rows, CPU of keys and of a search, the most memory, and fails beyond the budgets. Times are those of a polled
+Prints time and CPU to the first rows, CPU of keys, also while all is extracted, and of a search, the most memory, and fails beyond the budgets. Times are those of a polled
 screen, to about 20 ms; on a machine with other work look at the CPU. Needs tmux.
 """
 
@@ -18,6 +18,7 @@ import time
 from run import Terminal, pid_of
 
 MEMORY = 100 << 20
+KEY = 0.016
 
 
 def tar_of(count, out):
@@ -55,6 +56,10 @@ class Watched:
     def cpu(self):
         fields = pathlib.Path("/proc/%d/stat" % self.pid).read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def cpu_of_the_screen(self):
+        """CPU of the thread that takes keys and draws, whatever the others do, seconds."""
+        return int(pathlib.Path("/proc/%d/task/%d/schedstat" % (self.pid, self.pid)).read_text().split()[0]) / 1e9
 
     def memory(self):
         status = pathlib.Path("/proc/%d/status" % self.pid).read_text()
@@ -113,6 +118,21 @@ def main():
             print("search again: %.0f ms, %.0f ms of CPU" % (again * 1e3, (browser.cpu() - start) * 1e3))
             terminal.keys("Escape")
             time.sleep(1)
+            print("after two searches: %.1f MB" % (browser.memory() / 1e6))
+            terminal.keys("A", "e")
+            terminal.sees("Extract")
+            terminal.keys("C-u")
+            terminal.types("out")
+            start = browser.cpu_of_the_screen()
+            shown = browser.after("░", lambda: terminal.keys("Enter"))
+            for _ in range(50):
+                terminal.keys("j", "k")
+            busy = (browser.cpu_of_the_screen() - start) / 101
+            print("extracting all: shown after %.0f ms; a key meanwhile, with drawing the progress: %.1f ms of CPU" % (
+                shown * 1e3, busy * 1e3))
+            terminal.keys("J", "x")
+            terminal.sees("stopped")
+            terminal.keys("Escape")
             peak = browser.memory()
             print("most memory: %.1f MB" % (peak / 1e6))
             terminal.keys("Q")
@@ -121,6 +141,8 @@ def main():
             terminal.close()
     if peak > MEMORY:
         sys.exit("more memory than %d MiB" % (MEMORY >> 20))
+    if busy > KEY:
+        sys.exit("a key takes more than %.0f ms of CPU" % (KEY * 1e3))
 
 
 if __name__ == "__main__":

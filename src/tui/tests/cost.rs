@@ -111,7 +111,8 @@ fn a_million_entries_feel_like_a_few() {
 
     // While the user types: what the threads answer, until the first hits and until all.
     let mut finder = Finder::default();
-    for (pattern, first_within, all_within) in [("999123", 250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
+    // The first time the names are read, and the hit is the last but a few; then they are in memory.
+    for (pattern, first_within, all_within) in [("999123", 1_250, 2_500), ("999123", 100, 1_000), ("99 json", 100, 1_000)] {
         let request = FindRequest { generation: 1, directory: None, pattern: pattern.to_owned() };
         let (before, mut first, mut hits) = (Instant::now(), None, 0);
         finder.find(&*story.archive, &request, &mut |answer| {
@@ -123,8 +124,60 @@ fn a_million_entries_feel_like_a_few() {
         });
         let (first, all) = (first.unwrap(), before.elapsed());
         println!("search for {pattern:?}: {hits} hits, the first after {first:?}, all after {all:?}");
-        assert!(hits > 0 && first.as_millis() <= first_within.max(all_within / 2) && all.as_millis() <= all_within);
+        assert!(hits > 0 && first.as_millis() <= first_within && all.as_millis() <= all_within);
     }
+}
+
+/// Returns the time that this thread has had the processor, which other work on the machine does not lengthen. The system brings it up to date
+/// every few milliseconds.
+#[cfg(target_os = "linux")]
+fn on_the_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the system tells");
+    Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).expect("a number"))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn keys_are_answered_while_jobs_run() {
+    const TIMES: u32 = 20;
+    let (archive, _) = large(60_000);
+    let target = tempfile::tempdir().unwrap();
+    let (sender, events) = unbounded();
+    let mut story = Story::begin(Arc::clone(&archive), 120, 40);
+    story.then("enter");
+    let mut jobs = Jobs::default();
+    let ranges = std::iter::once(0..archive.entry_count()).collect();
+    let task = Task::Extract { ranges, target: target.path().join("out"), strip: 0, overwrite: Overwrite::Rename };
+    jobs.start(1, task, &archive, &sender);
+    jobs.start(2, Task::Verify { ranges: None }, &archive, &sender);
+    story.event(events.recv().unwrap());
+    let area = Rect::new(0, 0, 120, 40);
+    for key in
+        ["j", "k", "ctrl-d", "pagedown", "G", "g", "space", "A", "b", "b", "b", "J", "esc", "?", "esc", "/", "esc", "5", "0"]
+    {
+        let before = on_the_processor();
+        for _ in 0..TIMES {
+            let mut state = story.state.clone();
+            let effects = update(&mut state, Event::Key(key.parse().unwrap()), story.now);
+            view(&state, area, &mut Buffer::empty(area));
+            drop(effects);
+        }
+        let each = (on_the_processor() - before) / TIMES;
+        assert!(each < Duration::from_millis(16), "{key}: {each:?}");
+        story.then(key);
+        // What the jobs tell is part of the work between two keys.
+        let before = on_the_processor();
+        for event in events.try_iter() {
+            assert!(!matches!(event, Event::Job(1, News::End(..))), "it was over before the keys were");
+            story.event(event);
+        }
+        let told = on_the_processor() - before;
+        assert!(told < Duration::from_millis(16), "what jobs tell beside {key}: {told:?}");
+    }
+    jobs.stop(1);
+    jobs.stop(2);
+    let stopped = |event: Event| matches!(event, Event::Job(1, News::End(Ending::Cancelled, _)));
+    while !stopped(events.recv_timeout(Duration::from_secs(60)).expect("it ends when it is stopped")) {}
 }
 
 #[test]

@@ -21,25 +21,70 @@ const BEST: usize = 200;
 const KEEP: usize = 48 << 20;
 /// After this many paths it is time to look whether somebody still waits.
 const STRIDE: u64 = 4_096;
-/// Hits so far are told this often.
+/// Hits so far are told this often,
 const TELL: Duration = Duration::from_millis(60);
+/// and the first ones as early as they fill a screen, or were worth waiting for.
+const FIRST: Duration = Duration::from_millis(10);
+
+/// Which characters a path has, as bits: most paths lack one of those that were typed, and need no closer look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Letters(u64);
+
+impl Letters {
+    /// The path is not ASCII: what matches what is not told by bytes.
+    const FOREIGN: u64 = 1 << 63;
+
+    /// Returns the bit of a byte; small and capital letters share one.
+    fn bit(byte: u8) -> u64 {
+        match byte {
+            b'a'..=b'z' => 1 << (byte - b'a'),
+            b'A'..=b'Z' => 1 << (byte - b'A'),
+            b'0'..=b'9' => 1 << (26 + byte - b'0'),
+            0x80.. => Self::FOREIGN,
+            _ => 0,
+        }
+    }
+
+    fn of(path: &[u8]) -> Self {
+        Self(path.iter().fold(0, |bits, &byte| bits | Self::bit(byte)))
+    }
+
+    /// Returns what a path must have that matches a pattern: its letters and digits, unless some of them are those that must not be there.
+    fn wanted(pattern: &str) -> Self {
+        if pattern.contains('!') { Self(0) } else { Self(Self::of(pattern.as_bytes()).0 & !Self::FOREIGN) }
+    }
+
+    fn may_match(self, wanted: Self) -> bool {
+        self.0 & wanted.0 == wanted.0 || self.0 & Self::FOREIGN != 0
+    }
+}
 
 /// Paths in one piece of memory.
 #[derive(Default)]
 struct Paths {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// Where each path ends, and what is in it.
+    ends: Vec<u32>,
+    letters: Vec<Letters>,
 }
 
 impl Paths {
+    /// Keeps a path if there is room.
     fn add(&mut self, path: &[u8]) {
-        self.bytes.extend_from_slice(path);
-        self.ends.push(self.bytes.len());
+        if self.bytes.len() + path.len() <= KEEP {
+            self.bytes.extend_from_slice(path);
+            self.ends.push(u32::try_from(self.bytes.len()).expect("no more than is kept"));
+            self.letters.push(Letters::of(path));
+        }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    fn iter(&self) -> impl Iterator<Item = (&[u8], Letters)> {
+        let mut start = 0;
+        self.ends.iter().zip(&self.letters).map(move |(&end, &letters)| {
+            let path = &self.bytes[start as usize..end as usize];
+            start = end;
+            (path, letters)
+        })
     }
 }
 
@@ -74,7 +119,9 @@ impl Finder {
                 complete: false,
                 error: None,
             },
-            told: Instant::now(),
+            wanted: Letters::wanted(&request.pattern),
+            told: None,
+            began: Instant::now(),
             buffer: Vec::new(),
         };
         match self.run(archive, request, &mut search, tell) {
@@ -101,8 +148,8 @@ impl Finder {
         }
         let numbers = below(archive, request.directory.as_ref())?;
         let front = request.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
-        for path in self.paths.iter() {
-            search.look(path, &mut self.matcher);
+        for (path, letters) in self.paths.iter() {
+            search.look(path, letters, &mut self.matcher);
             if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
                 return Ok(false);
             }
@@ -112,10 +159,8 @@ impl Finder {
             // What does not read has no name to be found by; the list tells of the damage.
             let Ok(entry) = entry else { continue };
             let path = entry.path.as_bytes().get(front..).unwrap_or_default();
-            if self.paths.bytes.len() + path.len() <= KEEP {
-                self.paths.add(path);
-            }
-            search.look(path, &mut self.matcher);
+            self.paths.add(path);
+            search.look(path, Letters::of(path), &mut self.matcher);
             if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
                 return Ok(false);
             }
@@ -128,13 +173,19 @@ struct Search {
     pattern: Pattern,
     best: Best,
     answer: FindAnswer,
-    told: Instant,
+    wanted: Letters,
+    /// When hits were told the last time.
+    told: Option<Instant>,
+    began: Instant,
     buffer: Vec<char>,
 }
 
 impl Search {
-    fn look(&mut self, path: &[u8], matcher: &mut Matcher) {
+    fn look(&mut self, path: &[u8], letters: Letters, matcher: &mut Matcher) {
         self.answer.searched += 1;
+        if !letters.may_match(self.wanted) {
+            return;
+        }
         let text = String::from_utf8_lossy(path);
         let Some(score) = self.pattern.score(Utf32Str::new(&text, &mut self.buffer), matcher) else { return };
         self.answer.matches += 1;
@@ -151,10 +202,14 @@ impl Search {
 
     /// Tells what has been found when it is time to, and says whether to go on.
     fn pause(&mut self, request: &FindRequest, matcher: &mut Matcher, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) -> bool {
-        if self.told.elapsed() < TELL {
+        let is_early = match self.told {
+            Some(told) => told.elapsed() < TELL,
+            None => self.best.is_empty() && self.began.elapsed() < TELL || self.began.elapsed() < FIRST,
+        };
+        if is_early {
             return tell(None);
         }
-        self.told = Instant::now();
+        self.told = Some(Instant::now());
         let answer = self.answer(request, matcher);
         tell(Some(answer))
     }
@@ -225,6 +280,24 @@ mod tests {
         assert_eq!(below.searched, 2);
         assert_eq!(below.hits[0].matched, [6, 7].map(|at| at + u32::from(below.hits[0].text.len() == 9)));
         assert!(matches!(&below.hits[0].goal, Goal::Entry(path) if path.as_bytes().starts_with(b"docs/")));
+    }
+
+    #[test]
+    fn what_is_left_out_without_a_look_would_not_match() {
+        let paths = ["a/readme.txt", "Grüße.md", "x y", "UPPER/Case", "no-letters-9", "été", "", "ﬁle", "0123456789"];
+        let patterns =
+            ["", "READ", "gruse", "grüße", "!read", "x\\ y", "^a .txt$", "'case", "Case", "ete", "file", "99", "a!b", "9 -", "ﬁ"];
+        let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
+        for pattern in patterns {
+            let wanted = Letters::wanted(pattern);
+            let parsed = Pattern::parse(pattern, CaseMatching::Smart, Normalization::Smart);
+            for path in paths {
+                let matches = parsed.score(Utf32Str::new(path, &mut Vec::new()), &mut matcher).is_some();
+                assert!(!matches || Letters::of(path.as_bytes()).may_match(wanted), "{pattern:?} matches {path:?}");
+            }
+        }
+        assert!(!Letters::of(b"abc").may_match(Letters::wanted("d")));
+        assert!(!Letters::of(b"image-12").may_match(Letters::wanted("13")));
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::tui::glyphs;
 use crate::tui::state::jobs::{Ending, JobId, News, Progress};
 use crate::tui::work::{change, told};
 
+/// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
+const MEMORY: u64 = 16 << 20;
 /// Progress is told this often, milliseconds.
 const EVERY: u64 = 100;
 /// Warnings of a job that are told; the rest is counted.
@@ -133,6 +135,7 @@ fn extract_to(
     let mut options = ExtractOptions::new(Target::Exactly(target.to_owned()));
     options.strip_components = strip;
     options.overwrite = overwrite;
+    options.memory = MEMORY;
     extract(archive, &selection, &options, monitor)
 }
 

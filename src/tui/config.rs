@@ -7,6 +7,7 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::tui::canvas::Pictures;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::layout::Column;
@@ -34,6 +35,8 @@ pub enum ThemeName {
 pub struct Config {
     /// Colours.
     pub theme: ThemeName,
+    /// How pictures are drawn.
+    pub pictures: Pictures,
     /// The mouse belongs to the browser.
     pub mouse: bool,
     /// The preview is on at the start.
@@ -50,6 +53,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             theme: ThemeName::default(),
+            pictures: Pictures::default(),
             mouse: true,
             preview: true,
             linear: false,
@@ -65,6 +69,8 @@ impl Default for Config {
 struct File {
     #[serde(default)]
     theme: ThemeName,
+    #[serde(default)]
+    pictures: Pictures,
     #[serde(default = "yes")]
     mouse: bool,
     #[serde(default = "yes")]
@@ -112,7 +118,8 @@ impl Config {
             Some(names) => names.iter().map(column).collect::<Result<_, _>>()?,
             None => Column::CHOICES.to_vec(),
         };
-        Ok(Self { theme: file.theme, mouse: file.mouse, preview: file.preview, linear: file.linear, columns, keymap })
+        let File { theme, pictures, mouse, preview, linear, .. } = file;
+        Ok(Self { theme, pictures, mouse, preview, linear, columns, keymap })
     }
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file is no failure.
@@ -158,6 +165,7 @@ mod tests {
         assert_eq!(action("down"), Some(Action::Down));
         assert_eq!(action("e"), None);
         assert_eq!(Config::parse("").unwrap(), Config::default());
+        assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().pictures, Pictures::Sixel);
         assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().columns, [Column::Mode]);
     }
 
@@ -165,6 +173,7 @@ mod tests {
     fn faults_are_told_with_their_line() {
         for (text, line, why) in [
             ("theme = \"pink\"\n", 1, "unknown variant"),
+            ("\npictures = \"ascii\"\n", 2, "unknown variant"),
             ("\n\ncolour = 1\n", 3, "unknown field"),
             ("mouse = true\n[keys]\nextract = [\"hyper-x\"]\n", 3, "no key"),
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "no command"),

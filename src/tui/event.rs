@@ -29,6 +29,8 @@ pub enum Event {
     Mouse(MouseEvent),
     /// The screen has this many columns and rows.
     Resize(u16, u16),
+    /// A cell has this many columns and rows of pixels.
+    Font(u16, u16),
     /// Rows have come.
     Rows(RowsAnswer),
     /// Facts about rows have come: of a list of this number, by the numbers of entries.

@@ -117,6 +117,24 @@ pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!(" {}", &rest[cut..]))
 }
 
+/// Cuts text into lines of a width, at spaces where there are any.
+pub fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let fits = start(rest, width);
+        if fits.is_empty() {
+            return None;
+        }
+        let cut = match fits.rfind(' ') {
+            Some(space) if fits.len() < rest.len() && space > 0 => space,
+            _ => fits.len(),
+        };
+        let (line, behind) = rest.split_at(cut);
+        rest = behind.trim_start();
+        Some(line)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -5,6 +5,7 @@
 //! never as a whole.
 
 pub mod action;
+pub mod canvas;
 pub mod config;
 pub mod crumbs;
 pub mod effect;

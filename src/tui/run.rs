@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use crossterm::event::{self, KeyEventKind};
+use crossterm::event::{self, KeyCode, KeyEventKind};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use rustix::fs::{Access, access};
@@ -23,9 +23,11 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
+use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
+use crate::tui::key::Key;
 use crate::tui::state::{Facts, ONLY_NRA, State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
@@ -121,12 +123,15 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     if needs_ground(&options.config) {
         state.theme = theme(options.config.theme, terminal::ask_ground());
     }
+    let (canvas, typed) = canvas(options.config.pictures, &state);
+    state.pane.canvas = canvas;
+    screen.draws(canvas.protocol);
     let mut session = Session::new(state, work, events);
-    session.keys = Some(read_keys(&sender));
     let mut effects = match &options.locked {
         Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
     };
+    session.keys = Some(read_keys(&sender, typed));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
             if next == Next::Quit { Ok(None) } else { outside(next, &mut session, &mut screen, &sender, options).map(Some) }
@@ -207,7 +212,7 @@ fn outside(
                 drop(events.send(Event::Commits(commits.map_err(|error| told(&error)))));
             });
         }
-        Next::Redraw => screen.terminal().clear()?,
+        Next::Redraw => screen.clear()?,
         Next::Quit => {}
     }
     Ok(Vec::new())
@@ -240,6 +245,24 @@ fn theme(name: ThemeName, told: Option<Ground>) -> Theme {
 fn needs_ground(config: &Config) -> bool {
     let variable = |name: &str| std::env::var(name).ok();
     config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
+}
+
+/// Returns what pictures are drawn on: as was asked for, as the environment says, or as the terminal tells; and what was typed while it told.
+fn canvas(pictures: Pictures, state: &State) -> (Canvas, Vec<u8>) {
+    let (colours, font) = (state.theme.depth != Depth::Mono, terminal::font());
+    let by_environment = || match canvas::known(|name| std::env::var(name).ok()) {
+        // Shades are for those who want no colours, and for whom the screen is read out.
+        _ if !colours || state.linear => Some(Protocol::Blocks),
+        known => known,
+    };
+    let mut typed = Vec::new();
+    let protocol = pictures.chosen(colours).or_else(by_environment).unwrap_or_else(|| {
+        // A terminal that draws says how large its cells are.
+        let (sixel, rest) = font.and_then(|_| terminal::ask_sixel().ok()).unwrap_or_default();
+        typed = rest;
+        if sixel { Protocol::Sixel } else { Protocol::Blocks }
+    });
+    (Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() }, typed)
 }
 
 /// What the caller of [`Session::turn`] has to do with the terminal.
@@ -400,14 +423,20 @@ fn suspend(screen: &mut Screen) -> io::Result<(u16, u16)> {
 }
 
 /// Starts the thread that reads keys: one, then the next when it is told that what the first one led to still reads keys. So nothing is read that
-/// belongs to whoever has the terminal next.
-fn read_keys(events: &Sender<Event>) -> Sender<()> {
+/// belongs to whoever has the terminal next. What was typed before comes first.
+fn read_keys(events: &Sender<Event>, typed: Vec<u8>) -> Sender<()> {
     let (keys, next) = unbounded();
     let events = events.clone();
+    let key = |byte: u8| Event::Key(Key::plain(KeyCode::Char(char::from(byte))));
+    let mut typed = typed.into_iter().filter(u8::is_ascii_graphic).map(key);
     thread::spawn(move || {
         loop {
             // A terminal that is gone is as good as a request to end.
-            let Some(event) = event::read().map_or(Some(Event::Terminate), translate) else { continue };
+            let read = || event::read().map_or(Some(Event::Terminate), translate);
+            let Some(event) = typed.next().or_else(read) else { continue };
+            if let (Event::Resize(..), Some((width, height))) = (&event, terminal::font()) {
+                drop(events.send(Event::Font(width, height)));
+            }
             let last = event == Event::Terminate;
             if events.send(event).is_err() || last || next.recv().is_err() {
                 return;

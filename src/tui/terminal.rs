@@ -1,6 +1,6 @@
 //! The terminal in raw mode, given back as it was: at the end, after a panic, when the program is suspended.
 
-use std::io::{self, Stdout, Write, stdout};
+use std::io::{self, Stdout, Write, stdin, stdout};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
@@ -12,15 +12,25 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
+use crate::tui::canvas::Protocol;
+use crate::tui::preview::sent;
 use crate::tui::theme::{Depth, Ground};
 
 /// How long a terminal may take to tell its background: one that does not know the question says so at once, but the line may be slow.
 const ANSWER: Duration = Duration::from_millis(500);
 
+/// Tenths of a second that a terminal may take to tell what it can draw.
+const TENTHS: u8 = 3;
+/// Bytes of an answer that are looked at.
+const MAX_ANSWER: usize = 256;
+
 /// The terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// It has been sent a picture that it keeps until it is told to forget it.
+static KEEPS: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while the browser has it.
 pub struct Screen {
@@ -56,8 +66,19 @@ impl Screen {
         give_back();
         let result = other();
         self.enter()?;
-        self.terminal.clear()?;
+        self.clear()?;
         Ok(result)
+    }
+
+    /// Clears the screen, so that the next drawing sends every cell. Nothing is asked: an answer would go to whoever reads the keys.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn clear(&mut self) -> io::Result<()> {
+        // `Terminal::clear` would ask for the place of the cursor.
+        let area = self.terminal.size()?.into();
+        self.terminal.resize(area)
     }
 
     /// Puts text into the clipboard by the terminal's own means (OSC 52), which work over ssh, too.
@@ -70,6 +91,11 @@ impl Screen {
         let mut out = stdout();
         write!(out, "\x1b]52;c;{text}\x07")?;
         out.flush()
+    }
+
+    /// Takes note of how pictures are drawn.
+    pub fn draws(&self, protocol: Protocol) {
+        KEEPS.store(protocol == Protocol::Kitty, Ordering::SeqCst);
     }
 
     fn enter(&self) -> io::Result<()> {
@@ -92,6 +118,9 @@ impl Drop for Screen {
 /// Gives the terminal back if it is ours. Failures are ignored: nobody could do anything about them.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
+        if KEEPS.load(Ordering::SeqCst) {
+            let _ = stdout().write_all(sent::FORGET.as_bytes());
+        }
         let _ = execute!(stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
         let _ = disable_raw_mode();
         let _ = stdout().flush();
@@ -153,6 +182,64 @@ pub fn ask_ground() -> Option<Ground> {
     }
 }
 
+/// Returns columns and rows of a cell, pixels, if the terminal tells.
+pub fn font() -> Option<(u16, u16)> {
+    let size = crossterm::terminal::window_size().ok()?;
+    let font = (size.width.checked_div(size.columns)?, size.height.checked_div(size.rows)?);
+    (font.0 > 0 && font.1 > 0).then_some(font)
+}
+
+/// Asks the terminal whether it draws sixels (DA1), and returns what was typed meanwhile. It is not asked when keys wait that the answer would be mixed
+/// with. Call it while the terminal is taken and nobody reads from it.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn ask_sixel() -> io::Result<(bool, Vec<u8>)> {
+    if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
+        return Ok((false, Vec::new()));
+    }
+    let before = tcgetattr(stdin())?;
+    let mut patient = before.clone();
+    // A read ends with what is there, or after a while with nothing.
+    patient.special_codes[SpecialCodeIndex::VMIN] = 0;
+    patient.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
+    tcsetattr(stdin(), OptionalActions::Now, &patient)?;
+    let answer = question();
+    tcsetattr(stdin(), OptionalActions::Now, &before)?;
+    Ok(attributes(&answer?))
+}
+
+fn question() -> io::Result<Vec<u8>> {
+    stdout().write_all(b"\x1b[c")?;
+    stdout().flush()?;
+    let (mut answer, mut part) = (Vec::new(), [0; MAX_ANSWER]);
+    while answer.len() < MAX_ANSWER && answer_of(&answer).is_none() {
+        match rustix::io::read(stdin(), &mut part) {
+            Ok(0) => break,
+            Ok(len) => answer.extend(&part[..len]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(answer)
+}
+
+/// Returns where an answer to DA1 lies: `ESC [ ? 62 ; 4 c`.
+fn answer_of(bytes: &[u8]) -> Option<(usize, usize)> {
+    let start = bytes.windows(3).position(|part| part == b"\x1b[?")?;
+    let end = bytes[start + 3..].iter().position(|byte| !byte.is_ascii_digit() && *byte != b';')? + start + 3;
+    (bytes[end] == b'c').then_some((start, end))
+}
+
+/// Says whether an answer to DA1 names sixels, and returns the bytes around it.
+fn attributes(bytes: &[u8]) -> (bool, Vec<u8>) {
+    let Some((start, end)) = answer_of(bytes) else { return (false, bytes.to_vec()) };
+    // The first number is the class of the terminal, the others what it can.
+    let sixel = bytes[start + 3..end].split(|byte| *byte == b';').skip(1).any(|number| number == b"4");
+    (sixel, [&bytes[..start], &bytes[end + 1..]].concat())
+}
+
 /// Says which background the terminal has, if its environment tells.
 pub fn ground(variable: impl Fn(&str) -> Option<String>) -> Option<Ground> {
     // Such as `15;0`: the last number is the background; 7 and 9 to 15 are light.
@@ -180,6 +267,60 @@ mod tests {
         assert!(drawing.join().is_err());
         assert!(!TAKEN.load(Ordering::SeqCst));
         panic::set_hook(hook);
+    }
+
+    /// Set for the process that this test runs on a terminal of its own.
+    #[cfg(target_os = "linux")]
+    const INSIDE: &str = "NRA_TEST_ON_A_TERMINAL";
+
+    /// Takes the terminal and panics, in a process of its own on a pseudo-terminal, between two looks at the modes of the line.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_panic_on_a_terminal_leaves_it_as_it_was() {
+        use std::process::{Command, Stdio};
+        if std::env::var_os(INSIDE).is_some() {
+            let screen = Screen::take(true).unwrap();
+            screen.draws(Protocol::Kitty);
+            panic!("while drawing");
+        }
+        let test = std::env::current_exe().unwrap();
+        let name = "tui::terminal::tests::a_panic_on_a_terminal_leaves_it_as_it_was";
+        let inside = format!("stty rows 24 cols 80; stty -g; '{}' --exact --nocapture {name}; stty -g; stty -a", test.display());
+        let mut script = Command::new("script");
+        script
+            .args(["--quiet", "--command", &inside, "/dev/null"])
+            .env(INSIDE, "yes")
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::null());
+        let text = String::from_utf8_lossy(&script.output().unwrap().stdout).into_owned();
+        let modes: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| line.len() > 60 && line.matches(':').count() > 20).collect();
+        assert!(modes.len() == 2 && modes[0] == modes[1], "{text}");
+        assert!(text.contains(" echo ") && text.contains(" icanon "), "{text}");
+        // What was switched on is switched off, before the panic is told.
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what:?} in {text:?}"));
+        let told = at("while drawing");
+        for mode in ["1049", "2004", "1000"] {
+            let (on, off) = (at(&format!("\x1b[?{mode}h")), at(&format!("\x1b[?{mode}l")));
+            assert!(on < off && off < told, "{mode}: {text:?}");
+        }
+        assert!(at("\x1b[?25l") < at("\x1b[?25h") && at("\x1b[?25h") < told, "{text:?}");
+        assert!(at(sent::FORGET) < told);
+        // Given back once: the guard has nothing left to do when the panic passes it.
+        assert_eq!(text.matches("\x1b[?1049l").count(), 1, "{text:?}");
+    }
+
+    #[test]
+    fn sixels_are_told_by_the_terminal() {
+        assert_eq!(attributes(b"\x1b[?62;4;22c"), (true, vec![]));
+        assert_eq!(attributes(b"\x1b[?64;1;2;6c"), (false, vec![]));
+        // The class of a terminal is no ability, nor is 14 or 42.
+        assert_eq!(attributes(b"\x1b[?4;14;42c"), (false, vec![]));
+        assert_eq!(attributes(b"j\x1b[?1;4ck"), (true, b"jk".to_vec()));
+        for cut in 0..8 {
+            let bytes = &b"\x1b[?62;4c"[..cut];
+            assert_eq!(attributes(bytes), (false, bytes.to_vec()));
+        }
     }
 
     #[test]

@@ -15,13 +15,14 @@ use crate::convert::kinds::kind_of;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::Quoted;
+use crate::tui::canvas::Pictures;
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::Door;
 use crate::tui::glyphs;
 use crate::tui::run::{self, Opened, Options};
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
-const CACHE: u64 = 48 << 20;
+const CACHE: u64 = 32 << 20;
 /// Files of a directory that are looked at in search of archives.
 const MAX_FILES: usize = 1_000;
 
@@ -42,9 +43,12 @@ pub struct Args {
     /// Change nothing: adding, removing and renaming are off
     #[arg(long)]
     read_only: bool,
-    /// Colours: as the terminal has them, or for a dark or a light ground, or none
+    /// Colours for a dark or a light ground, or none
     #[arg(long, value_name = "NAME", value_enum)]
     theme: Option<ThemeName>,
+    /// How to draw pictures
+    #[arg(long, value_name = "HOW", value_enum)]
+    pictures: Option<Pictures>,
     /// Let the cursor of the terminal follow, for screen readers: no mouse, no second pane
     #[arg(long)]
     linear: bool,
@@ -97,6 +101,7 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         Err(error) => (Config::default(), Some(error)),
     };
     config.theme = args.theme.unwrap_or(config.theme);
+    config.pictures = args.pictures.unwrap_or(config.pictures);
     config.linear |= args.linear;
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;

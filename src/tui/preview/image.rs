@@ -1,11 +1,12 @@
-//! Images, drawn with half blocks: two pixels a cell.
+//! Images, drawn with half blocks, two pixels a cell, or by a protocol of the terminal.
 //!
-//! What is kept is a small copy (`MAX_SIDE`); the decoded image itself lives while it is decoded, bounded in pixels before.
+//! What is kept is a small copy (`MAX_SIDE`) and what the terminal is sent; the decoded image itself lives while it is decoded, bounded in pixels
+//! before. One that is too large is told about, not drawn.
 
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
@@ -13,8 +14,9 @@ use ratatui::style::{Color, Style};
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
+use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::glyphs;
-use crate::tui::preview::Scrolled;
+use crate::tui::preview::{Scrolled, sent};
 use crate::tui::theme::{Depth, Theme};
 
 /// Length of an image file that is decoded, bytes.
@@ -43,6 +45,10 @@ pub struct Page {
     side: (usize, usize),
     /// The copy, row by row.
     pixels: Arc<[[u8; 3]]>,
+    /// The cells that make the terminal draw it.
+    sent: Option<Arc<Buffer>>,
+    /// Why it is not drawn.
+    pub remark: Option<String>,
 }
 
 impl Scrolled for Page {
@@ -98,44 +104,77 @@ impl Seek for Watched<'_> {
 ///
 /// # Errors
 ///
-/// `Limit` when it is larger than is decoded, `Corrupt` when it does not decode; otherwise as reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry, format: ImageFormat, awaited: &dyn Fn() -> bool) -> Result<Page> {
+/// `Limit` when the file is longer than is read, `Corrupt` when it does not decode; otherwise as reading the archive does.
+pub fn load(
+    archive: &dyn Archive,
+    entry: &Entry,
+    format: ImageFormat,
+    canvas: &Canvas,
+    awaited: &dyn Fn() -> bool,
+) -> Result<Page> {
     if entry.size > MAX_FILE {
         return Err(Error::Limit { what: "length of an image that is shown", found: entry.size, limit: MAX_FILE });
     }
     let content = archive.read_all(entry, MAX_FILE)?;
-    decode(content, format, awaited)
+    decode(content, format, canvas, awaited)
 }
 
-fn decode(content: Vec<u8>, format: ImageFormat, awaited: &dyn Fn() -> bool) -> Result<Page> {
-    let wrong = |error: image::ImageError| Error::corrupt("image", 0, error.to_string());
+fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn Fn() -> bool) -> Result<Page> {
+    let wrong = |error: ImageError| Error::corrupt("image", 0, error.to_string());
+    let mut page = Page {
+        format: name(format),
+        size: (0, 0),
+        color: String::new(),
+        side: (0, 0),
+        pixels: Arc::default(),
+        sent: None,
+        remark: None,
+    };
+    let too_large = |why: String, page: Page| Ok(Page { remark: Some(format!("too large to be drawn: {why}")), ..page });
+    let memory = || format!("it would take more than {} MiB of memory", MAX_MEMORY >> 20);
     let mut reader = ImageReader::with_format(Watched(Cursor::new(content), awaited), format);
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_MEMORY);
     reader.limits(limits);
-    let mut decoder = reader.into_decoder().map_err(wrong)?;
-    let size = decoder.dimensions();
-    let pixels = u64::from(size.0) * u64::from(size.1);
+    let mut decoder = match reader.into_decoder() {
+        Ok(decoder) => decoder,
+        Err(ImageError::Limits(_)) => return too_large(memory(), page),
+        Err(error) => return Err(wrong(error)),
+    };
+    page.size = decoder.dimensions();
+    page.color = format!("{:?}", decoder.color_type()).to_lowercase();
+    let pixels = u64::from(page.size.0) * u64::from(page.size.1);
     if pixels > MAX_PIXELS {
-        return Err(Error::Limit { what: "number of pixels", found: pixels, limit: MAX_PIXELS });
+        return too_large(format!("{pixels} pixels, and no more than {MAX_PIXELS} are decoded"), page);
     }
-    let color = format!("{:?}", decoder.color_type()).to_lowercase();
+    if canvas.protocol == Protocol::Off {
+        return Ok(page);
+    }
     let orientation = decoder.orientation().ok();
-    let image = DynamicImage::from_decoder(decoder).map_err(wrong)?;
-    // Never larger than it is.
-    let mut image = if size.0.max(size.1) > MAX_SIDE { image.thumbnail(MAX_SIDE, MAX_SIDE) } else { image }.into_rgba8();
+    let image = match DynamicImage::from_decoder(decoder) {
+        Ok(image) => image,
+        Err(ImageError::Limits(_)) => return too_large(memory(), page),
+        Err(error) => return Err(wrong(error)),
+    };
+    // Never larger than it is, nor than anybody draws.
+    let most = if canvas.protocol.is_sent() { sent::MAX_SIDE } else { MAX_SIDE };
+    let mut image = if page.size.0.max(page.size.1) > most { image.thumbnail(most, most) } else { image };
     if let Some(orientation) = orientation {
-        let mut turned = DynamicImage::ImageRgba8(image);
-        turned.apply_orientation(orientation);
-        image = turned.into_rgba8();
+        image.apply_orientation(orientation);
     }
+    if !awaited() {
+        return Err(Error::Cancelled);
+    }
+    page.sent = sent::encode(&image, canvas)?.map(Arc::new);
+    let image =
+        if image.width().max(image.height()) > MAX_SIDE { image.thumbnail(MAX_SIDE, MAX_SIDE) } else { image }.into_rgba8();
     let over = |[r, g, b, a]: [u8; 4]| {
         let alpha = u16::from(a);
         [r, g, b].map(|part| u8::try_from((u16::from(part) * alpha + GROUND * (255 - alpha)) / 255).expect("a mean of bytes"))
     };
-    let side = (usize::try_from(image.width()).expect("small"), usize::try_from(image.height()).expect("small"));
-    let pixels = image.pixels().map(|pixel| over(pixel.0)).collect();
-    Ok(Page { format: name(format), size, color, side, pixels })
+    page.side = (usize::try_from(image.width()).expect("small"), usize::try_from(image.height()).expect("small"));
+    page.pixels = image.pixels().map(|pixel| over(pixel.0)).collect();
+    Ok(page)
 }
 
 impl Page {
@@ -170,11 +209,28 @@ fn indexed([r, g, b]: [u8; 3]) -> u8 {
     16 + 36 * level(r) + 6 * level(g) + level(b)
 }
 
-/// Draws the format and the image.
-pub fn view(page: &Page, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let title = format!("{} · {} × {} · {}", page.format, page.size.0, page.size.1, page.color);
+/// Draws the format and the image; where something lies over it with half blocks, which can be drawn in part.
+pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut Buffer) {
+    let title = match page.size {
+        // Not even its head was read.
+        (0, 0) => page.format.to_owned(),
+        (columns, rows) => format!("{} · {columns} × {rows} · {}", page.format, page.color),
+    };
     let room = usize::from(area.width);
     buffer.set_stringn(area.left(), area.top(), glyphs::fit(&title, room), room, theme.dim);
+    let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    if let Some(remark) = &page.remark {
+        for (row, part) in (below.top()..below.bottom()).zip(glyphs::wrapped(remark, room)) {
+            buffer.set_stringn(below.x, row, part, room, theme.warning);
+        }
+        return;
+    }
+    if let Some(picture) = &page.sent
+        && !covered
+        && sent::view(picture, below, buffer)
+    {
+        return;
+    }
     let (width, height) = (room, 2 * usize::from(area.height.saturating_sub(1)));
     if width == 0 || height == 0 || page.side.0 == 0 || page.side.1 == 0 {
         return;
@@ -227,13 +283,13 @@ mod tests {
     fn drawn(page: &Page, depth: Depth) -> Buffer {
         let area = Rect::new(0, 0, 20, 10);
         let mut buffer = Buffer::empty(area);
-        view(page, &Theme::new(Ground::Dark, depth), area, &mut buffer);
+        view(page, &Theme::new(Ground::Dark, depth), false, area, &mut buffer);
         buffer
     }
 
     #[test]
     fn an_image_has_its_colours_and_proportions() {
-        let page = decode(png(1_000, 500), ImageFormat::Png, &|| true).unwrap();
+        let page = decode(png(1_000, 500), ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
         assert_eq!((page.size, page.side), ((1_000, 500), (400, 200)));
         let buffer = drawn(&page, Depth::True);
         assert_eq!(buffer[(0, 1)].bg, Color::Rgb(250, 0, 0));
@@ -246,16 +302,55 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_not_decoded() {
+    fn what_is_too_large_is_told_about() {
+        // A head alone, which promises a billion pixels.
+        let mut file = b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
+        file.extend([0x00, 0x80, 0, 0, 0x00, 0x80, 0, 0, 1, 0, 24, 0]);
+        file.resize(54, 0);
+        let page = decode(file, ImageFormat::Bmp, &Canvas::default(), &|| true).unwrap();
+        assert_eq!((page.size, page.side), ((32_768, 32_768), (0, 0)));
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 5));
+        view(&page, &Theme::new(Ground::Dark, Depth::Mono), false, buffer.area, &mut buffer);
+        let row = |y: u16| (0..40).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+        assert!(row(0).starts_with("BMP · 32768 × 32768"), "{}", row(0));
+        assert!(row(1).starts_with("too large to be drawn: 1073741824"), "{}", row(1));
+        assert!(row(2).starts_with("pixels, and no more than"), "{}", row(2));
+        // One row of which is longer than memory, with its checksum set right.
         let mut file = png(10, 10);
-        // Width and height, behind signature, length and name of the first chunk; the checksum is wrong then, or the limit is met.
-        file[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
-        assert!(decode(file, ImageFormat::Png, &|| true).is_err());
+        file[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
+        let sum = crc32fast::hash(&file[12..29]);
+        file[29..33].copy_from_slice(&sum.to_be_bytes());
+        let page = decode(file, ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
+        assert!(page.remark.unwrap().contains("256 MiB"));
+    }
+
+    #[test]
+    fn a_picture_for_the_terminal_gives_way_to_what_lies_over_it() {
+        let canvas = Canvas { protocol: Protocol::Sixel, font: (10, 20), cells: (20, 9) };
+        let page = decode(png(64, 48), ImageFormat::Png, &canvas, &|| true).unwrap();
+        assert!(drawn(&page, Depth::True)[(0, 1)].symbol().contains("\x1bP"));
+        let area = Rect::new(0, 0, 20, 10);
+        let mut buffer = Buffer::empty(area);
+        view(&page, &Theme::new(Ground::Dark, Depth::True), true, area, &mut buffer);
+        assert_eq!(buffer[(0, 1)].symbol(), "▀");
+        // One that has become too large for its pane waits for the next.
+        let area = Rect::new(0, 0, 4, 3);
+        let mut buffer = Buffer::empty(area);
+        view(&page, &Theme::new(Ground::Dark, Depth::True), false, area, &mut buffer);
+        assert_eq!(buffer[(0, 1)].symbol(), "▀");
+    }
+
+    #[test]
+    fn pictures_that_are_off_are_not_decoded() {
+        let canvas = Canvas { protocol: Protocol::Off, ..Canvas::default() };
+        // Nothing but the head is there.
+        let page = decode(png(64, 48)[..60].to_vec(), ImageFormat::Png, &canvas, &|| true).unwrap();
+        assert_eq!((page.size, page.side), ((64, 48), (0, 0)));
     }
 
     #[test]
     fn nobody_waits_for_an_image() {
-        assert!(decode(png(100, 100), ImageFormat::Png, &|| false).is_err());
+        assert!(decode(png(100, 100), ImageFormat::Png, &Canvas::default(), &|| false).is_err());
     }
 
     #[test]
@@ -264,7 +359,7 @@ mod tests {
         for at in 0..file.len() {
             let mut file = file.clone();
             file[at] ^= 0x55;
-            let _ = decode(file, ImageFormat::Png, &|| true);
+            let _ = decode(file, ImageFormat::Png, &Canvas::default(), &|| true);
         }
     }
 

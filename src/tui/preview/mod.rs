@@ -8,6 +8,7 @@ pub mod hex;
 pub mod image;
 pub mod json;
 pub mod seek;
+pub mod sent;
 pub mod sheet;
 pub mod source;
 pub mod syntax;
@@ -23,6 +24,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::inside;
 use crate::format::source::ReadAt;
+use crate::tui::canvas::Canvas;
 use crate::tui::theme::Theme;
 
 /// Bytes that tell what kind of content it is.
@@ -59,6 +61,8 @@ pub struct Request {
     pub hex_columns: u16,
     /// A place to find first; the window lies around it.
     pub seek: Option<seek::Seek>,
+    /// What pictures are drawn on.
+    pub canvas: Canvas,
 }
 
 /// A loaded window of one entry.
@@ -190,7 +194,9 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     let is_text = text::looks_like_text(&head);
     if matches!(request.form, Form::Auto | Form::Image) {
         match image::format(&head).filter(|_| request.form == Form::Image || !is_text) {
-            Some(format) => return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, awaited)?)),
+            Some(format) => {
+                return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, &request.canvas, awaited)?));
+            }
             None if request.form == Form::Image => return remark(Form::Image, "this is no image that nra knows"),
             None => {}
         }
@@ -250,14 +256,14 @@ fn extension(entry: &Entry) -> Vec<u8> {
     name.iter().rposition(|&byte| byte == b'.').map_or(Vec::new(), |dot| name[dot + 1..].to_ascii_lowercase())
 }
 
-/// Draws a preview and returns where its text stands, without what is beside it: numbers of lines, offsets.
-pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
+/// Draws a preview, `covered` when something lies over it, and returns where its text stands, without what is beside it: numbers of lines, offsets.
+pub fn view(preview: &Preview, scroll: Scroll, theme: &Theme, covered: bool, area: Rect, buffer: &mut Buffer) -> Rect {
     match &preview.body {
         Body::Text(page) => return text::view(page, scroll, theme, area, buffer),
         Body::Hex(page) => return hex::view(page, scroll, theme, area, buffer),
         Body::Json(page) => return json::view(page, scroll, theme, area, buffer),
         Body::Image(page) => {
-            image::view(page, theme, area, buffer);
+            image::view(page, theme, covered, area, buffer);
             return Rect::default();
         }
         Body::Grid(page) => grid::view(page, scroll, theme, area, buffer),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::format::entry::Entry;
+use crate::tui::canvas::Canvas;
 use crate::tui::glyphs;
 use crate::tui::preview::json::Fold;
 use crate::tui::preview::seek::{self, Seek};
@@ -71,6 +72,8 @@ pub struct Pane {
     seeking: bool,
     /// Columns of the pane.
     width: u16,
+    /// What pictures are drawn on.
+    pub canvas: Canvas,
 }
 
 impl Pane {
@@ -122,6 +125,7 @@ impl Pane {
             needle: self.needle.clone(),
             generation: self.generation + 1,
             width: self.width,
+            canvas: self.canvas,
             scroll,
             ..Self::default()
         }
@@ -160,11 +164,28 @@ impl Pane {
     }
 
     /// Takes the size of the pane.
-    pub fn resize(&mut self, width: u16) -> Option<PreviewRequest> {
-        let before = hex::columns(std::mem::replace(&mut self.width, width));
-        let changed = before != hex::columns(width);
-        let is_hex = matches!(&self.preview, Some(Ok(Preview { body: Body::Hex(_), .. })));
-        if changed && is_hex { self.set_form(self.form) } else { None }
+    pub fn resize(&mut self, (width, height): (u16, u16)) -> Option<PreviewRequest> {
+        // The first row tells what it is a picture of.
+        self.refit(width, Canvas { cells: (width, height.saturating_sub(1)), ..self.canvas })
+    }
+
+    /// Takes columns and rows of a cell, pixels.
+    pub fn set_font(&mut self, font: (u16, u16)) -> Option<PreviewRequest> {
+        self.refit(self.width, Canvas { font, ..self.canvas })
+    }
+
+    /// Reads anew what depends on the size.
+    fn refit(&mut self, width: u16, canvas: Canvas) -> Option<PreviewRequest> {
+        let columns_changed = hex::columns(std::mem::replace(&mut self.width, width)) != hex::columns(width);
+        let canvas_changed = std::mem::replace(&mut self.canvas, canvas) != canvas && canvas.protocol.is_sent();
+        let again = match &self.preview {
+            Some(Ok(Preview { body: Body::Hex(_), .. })) => columns_changed,
+            Some(Ok(Preview { body: Body::Image(_), .. })) => canvas_changed,
+            // What is on its way is as it was asked for.
+            None if self.waiting.is_some() => columns_changed || canvas_changed,
+            _ => false,
+        };
+        if again { self.set_form(self.form) } else { None }
     }
 
     /// Takes what was read. Stale answers change nothing.
@@ -382,7 +403,8 @@ impl Pane {
         self.seeking = false;
         self.generation += 1;
         let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
-        let request = Request { form: self.form, offset, anchor, hex_columns: hex::columns(self.width), seek: None };
+        let hex_columns = hex::columns(self.width);
+        let request = Request { form: self.form, offset, anchor, hex_columns, seek: None, canvas: self.canvas };
         PreviewRequest { generation: self.generation, entry, request }
     }
 }
@@ -442,7 +464,7 @@ mod tests {
         let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
         let archive = sample::with_contents(&[("text", &content)]);
         let mut pane = Pane::default();
-        pane.resize(80);
+        pane.resize((80, 40));
         pane.show(Some(&archive.entry(0).unwrap()), Duration::ZERO);
         let request = pane.hurry();
         settle(&archive, &mut pane, request);

@@ -9,6 +9,7 @@ use ratatui::style::Color;
 
 use super::Story;
 use crate::format::archive::Archive;
+use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::nested;
@@ -110,6 +111,33 @@ fn pictures() {
 }
 
 #[test]
+fn pictures_follow_their_pane() {
+    let mut story = Story::begin(files(), 120, 40);
+    story.state.pane.canvas = Canvas { protocol: Protocol::Sixel, font: (4, 8), ..story.state.pane.canvas };
+    let sent =
+        |story: &Story| story.screen().split("\x1bP").nth(1).map(|rest| rest.split(['#', '\x1b']).next().unwrap().to_owned());
+    story.then("j j j j j j");
+    let side = |story: &Story| sent(story).map(|head| head.split("\"1;1;").nth(1).unwrap().to_owned());
+    story.sees("PNG · 64 × 48");
+    assert_eq!(side(&story).as_deref(), Some("64;48"));
+    // What lies over it, or another entry, takes it away.
+    story.then("?");
+    assert_eq!(side(&story), None);
+    story.then("q");
+    assert_eq!(side(&story).as_deref(), Some("64;48"));
+    story.then("k");
+    assert_eq!(side(&story), None);
+    // A smaller pane, larger letters: it is made anew.
+    story.then("j");
+    story.event(Event::Resize(120, 9));
+    assert_eq!(side(&story).as_deref(), Some("53;40"));
+    story.event(Event::Font(8, 16));
+    assert_eq!(side(&story).as_deref(), Some("64;48"));
+    story.event(Event::Resize(100, 8));
+    assert_eq!(side(&story).as_deref(), Some("64;48"));
+}
+
+#[test]
 fn indented_json() {
     snapshots(&files(), "json", "j j j j j f3");
 }
@@ -195,6 +223,24 @@ fn source_text_has_colours_where_there_are_any() {
     assert!(colors(&story).contains(&Color::Cyan), "{:?}", colors(&story));
     story.state.theme = Theme::new(Ground::Dark, Depth::Mono);
     assert_eq!(colors(&story), HashSet::from([Color::Reset]));
+}
+
+#[test]
+fn archives_and_films_tell_what_is_in_them() {
+    let inner = sample::bytes(&[("deep/evil\x1b[31m", b"hello"), ("top", b"x")]);
+    let film = b"\0\0\0\x0cftypqt  \0\0\0\x08free";
+    let arrays = include_bytes!("../../format/inside/new.h5");
+    let archive =
+        sample::with_contents(&[("a.nra", &inner), ("b.mov", film), ("c.h5", arrays), ("d.zip", b"PK\x03\x04 not quite")]);
+    let mut story = Story::begin(archive, 120, 40);
+    story.sees("archive · ").sees("NRA 5").sees("deep/evil␛[31m").sees("top");
+    story.then("j");
+    story.sees("QuickTime · 20 B");
+    story.then("j");
+    story.sees("HDF5 · ").sees("model/weights").sees("3 × 4");
+    // Damage is no reason to show nothing.
+    story.then("j");
+    story.sees("hex · ");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let request = if areas.list.is_empty() { None } else { state.listing.resize(usize::from(areas.list.height)) };
     moved(state, request, effects);
     if !areas.preview.is_empty() {
-        effects.extend(state.pane.resize(areas.preview.width).map(Effect::Preview));
+        effects.extend(state.pane.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
     }
 }
 

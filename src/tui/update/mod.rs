@@ -57,6 +57,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             state.screen = Rect::new(0, 0, width, height);
             browse::fit(state, &mut effects);
         }
+        Event::Font(width, height) => effects.extend(state.pane.set_font((width, height)).map(Effect::Preview)),
         Event::Rows(answer) => browse::rows(state, answer, &mut effects),
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
         Event::Preview(answer) => {

@@ -47,11 +47,11 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     match &state.pane.preview {
         Some(Ok(loaded)) => {
             let scroll = Scroll { focused: state.focus == Focus::Preview, ..state.pane.scroll };
-            let text = preview::view(loaded, scroll, theme, area, buffer);
+            let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
             highlight(&state.pane.needle, theme, text, buffer);
         }
         Some(Err(error)) => {
-            for (row, part) in (0..area.height).zip(wrapped(error, usize::from(area.width))) {
+            for (row, part) in (0..area.height).zip(glyphs::wrapped(error, usize::from(area.width))) {
                 put(buffer, area, 0, row, part, theme.error);
             }
         }
@@ -78,22 +78,4 @@ fn highlight(needle: &str, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             }
         }
     }
-}
-
-/// Cuts text into lines of a width, at spaces where there are any.
-fn wrapped(text: &str, width: usize) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let fits = glyphs::start(rest, width);
-        if fits.is_empty() {
-            return None;
-        }
-        let cut = match fits.rfind(' ') {
-            Some(space) if fits.len() < rest.len() && space > 0 => space,
-            _ => fits.len(),
-        };
-        let (line, behind) = rest.split_at(cut);
-        rest = behind.trim_start();
-        Some(line)
-    })
 }

@@ -16,8 +16,8 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::shard::{
-    ALIGNMENTS, Compression, Dialect, Header, Layout, MAX_PAYLOAD, Marks, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
-    Style, flags, is_own, metadata_of, value,
+    ALIGNMENTS, Compression, Dialect, Header, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role,
+    ShardWriter, Style, flags, is_own, metadata_of, value,
 };
 
 /// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
@@ -79,12 +79,12 @@ pub fn write_shard(
     };
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let mut writer = ShardWriter::create(buffered, style, layout).map_err(named)?;
-    for Planned { name, record, .. } in &planned {
+    for Planned { path, name, record } in &planned {
         monitor.check()?;
-        let Some((_, stored)) = archive.find(name)? else {
+        let Some((_, stored)) = archive.find(path)? else {
             return Err(Error::Usage { detail: "the archive changed while it was read".into() });
         };
-        monitor.current(name);
+        monitor.current(path);
         let compression = record.map_or(options.compression, |record| record.compression());
         let marks = |record: Record| Marks { content_type: record.content_type, tags: record.tags, flags: record.flags };
         let marks = record.map(marks).unwrap_or_default();
@@ -106,6 +106,8 @@ pub fn write_shard(
 
 /// An entry that is going to be written.
 struct Planned {
+    path: Box<[u8]>,
+    /// Its path, unless it came from a Shard file under another name.
     name: Box<[u8]>,
     record: Option<Record>,
 }
@@ -150,7 +152,8 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
             count => from.lost(&entry.path, format!("{count} attributes can't be kept in a Shard file")),
         }
         facts |= record.is_none();
-        planned.push(Planned { name: path.into(), record });
+        let name = record.and_then(|_| value(&entry.metadata.attributes, NAME)).unwrap_or(path);
+        planned.push(Planned { path: path.into(), name: name.into(), record });
     }
     planned.sort_by(|a, b| {
         let number = |planned: &Planned| planned.record.map_or(u32::MAX, |record| record.number);

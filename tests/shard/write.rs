@@ -11,8 +11,8 @@ const OTHER_ENCODER: [&str; 4] = ["go_lz4.shard", "go_zstd.shard", "go_stream_lz
 /// A name twice, which is refused here.
 const DUPLICATES: [&str; 2] = ["py_duplicates.shard", "go_duplicates.shard"];
 
-/// Names that are no paths, and the Python writer of `.wshard`, which takes a slower encoder for LZ4.
-const NOT_REPEATED: [&str; 2] = ["py_names_unicode.shard", "wpy_lz4.wshard"];
+/// The Python writer of `.wshard` takes a slower encoder for LZ4.
+const NOT_REPEATED: [&str; 1] = ["wpy_lz4.wshard"];
 /// Files with something in them that has no meaning, which is kept all the same.
 const MEANINGLESS: [&str; 4] = [
     "corrupt/reserved_nonzero.shard",

@@ -60,7 +60,7 @@ pub struct Args {
     /// about something that an entry does not have is false. A value with a space or a parenthesis stands in "" or ''.
     #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
     expr: Vec<Arc<Expression>>,
-    /// Print kind, mode, size, ratio, time and what headers tell too
+    /// Print kind, mode, size, ratio, time, headers too
     #[arg(short, long)]
     long: bool,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Print kind, mode, size, ratio, time and what headers tell too
+    /// Print kind, mode, size, ratio, time, headers too
     #[arg(short, long)]
     long: bool,
     /// Draw a tree

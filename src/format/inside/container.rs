@@ -59,6 +59,12 @@ pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Table>> {
     };
     table.fact("format", archive.info().format.clone());
     table.fact("entries", archive.entry_count().to_string());
+    // A container may know more of its entries than names.
+    let Table { facts, heads, rows, row_count, .. } = archive.describe(None)?.unwrap_or_default();
+    table.facts.extend(facts);
+    if !rows.is_empty() {
+        return Ok(Some(Table { heads, rows, row_count, ..table }));
+    }
     for entry in archive.entries(0..archive.entry_count()).take(MAX_ROWS) {
         // What does not read is no reason to show nothing.
         let Ok(entry) = entry else { continue };
@@ -114,6 +120,14 @@ mod tests {
             assert_eq!(table.rows.last().unwrap()[1], "5");
             assert_eq!(table.row_count, table.rows.len() as u64);
         }
+    }
+
+    #[test]
+    fn tensors_of_a_shard_file_are_told() {
+        let bytes = include_bytes!("../../../tests/fixtures/shard/go_tensorv1.mosh");
+        let table = look_at(&source(bytes.to_vec())).unwrap().unwrap();
+        assert_eq!(table.facts[0].1, "Shard 2 (ModelShard)");
+        assert_eq!((table.row_count, table.rows[0][..3].join(" ").as_str()), (6, "model.embed.weight f32 2 × 3"));
     }
 
     #[test]

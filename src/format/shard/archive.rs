@@ -9,16 +9,17 @@ use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::entry::{Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::inside;
+use crate::format::path::{self, Quoted};
 use crate::format::progress::Monitor;
-use crate::format::shard::attributes::{Origin, RECORD, foreign, metadata_attributes};
+use crate::format::shard::attributes::{NAME, Origin, RECORD, foreign, metadata_attributes};
 use crate::format::shard::{Header, MAX_PAYLOAD, Profile, Record, Shard};
 use crate::format::source::ReadAt;
-use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
+use crate::format::table::{Cleaned, Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
 
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
 
-/// Longest metadata that are kept as attributes, bytes.
+/// Length of metadata, and of names that are no paths, that are kept as attributes, bytes.
 const MAX_KEPT: u64 = 12 << 20;
 
 /// A Shard file as an archive.
@@ -49,6 +50,7 @@ impl ShardMembers {
         }
         let shard = Shard::open(Arc::clone(source))?;
         let mut table = TableBuilder::new(Winner::First, options.index_bytes);
+        let (mut escaped, mut kept) = (Vec::new(), 0u64);
         for (number, entry) in shard.entries().iter().enumerate() {
             let record = Record {
                 number: u32::try_from(number).unwrap_or(u32::MAX),
@@ -56,20 +58,37 @@ impl ShardMembers {
                 content_type: entry.content_type,
                 tags: entry.tags,
             };
+            let name = shard.name(number);
+            let path = path_of(name);
+            let mut attributes = Vec::with_capacity(2);
+            if let Some((_, is_other)) = &path {
+                // Many entries may have one long name: it counts for each of them.
+                kept += name.len() as u64;
+                if kept <= MAX_KEPT {
+                    attributes.push(foreign(NAME, name.to_vec()));
+                }
+                escaped.extend(is_other.then_some(number));
+            }
+            attributes.push(foreign(RECORD, record.encode().into_bytes()));
             let item = Item {
                 size: entry.content_len,
-                metadata: Arc::new(Metadata {
-                    mode: 0o644,
-                    owner: None,
-                    attributes: Arc::new([foreign(RECORD, record.encode().into_bytes())]),
-                }),
+                metadata: Arc::new(Metadata { mode: 0o644, owner: None, attributes: attributes.into() }),
                 number: number as u64,
                 place: (entry.data_offset, number as u64),
                 ..Item::new(Kind::File)
             };
-            table.add(shard.name(number), item)?;
+            table.add(path.as_ref().map_or(name, |(path, _)| path), item)?;
         }
-        let info = describe(&shard)?;
+        let mut info = describe(&shard)?;
+        if let Some(&first) = escaped.first() {
+            let name = Quoted::new(shard.name(first));
+            let path = path_of(shard.name(first)).map(|(path, _)| Quoted::new(&path).to_string()).unwrap_or_default();
+            let whose = match escaped.len() {
+                1 => "1 name can be no path and is".to_owned(),
+                count => format!("{count} names can be no paths and are"),
+            };
+            info.remarks.push(format!("{whose} shown in other letters: {name} as {path}"));
+        }
         let decoded = Decoded::new(options.cache_bytes);
         Ok(Some(TableArchive::new(
             table.finish()?,
@@ -174,7 +193,48 @@ fn describe(shard: &Shard) -> Result<Info> {
     })
 }
 
+/// Returns the path that stands for a name that is none, and whether it has other letters than the name; `None` for names that are paths.
+fn path_of(name: &[u8]) -> Option<(Vec<u8>, bool)> {
+    path::check(name).err()?;
+    let mut cleaned = Vec::with_capacity(name.len());
+    match clean(name, &mut cleaned) {
+        Ok(Cleaned::Path | Cleaned::Relative) => Some((name.to_vec(), false)),
+        Ok(Cleaned::Top) | Err(_) => {
+            let components = name.split(|&byte| byte == b'/').map(|component| match component {
+                b"" => b"%".to_vec(),
+                b"." | b".." => b"%2E".repeat(component.len()),
+                _ => component
+                    .iter()
+                    .flat_map(|byte| if *byte == 0 { &b"%00"[..] } else { std::slice::from_ref(byte) })
+                    .copied()
+                    .collect(),
+            });
+            Some((components.collect::<Vec<_>>().join(&b'/'), true))
+        }
+    }
+}
+
 /// Offsets within content that is in memory, and numbers of entries, fit.
 fn within(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_path() {
+        for (name, expected) in [
+            (&b"a/b"[..], None),
+            (b"/a//b", Some((&b"/a//b"[..], false))),
+            (b"", Some((b"%", true))),
+            (b"/", Some((b"%/%", true))),
+            (b"../a", Some((b"%2E%2E/a", true))),
+            (b"./", Some((b"%2E/%", true))),
+            (b"a\0b", Some((b"a%00b", true))),
+        ] {
+            assert_eq!(path_of(name).as_ref().map(|(path, other)| (path.as_slice(), *other)), expected);
+        }
+    }
 }

@@ -15,6 +15,8 @@ pub const HEADER: &[u8] = b"shard:header";
 pub const LAYOUT: &[u8] = b"shard:layout";
 /// Attribute of the archive: the metadata, JSON as it stands in the file. Longer ones go on in `shard:metadata:01`, `shard:metadata:02` …
 pub const METADATA: &[u8] = b"shard:metadata";
+/// Attribute of an entry: its name, where that is not its path.
+pub const NAME: &[u8] = b"shard:name";
 /// Attribute of an entry: number in the index, flags, content type and tags, decimal digits with `:` between them.
 pub const RECORD: &[u8] = b"shard:record";
 /// Attributes that the metadata may take: as many as an archive has room for.

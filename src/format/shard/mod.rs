@@ -50,7 +50,7 @@ mod record;
 mod writer;
 
 pub use archive::{ShardArchive, ShardMembers};
-pub use attributes::{HEADER, LAYOUT, METADATA, Origin, RECORD, is_own, metadata_of, value};
+pub use attributes::{HEADER, LAYOUT, METADATA, NAME, Origin, RECORD, is_own, metadata_of, value};
 pub use layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, flags,
 };

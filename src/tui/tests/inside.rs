@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
 use super::Story;
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
@@ -68,6 +68,25 @@ fn files() -> Arc<dyn Archive> {
         ("i.rs", b"/// Says hello.\nfn main() {\n    println!(\"hello\");\n}\n"),
         ("e.npy", b"\x93NUMPY\x01\0\xff\xff{"),
     ])
+}
+
+#[test]
+fn entries_of_shard_files() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard");
+    for (name, keys, expected) in [
+        ("go_tensorv1.mosh", "j j j f3", ["shape     2 × 3", "elements  6"]),
+        ("go_tensorv1.mosh", "j j j j f3 5", ["Shard 2 (ModelShard)", "TensorV1 i8 [3, 2], quantised"]),
+        ("smp_cowrie.smpl", "f3", ["input   float [2]", "target  int"]),
+        ("smp_json.smpl", "f3 4", ["input   int [2]", "record  JSON"]),
+        ("der_columns.cshard", "f3", ["encoding   delta", "max        4"]),
+    ] {
+        for (width, height) in [SIZES[0], SIZES[1]] {
+            let archive = open_path(&folder.join(name), &OpenOptions::default()).unwrap();
+            let mut story = Story::begin(Arc::from(archive), width, height);
+            story.then(keys);
+            assert!(expected.iter().all(|part| story.screen().contains(part)), "{name}:\n{}", story.screen());
+        }
+    }
 }
 
 #[test]

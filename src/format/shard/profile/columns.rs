@@ -3,6 +3,7 @@
 //! Specification: shard.md, section 5.5.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -107,6 +108,8 @@ pub struct Columns {
     group_rows: Option<u64>,
     groups: Option<u64>,
     columns: Vec<Column>,
+    /// Names of the columns, and where they stand among them.
+    by_name: HashMap<String, usize>,
 }
 
 impl Columns {
@@ -120,11 +123,13 @@ impl Columns {
             encoding: named(&ENCODINGS, json::number(&value["encoding"]), &value["encoding"], "encoding"),
             stats: value["stats"].as_array().into_iter().flatten().map(Stats::new).collect(),
         };
+        let columns: Vec<Column> = schema["columns"].as_array().into_iter().flatten().map(column).collect();
         Ok(Self {
+            by_name: columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect(),
+            columns,
             rows: json::number(&schema["row_count"]),
             group_rows: json::number(&schema["row_group_size"]),
             groups: json::number(&schema["row_group_count"]),
-            columns: schema["columns"].as_array().into_iter().flatten().map(column).collect(),
         })
     }
 }
@@ -144,7 +149,7 @@ impl Face for Columns {
         let Some((group, name)) = name.split_once(':').and_then(|(group, name)| Some((group.parse::<u64>().ok()?, name))) else {
             return Ok(None);
         };
-        let column = self.columns.iter().find(|column| column.name == name);
+        let column = self.by_name.get(name).and_then(|at| self.columns.get(*at));
         let entry = &shard.entries()[number];
         let header = shard.prefix(number, CHUNK_HEADER)?;
         let Some((&[encoding, count @ ..], _)) = header.split_first_chunk::<CHUNK_HEADER>() else {

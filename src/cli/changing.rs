@@ -244,8 +244,10 @@ pub fn explain(error: Error, archive: &str) -> Failure {
         Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
             Failure::from(error).hint("wait until it has ended, and try again; reading goes on meanwhile")
         }
-        Error::Unsupported { .. } | Error::Corrupt { .. } => reading::explain(error, archive)
-            .hint("only whole archives of NRA 5 are changed; nra pack makes one of extracted files"),
+        Error::Unsupported { .. } => reading::explain(error, archive)
+            .hint(format!("only archives of NRA 5 are changed; nra convert {archive} makes one of another")),
+        Error::Corrupt { .. } => reading::explain(error, archive)
+            .hint(format!("only whole archives are changed; nra salvage {archive} -o OUT makes one of what still reads")),
         _ => reading::explain(error, archive),
     }
 }

@@ -2,12 +2,14 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use crate::format::nra::recovery::{Geometry, Report};
 
 use crate::convert::beside::Beside;
 use crate::convert::compact::Target;
 use crate::format::error::{Error, Result};
+use crate::format::nra::reader::NraReader;
 use crate::format::nra::recovery::{self, check, restore};
 use crate::format::progress::Monitor;
 use crate::format::source::{FileSource, FileStore, ReadAt};
@@ -19,9 +21,11 @@ pub const MEMORY_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 ///
-/// What [`protect`](recovery::protect) gives, and `Io` when another process is changing the archive.
+/// What [`protect`](recovery::protect) gives, `Unsupported` for what is no NRA archive, and `Io` when another process is changing the archive.
 pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
-    recovery::protect(&FileStore::open(archive)?, percent, memory_bytes, monitor)
+    let store = Arc::new(FileStore::open(archive)?);
+    NraReader::refuse_others(store.clone())?;
+    recovery::protect(&*store, percent, memory_bytes, monitor)
 }
 
 /// Tells what [`repair`] would find; `None` if there is no recovery data.

@@ -68,6 +68,9 @@ fn entries_are_moved_and_directories_made() {
         room.out(&["cat", "rich.nra@1", "docs/sub/deep/lines.log"])
     );
     room.changes(&["mv", "rich.nra", "owned", "new/"], "moved owned to new/owned in commit 3 (+");
+    for top in ["/", ".", "./", "//"] {
+        assert_eq!(room.out(&["mv", "rich.nra", "new/owned", top, "-n"]), "new/owned -> owned\n");
+    }
     let said = room.run(&["mv", "rich.nra", "link", "new/owned"]);
     assert_eq!((said.code, said.err.as_str()), (Some(1), "nra: rich.nra: link cannot become new/owned: that exists\n"));
     assert_eq!(room.run(&["mv", "rich.nra", "none", "x"]).code, Some(1));
@@ -108,6 +111,7 @@ fn attributes_are_set_shown_and_removed() {
     room.changes(&["attr", "rich.nra", "rm", "-e", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
     room.changes(&["attr", "rich.nra", "rm", "name"], "changed attributes of the archive in commit 5 (+");
     room.fails(&["attr", "rich.nra", "rm", "name"], 1, "nra: rich.nra: the archive has no attribute name\n");
+    room.fails(&["attr", "rich.nra", "rm", "name", "x"], 1, "nra: rich.nra: the archive has no attribute name, nor the others\n");
     assert_eq!(room.out(&["attr", "rich.nra@2", "get", "name"]), "Odd names\n");
     assert_eq!(room.run(&["attr", "rich.nra", "set", "media-type=x"]).code, Some(2));
     assert_eq!(room.run(&["attr", "rich.nra", "set"]).code, Some(2));

@@ -149,11 +149,17 @@ fn memory_for_recovery_data_is_bounded() {
 }
 
 #[test]
-fn what_is_no_archive_is_not_protected() {
+fn what_is_no_archive_is_not_changed() {
     let room = Room::new();
     fs::write(room.file("text"), "some text").unwrap();
-    let said = room.run(&["protect", "text"]);
-    assert_eq!(said.code, Some(4), "{}", said.err);
+    fs::write(room.file("long"), [7; 5_000]).unwrap();
+    for name in ["text", "long"] {
+        for command in ["protect", "compact", "mkdir"] {
+            let said = room.run(&if command == "mkdir" { vec![command, name, "x"] } else { vec![command, name] });
+            assert_eq!(said.code, Some(4), "{}", said.err);
+            assert!(said.err.contains("a file that is no NRA archive") && said.err.contains("nra convert"), "{}", said.err);
+        }
+    }
 }
 
 #[test]

@@ -222,10 +222,10 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     let mut change = args.change.begin()?;
     if args.entry.is_empty() {
         let changes = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
-        if !changes && matches!(edits, [Edit::Remove(_)]) {
-            let (Edit::Set(attribute) | Edit::Remove(attribute)) = &edits[0];
+        if !changes && let Edit::Remove(attribute) = &edits[0] {
             let shown = Quoted::new(&attribute.name).to_string();
-            return Err(Failure::failed(format!("{}: the archive has no attribute {shown}", change.name)));
+            let more = if edits.len() > 1 { ", nor the others" } else { "" };
+            return Err(Failure::failed(format!("{}: the archive has no attribute {shown}{more}", change.name)));
         }
         return change.finish("changed attributes of the archive", ui);
     }

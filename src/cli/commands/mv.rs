@@ -1,6 +1,7 @@
 //! `nra mv`
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
@@ -9,6 +10,7 @@ use crate::cli::report::CommandResult;
 use crate::cli::text::PathField;
 use crate::cli::ui::Ui;
 use crate::convert::change::target;
+use crate::format::path::EntryPath;
 
 /// Arguments of `nra mv`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +24,7 @@ pub struct Args {
     /// Entry to move, with all below it
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// Its new path, or a directory to move it into
+    /// Its new path, or a directory to move it into; / is the top
     #[arg(value_name = "TO")]
     to: OsString,
 }
@@ -42,10 +44,14 @@ struct MoveRecord<'a> {
 ///
 /// When the archive can't be changed, there is no such entry, or something is in the way.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let (from, to) = (entry_path(&args.from)?, entry_path(&args.to)?);
+    let from = entry_path(&args.from)?;
+    let to = if is_top(&args.to) { None } else { Some(entry_path(&args.to)?) };
     let mut change = args.change.begin()?;
     ui.list("mv", "moves");
-    let to = target(&change.writer, &from, &to).map_err(|error| change.explain(error))?;
+    let to = match to {
+        Some(to) => target(&change.writer, &from, &to).map_err(|error| change.explain(error))?,
+        None => EntryPath::new(from.name()).expect("a name is a path"),
+    };
     change.writer.rename(&from, &to).map_err(|error| change.explain(error))?;
     if ui.is_json() {
         let (from, to) = (PathField::new(from.as_bytes()), PathField::new(to.as_bytes()));
@@ -55,4 +61,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         ui.line(line)?;
     }
     change.finish(&format!("moved {from} to {to}"), ui)
+}
+
+/// Says whether the top of the archive is meant.
+fn is_top(path: &OsStr) -> bool {
+    let bytes = path.as_bytes();
+    bytes == b"." || bytes == b"./" || !bytes.is_empty() && bytes.iter().all(|&byte| byte == b'/')
 }

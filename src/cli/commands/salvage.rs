@@ -93,6 +93,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     writer.encryption = archive.keyring().cloned();
     writer.message = format!("salvaged from {}", args.archive.to_string_lossy());
     writer.threads = args.resources.threads();
+    writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
     let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
     let progress = ui.progress("salvaging");
     let result = salvage(&archive, destination, writer, true, &progress);

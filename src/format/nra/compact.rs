@@ -164,6 +164,7 @@ impl Plan {
         if keep == 0 {
             return Err(Error::Usage { detail: "at least one commit has to be kept".into() });
         }
+        NraReader::refuse_others(Arc::clone(source))?;
         let open = |commit| {
             let cache_bytes = options.memory_bytes / 4;
             let open = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };

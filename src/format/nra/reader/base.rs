@@ -88,6 +88,15 @@ impl HeldBlock {
 }
 
 impl NraReader {
+    /// Refuses what is no NRA archive, damaged or not, and so can't be changed.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` when it is something else; what reading gives.
+    pub fn refuse_others(source: Arc<dyn ReadAt>) -> Result<()> {
+        refuse_others(&Window::read(source)?)
+    }
+
     /// Opens the newest finished state of `source` for a writer.
     pub(in crate::format::nra) fn base(
         source: Arc<dyn ReadAt>,
@@ -95,10 +104,7 @@ impl NraReader {
         keyring: Option<Keyring>,
     ) -> Result<(Self, BaseState)> {
         let mut window = Window::read(source)?;
-        if !open::is_nra(&window)? {
-            let (what, found) = ("changing", "a file that is no NRA archive".into());
-            return Err(Error::Unsupported { what, found, known: "NRA 5".into() });
-        }
+        refuse_others(&window)?;
         let keys = Unlock::Keyring(keyring.as_ref());
         opener::unlock(&mut window, keys, false)?;
         let (state, head, lost_tail) = open::for_append(&mut window, keys)?;
@@ -233,4 +239,12 @@ impl NraReader {
         }
         Ok(())
     }
+}
+
+fn refuse_others(window: &Window) -> Result<()> {
+    if open::is_nra(window)? {
+        return Ok(());
+    }
+    let (what, found) = ("changing", "a file that is no NRA archive".into());
+    Err(Error::Unsupported { what, found, known: "NRA 5".into() })
 }

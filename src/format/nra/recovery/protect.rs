@@ -22,9 +22,7 @@ use crate::format::source::Store;
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
     let mut head = [0; HEAD_LEN];
-    // What is shorter is no archive, and is told so.
-    let len = head.len().min(usize::try_from(store.len()).unwrap_or(usize::MAX));
-    store.read_exact_at(0, &mut head[..len])?;
+    store.read_exact_at(0, &mut head)?;
     let (head, _) = Head::parse(&head)?;
     let (tail, end) = last_tail(store, &head)?;
     let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;

@@ -22,6 +22,7 @@ pub mod rows;
 pub mod run;
 #[cfg(test)]
 pub mod sample;
+pub mod session;
 pub mod state;
 pub mod terminal;
 #[cfg(test)]

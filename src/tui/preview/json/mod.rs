@@ -1,5 +1,7 @@
 //! JSON as a tree: every value of an object or a list on a line of its own, indented; objects and lists are folded and unfolded.
 
+mod lines;
+
 use std::collections::BTreeSet;
 
 use ratatui::buffer::Buffer;
@@ -10,16 +12,14 @@ use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::tui::glyphs;
 use crate::tui::preview::syntax::{self, Role};
-use crate::tui::preview::text::{self, Line, shown};
+use crate::tui::preview::text::{self, Line};
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
+use lines::Lines;
+
 /// Bytes of content in a window.
 const WINDOW: u64 = 256 << 10;
-/// Bytes that the lines take at most.
-const MAX_TEXT: usize = 2 << 20;
-/// Levels that are indented further than the one above.
-const MAX_DEPTH: usize = 40;
 /// A first line longer than this was not written for people.
 const LONG: usize = 240;
 /// Columns of the signs in front of what can be folded.
@@ -261,112 +261,6 @@ fn records(bytes: &[u8], offset: u64, size: u64) -> Page {
     Page::of(lines, at_start, end >= size, end)
 }
 
-/// Lines in the making.
-#[derive(Default)]
-struct Lines {
-    done: Vec<Line>,
-    /// Index of the line that ends what a line begins; its own where it begins nothing.
-    ends: Vec<usize>,
-    /// The lines that begin what has not ended.
-    open: Vec<usize>,
-    /// The line that is being written.
-    text: Vec<u8>,
-    /// Where it began in the content.
-    offset: u64,
-    bytes: usize,
-}
-
-impl Lines {
-    /// Ends the line; the next one begins at `at` in the content.
-    fn end(&mut self, at: u64) {
-        if !self.is_blank() {
-            let line = shown(&self.text, self.offset);
-            self.bytes += line.text.len() + size_of::<Line>();
-            self.ends.push(self.done.len());
-            self.done.push(line);
-        }
-        self.offset = at;
-        let indent = 2 * self.open.len().min(MAX_DEPTH);
-        self.text.clear();
-        self.text.resize(indent, b' ');
-    }
-
-    /// Says whether the line has nothing but its indent.
-    fn is_blank(&self) -> bool {
-        self.text.iter().all(|&byte| byte == b' ')
-    }
-
-    /// Takes content that begins at `base` and returns how much of it there was room for. Nothing is refused: what is no JSON comes out in odd lines.
-    fn indent(&mut self, bytes: &[u8], base: u64) -> usize {
-        self.end(base);
-        let mut at = 0;
-        while at < bytes.len() && self.bytes < MAX_TEXT {
-            let byte = bytes[at];
-            match byte {
-                b'"' => {
-                    let end = string(&bytes[at..]);
-                    self.text.extend(&bytes[at..at + end]);
-                    at += end;
-                    continue;
-                }
-                b'{' | b'[' => {
-                    if self.open.is_empty() {
-                        self.end(base + at as u64);
-                    }
-                    self.text.push(byte);
-                    let behind = bytes[at + 1..].iter().position(|byte| !byte.is_ascii_whitespace());
-                    let behind = behind.map(|behind| at + 1 + behind);
-                    // What is empty stays together.
-                    if let Some(behind) = behind.filter(|behind| bytes[*behind] == byte + 2) {
-                        self.text.push(bytes[behind]);
-                        at = behind + 1;
-                        continue;
-                    }
-                    self.open.push(self.done.len());
-                    self.end(base + at as u64 + 1);
-                }
-                b'}' | b']' => {
-                    let begun = self.open.pop();
-                    self.end(base + at as u64);
-                    self.text.push(byte);
-                    if let Some(begun) = begun {
-                        self.ends[begun] = self.done.len();
-                    }
-                }
-                b',' => {
-                    self.text.push(byte);
-                    self.end(base + at as u64 + 1);
-                }
-                b':' => self.text.extend(b": "),
-                // Between values of their own.
-                b'\n' if self.open.is_empty() => self.end(base + at as u64 + 1),
-                byte if byte.is_ascii_whitespace() => {}
-                _ => self.text.push(byte),
-            }
-            at += 1;
-        }
-        let open = std::mem::take(&mut self.open);
-        self.end(base + at as u64);
-        for begun in open {
-            self.ends[begun] = self.done.len() - 1;
-        }
-        at
-    }
-}
-
-/// Returns the length of a string with its quotes, or of what there is of it.
-fn string(bytes: &[u8]) -> usize {
-    let mut at = 1;
-    while let Some(byte) = bytes.get(at) {
-        at += match byte {
-            b'\\' => 2,
-            b'"' => return at + 1,
-            _ => 1,
-        };
-    }
-    bytes.len()
-}
-
 /// Draws rows and returns where their text stands.
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let text = Rect { x: area.x + FRONT.min(area.width), width: area.width.saturating_sub(FRONT), ..area };
@@ -400,33 +294,6 @@ mod tests {
 
     use super::*;
     use crate::tui::sample;
-
-    fn lines(json: &str) -> Vec<String> {
-        let mut lines = Lines::default();
-        lines.indent(json.as_bytes(), 0);
-        lines.done.into_iter().map(|line| line.text).collect()
-    }
-
-    #[test]
-    fn values_stand_on_lines() {
-        let json = r#"{"a":[1,2,{}],"b":{"c":"x,\"{y"},"d":[ ]}"#;
-        let expected = [
-            "{",
-            "  \"a\": [",
-            "    1,",
-            "    2,",
-            "    {}",
-            "  ],",
-            "  \"b\": {",
-            "    \"c\": \"x,\\\"{y\"",
-            "  },",
-            "  \"d\": []",
-            "}",
-        ];
-        assert_eq!(lines(json), expected);
-        assert_eq!(lines("{\"a\":1}\n{\"a\":2}\n"), ["{", "  \"a\": 1", "}", "{", "  \"a\": 2", "}"]);
-        assert_eq!(lines("\"cut \\"), ["\"cut \\"]);
-    }
 
     /// The rows as they are seen.
     fn rows(page: &Page) -> Vec<String> {
@@ -480,7 +347,7 @@ mod tests {
         let archive = sample::with_contents(&[("deep.json", &content)]);
         let page = load(&*archive, &archive.entry(0).unwrap(), &Request::default(), false).unwrap();
         let bytes: usize = page.lines.iter().map(|line| line.text.len()).sum();
-        assert!(bytes <= MAX_TEXT + (8 << 10), "{bytes}");
+        assert!(bytes <= lines::MAX_TEXT + (8 << 10), "{bytes}");
         assert!(page.lines.last().unwrap().text.contains("there is more"));
     }
 
@@ -493,14 +360,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn nothing_but_white_space_is_lost(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut lines = Lines::default();
-            prop_assert_eq!(lines.indent(&bytes, 0), bytes.len());
-            let offsets: Vec<u64> = lines.done.iter().map(|line| line.offset).collect();
-            prop_assert!(offsets.is_sorted());
-        }
-
         #[test]
         fn whatever_is_folded_can_be_drawn(
             text in "[\\[\\]{}\",:a1 \n]{0,80}",

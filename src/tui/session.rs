@@ -1,0 +1,171 @@
+//! A run between two things that concern the terminal itself: events taken, effects handed to the threads, the screen drawn.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::event::Event;
+use crate::tui::state::{Facts, State};
+use crate::tui::update::update;
+use crate::tui::view::view;
+use crate::tui::work::Work;
+
+/// A new list may take this long to come before an empty one is drawn.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Events taken at once before the screen is drawn.
+const BATCH: usize = 256;
+
+/// What the caller of [`Session::turn`] has to do with the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// End.
+    Quit,
+    /// Stop the process.
+    Suspend,
+    /// Put text into the clipboard of the terminal.
+    Copy(Vec<u8>),
+    /// Show content in a pager.
+    Page(Entry),
+    /// Open another archive or commit, with a password if one was typed.
+    Open(Door, Option<Password>),
+    /// List the commits.
+    Commits,
+    /// Draw every cell.
+    Redraw,
+}
+
+/// State, threads and time of a run.
+pub struct Session {
+    /// The state.
+    pub state: State,
+    pub(super) work: Work,
+    events: Receiver<Event>,
+    started: Instant,
+    /// Lets the thread that reads keys read the next one.
+    pub(super) keys: Option<Sender<()>>,
+    /// Effects that concern the terminal and are still to be done.
+    outside: VecDeque<Effect>,
+    /// The archive that has been opened last and is not shown yet.
+    pub(super) opened: Arc<Mutex<Option<Arc<dyn Archive>>>>,
+    /// The archives that this one lies in, the outermost first.
+    pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
+    /// Since when a new list has been awaited.
+    pending: Option<Instant>,
+    pub(super) terminated: bool,
+}
+
+impl Session {
+    /// Begins.
+    pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
+        let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
+        Self { state, work, events, started, keys: None, outside, opened, outer: Vec::new(), pending: None, terminated: false }
+    }
+
+    /// Does effects and takes events until something concerns the terminal itself.
+    ///
+    /// # Errors
+    ///
+    /// What the terminal says.
+    pub fn turn<B: Backend<Error = io::Error>>(
+        &mut self,
+        mut effects: Vec<Effect>,
+        terminal: &mut Terminal<B>,
+    ) -> io::Result<Next> {
+        loop {
+            for effect in effects.drain(..) {
+                self.outside.extend(self.work.perform(effect));
+            }
+            match self.outside.pop_front() {
+                None => {}
+                Some(Effect::Quit) => return Ok(Next::Quit),
+                Some(Effect::Suspend) => return Ok(Next::Suspend),
+                Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
+                Some(Effect::Page(entry)) => return Ok(Next::Page(entry)),
+                Some(Effect::Open(door)) => return Ok(Next::Open(door, None)),
+                Some(Effect::Unlock(door, password)) => return Ok(Next::Open(door, Some(password))),
+                Some(Effect::Commits) => return Ok(Next::Commits),
+                Some(_) => return Ok(Next::Redraw),
+            }
+            // The rows of a new list come before drawing, if they come soon.
+            let pending = !self.state.listing.loaded || self.state.arranging;
+            let since = *self.pending.get_or_insert_with(Instant::now);
+            if !pending {
+                self.pending = None;
+            } else if let Some(patience) = PATIENCE.checked_sub(since.elapsed()) {
+                if let Ok(event) = self.events.recv_timeout(patience) {
+                    effects = self.take_all(event);
+                }
+                continue;
+            }
+            self.draw(terminal)?;
+            let wait = self.state.wake_at().map(|at| at.saturating_sub(self.started.elapsed()));
+            let event = match wait {
+                Some(wait) => self.events.recv_timeout(wait),
+                None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            effects = match event {
+                Ok(event) => self.take_all(event),
+                Err(RecvTimeoutError::Timeout) => self.take(Event::Tick),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Next::Quit),
+            };
+        }
+    }
+
+    /// Takes an event and those that wait behind it.
+    fn take_all(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = self.take(event);
+        for _ in 0..BATCH {
+            let Ok(event) = self.events.try_recv() else { break };
+            effects.extend(self.take(event));
+        }
+        effects
+    }
+
+    pub(super) fn take(&mut self, event: Event) -> Vec<Effect> {
+        self.terminated |= event == Event::Terminate;
+        if let Event::Opened(facts) = &event
+            && let Some(archive) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take()
+        {
+            if facts.depth > self.state.archive.depth {
+                self.outer.push((self.state.archive.clone(), Arc::clone(self.work.archive())));
+            } else {
+                self.outer.truncate(facts.depth);
+            }
+            self.work.turn_to(&archive);
+        }
+        let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
+        let effects = update(&mut self.state, event, self.started.elapsed());
+        // What is typed from here on may belong to the shell, or to the pager.
+        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Suspend | Effect::Page(_));
+        if typed && !effects.iter().any(other) {
+            self.next_key();
+        }
+        effects
+    }
+
+    /// Lets the next key be read.
+    pub(super) fn next_key(&self) {
+        if let Some(keys) = &self.keys {
+            // The thread is gone when the terminal is.
+            let _ = keys.send(());
+        }
+    }
+
+    fn draw<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
+        terminal.draw(|frame| {
+            let area = frame.area();
+            if let Some(position) = view(&self.state, area, frame.buffer_mut()) {
+                frame.set_cursor_position(position);
+            }
+        })?;
+        Ok(())
+    }
+}

@@ -1,6 +1,9 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::update::update;
 
 #[test]
 fn entries_are_found_by_what_they_are() {
@@ -35,6 +38,17 @@ fn letters_keep_their_accents_and_matches_their_places() {
     let underlined = |cell: &&ratatui::buffer::Cell| cell.modifier.contains(ratatui::style::Modifier::UNDERLINED);
     let hits: String = buffer.content().iter().filter(underlined).map(ratatui::buffer::Cell::symbol).collect();
     assert_eq!(hits, "txt");
+}
+
+#[test]
+fn a_search_that_is_taken_away_ends() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.state.arrangement.query = "has:deep".to_owned();
+    story.state.arranging = true;
+    let effects = update(&mut story.state, Event::Key("esc".parse().unwrap()), story.now);
+    // The thread turns to nothing instead.
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Arrange(request) if request.arrangement.is_natural())));
+    assert!(!story.state.arranging);
 }
 
 #[test]

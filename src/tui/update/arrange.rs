@@ -21,11 +21,11 @@ const SORTS: [(char, &str, Sort, Action); 6] = [
     ('k', "kind, directories first", Sort::Kind, Action::SortKind),
 ];
 
-/// Asks for the arrangement of the list, unless it is that of the archive.
+/// Asks for the arrangement of the list, unless it is that of the archive; then what is under way for another one ends.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
-    state.arranging = !state.arrangement.is_natural();
+    let before = std::mem::replace(&mut state.arranging, !state.arrangement.is_natural());
     state.arranged = 0.0;
-    if state.arranging {
+    if before || state.arranging {
         effects.push(Effect::Arrange(ArrangeRequest {
             generation: state.listing.generation,
             directory: state.listing.scope.directory.clone(),
@@ -61,12 +61,11 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
     state.anchor = None;
     if !state.arrangement.is_natural() {
         state.tree = false;
-        request(state, effects);
     } else {
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::again(state, at, effects);
-        state.arranging = false;
     }
+    request(state, effects);
 }
 
 /// Takes filter and query away; says whether there was one.
@@ -121,7 +120,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Action::Tree => {
             state.tree = !state.tree;
             state.arrangement = Arrangement::default();
-            state.arranging = false;
+            request(state, effects);
             let at = state.listing.entry().map(|entry| entry.path.clone());
             browse::again(state, at, effects);
         }

@@ -14,8 +14,11 @@ use crate::tui::work::told;
 /// Rows that are fetched at once.
 const PAGE: usize = 4_096;
 
-/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does.
+/// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
 pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {
+    if request.arrangement.is_natural() {
+        return None;
+    }
     let found = match found(archive, request, share) {
         Ok(found) => Ok(found?),
         Err(error) => Err(told(&error)),

@@ -296,7 +296,9 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
         Effect::Facts(request) => one(facts(archive, request)),
         Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
-        Effect::Arrange(request) => one(Event::Arranged(arrange::arrange(archive, &request, &|_| true)?)),
+        Effect::Arrange(request) => {
+            Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
+        }
         Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
         Effect::Find(request) => {
             let mut answers = Vec::new();

@@ -406,7 +406,7 @@ def search_in_content(terminal, nra):
     terminal.sees("Search in the content")
     terminal.types("line 77777")
     terminal.keys("Enter")
-    terminal.sees("77777 this is line 77777")
+    terminal.wait(lambda screen: "this is line 77777" in screen.splitlines()[2], "waited for the line that was sought")
     terminal.keys("n")
     terminal.sees("nothing more is found")
     terminal.keys("C-g")
@@ -464,7 +464,9 @@ def without_unicode(terminal, nra):
     terminal.keys("e")
     terminal.sees("+ Extract README.md ---")
     assert terminal.screen().isascii(), terminal.screen()
-    terminal.keys("Escape", "q")
+    terminal.keys("Escape")
+    terminal.misses("Extract README.md")
+    terminal.keys("q")
     terminal.is_restored()
 
 

@@ -83,7 +83,8 @@ pub fn complete(state: &mut State, typed: &str, paths: &[String]) {
     let same = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let agreed = others.iter().map(|other| same(first, other)).min().unwrap_or(first.len());
     if !others.is_empty() {
-        let name = |path: &String| glyphs::shown(path[typed.rfind('/').map_or(0, |slash| slash + 1)..].as_bytes());
+        let base = typed.rfind('/').map_or(0, |slash| slash + 1);
+        let name = |path: &String| glyphs::shown(&path.as_bytes()[base..]);
         prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
     }
     prompt.input = first[..agreed].into();

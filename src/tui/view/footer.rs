@@ -31,7 +31,9 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         }
         None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
         None => match notes(state) {
-            notes if notes.is_empty() => (state.listing.entry().map(about).unwrap_or_default(), state.theme.dim),
+            notes if notes.is_empty() => {
+                (state.listing.entry().map(|entry| about(entry, room)).unwrap_or_default(), state.theme.dim)
+            }
             notes => (notes, state.theme.mark),
         },
     };
@@ -82,10 +84,10 @@ fn notes(state: &State) -> String {
     notes.join(" · ")
 }
 
-/// What `ls -l` says about an entry, with its whole name.
-fn about(entry: &Entry) -> String {
+/// What `ls -l` says about an entry, with its whole name: where there is not much room, without its owner.
+fn about(entry: &Entry, room: usize) -> String {
     let mut line = text::mode(entry.kind, entry.metadata.mode);
-    if let Some(owner) = &entry.metadata.owner {
+    if let Some(owner) = entry.metadata.owner.as_ref().filter(|_| room >= 50) {
         let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown(name) };
         line.push_str(&format!("  {} {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
     }

@@ -210,10 +210,10 @@ pub fn begins(head: &[u8]) -> bool {
 /// Says whether content is a value a line, as in JSON lines: the first line is an object or a list, and the second begins one.
 pub fn is_lines(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    match (lines.next(), lines.next()) {
-        (Some([b'{', .., b'}']), Some([b'{', ..])) | (Some([b'[', .., b']']), Some([b'[', ..])) => true,
-        _ => false,
-    }
+    matches!(
+        (lines.next(), lines.next()),
+        (Some([b'{', .., b'}']), Some([b'{', ..])) | (Some([b'[', .., b']']), Some([b'[', ..]))
+    )
 }
 
 /// Loads an entry as indented lines: a window of values that have a line each, or the start of anything else.

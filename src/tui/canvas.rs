@@ -65,12 +65,12 @@ impl Default for Canvas {
 }
 
 impl Pictures {
-    /// Returns the protocol that was asked for; `None` when the terminal decides. Without colours kitty's can't be used: a colour is what tells
-    /// the terminal which picture is meant.
-    pub fn chosen(self, colours: bool) -> Option<Protocol> {
+    /// Returns the protocol that was asked for; `None` when the terminal decides. Kitty's is not used where the screen has no colours or nothing but
+    /// ASCII: a colour tells the terminal which picture is meant, and other characters where it lies.
+    pub fn chosen(self, rich: bool) -> Option<Protocol> {
         match self {
             Self::Auto => None,
-            Self::Kitty if !colours => Some(Protocol::Blocks),
+            Self::Kitty if !rich => Some(Protocol::Blocks),
             Self::Kitty => Some(Protocol::Kitty),
             Self::Iterm2 => Some(Protocol::Iterm2),
             Self::Sixel => Some(Protocol::Sixel),

@@ -240,14 +240,14 @@ fn needs_ground(config: &Config) -> bool {
 
 /// Returns what pictures are drawn on: as was asked for, as the environment says, or as the terminal tells; and what was typed while it told.
 fn canvas(pictures: Pictures, state: &State) -> (Canvas, Vec<u8>) {
-    let (colours, font) = (state.theme.depth != Depth::Mono, terminal::font());
+    let (rich, font) = (state.theme.depth != Depth::Mono && !state.plain, terminal::font());
     let by_environment = || match canvas::known(|name| std::env::var(name).ok()) {
         // Shades are for those who want no colours, and for whom the screen is read out.
-        _ if !colours || state.linear => Some(Protocol::Blocks),
+        _ if !rich || state.linear => Some(Protocol::Blocks),
         known => known,
     };
     let mut typed = Vec::new();
-    let protocol = pictures.chosen(colours).or_else(by_environment).unwrap_or_else(|| {
+    let protocol = pictures.chosen(rich).or_else(by_environment).unwrap_or_else(|| {
         // A terminal that draws says how large its cells are.
         let (sixel, rest) = font.and_then(|_| terminal::ask_sixel().ok()).unwrap_or_default();
         typed = rest;

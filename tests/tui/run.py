@@ -349,7 +349,8 @@ def look_inside(terminal, nra):
     (mixed / "c.json").write_text(json.dumps({"name": "evil\x1b]0;title\x07", "list": list(range(200))}))
     (mixed / "d.png").write_bytes(png(64, 48))
     (mixed / "e.png").write_bytes(png(64, 48)[:60])
-    terminal.run(nra + " pack mixed -o mixed.nra -q && " + nra + " mixed.nra")
+    # A tmux that knows sixels would be sent some.
+    terminal.run(nra + " pack mixed -o mixed.nra -q && " + nra + " browse mixed.nra --pictures blocks")
     terminal.sees("5 entries")
     terminal.sees("float32")
     terminal.keys("j")

@@ -278,11 +278,14 @@ fn read_keys(events: &Sender<Event>, typed: Vec<u8>) -> Sender<()> {
             // A terminal that is gone is as good as a request to end.
             let read = || event::read().map_or(Some(Event::Terminate), translate);
             let Some(event) = typed.next().or_else(read) else { continue };
-            if let (Event::Resize(..), Some((width, height))) = (&event, terminal::font()) {
+            let (last, resized) = (event == Event::Terminate, matches!(event, Event::Resize(..)));
+            if events.send(event).is_err() || last {
+                return;
+            }
+            if let Some((width, height)) = terminal::font().filter(|_| resized) {
                 drop(events.send(Event::Font(width, height)));
             }
-            let last = event == Event::Terminate;
-            if events.send(event).is_err() || last || next.recv().is_err() {
+            if next.recv().is_err() {
                 return;
             }
         }

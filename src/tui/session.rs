@@ -105,6 +105,12 @@ impl Session {
                 }
                 continue;
             }
+            // The event that tells of another size may still be to come.
+            let size = terminal.size()?;
+            if size != self.state.screen.as_size() {
+                effects = update(&mut self.state, Event::Resize(size.width, size.height), self.started.elapsed());
+                continue;
+            }
             self.draw(terminal)?;
             let wait = self.state.wake_at().map(|at| at.saturating_sub(self.started.elapsed()));
             let event = match wait {
@@ -162,6 +168,10 @@ impl Session {
     fn draw<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
         terminal.draw(|frame| {
             let area = frame.area();
+            // The size has changed just now: the next turn knows it.
+            if area != self.state.screen {
+                return;
+            }
             if let Some(position) = view(&self.state, area, frame.buffer_mut()) {
                 frame.set_cursor_position(position);
             }

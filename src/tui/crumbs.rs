@@ -48,6 +48,10 @@ pub fn crumbs(state: &State, room: usize) -> Vec<Crumb> {
 
 /// Returns how much the archive holds, in as many words as a screen of this width has room for.
 pub fn totals(state: &State, width: u16) -> String {
+    // Nothing is open yet: a password is asked for, or which archive.
+    if state.vacant {
+        return String::new();
+    }
     let info = &state.archive.info;
     let entries = text::counted(info.entries, "entry", "entries");
     let content = SizeStyle::Binary.show(info.content_bytes);

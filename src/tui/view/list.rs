@@ -41,7 +41,7 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
             buffer.set_style(row, if state.focus == Focus::List { theme.cursor } else { theme.cursor_away });
         }
     }
-    if visible.is_empty() {
+    if visible.is_empty() && !state.vacant {
         remark(state, area, buffer);
     }
 }

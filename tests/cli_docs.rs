@@ -36,7 +36,7 @@ const TAIL: &str = "\
 | --- | --- |
 | 0 | done; `grep`: something was found |
 | 1 | failed; `grep`: nothing was found |
-| 2 | wrong command line; `grep`: any failure |
+| 2 | wrong command line; `grep`: a file or pattern that is not there, too |
 | 3 | done, but something was skipped or degraded |
 | 4 | archive damaged or not supported |
 | 5 | wrong or missing key |

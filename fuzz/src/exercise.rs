@@ -73,6 +73,7 @@ pub fn exercise(archive: &dyn Archive) {
     for (listed, number) in archive.entries(0..count).take(MAX_ENTRIES).zip(0u64..) {
         let Some(entry) = checked(listed) else { continue };
         describe(archive, Some(&entry));
+        survey(archive, &entry);
         // Neighbours take the same ways: some do for all.
         if number < 8 || number % 8 == 0 {
             check_content(archive, &entry);
@@ -99,6 +100,18 @@ fn describe(archive: &dyn Archive, entry: Option<&Entry>) {
     if let Some(Some(table)) = checked(archive.describe(entry)) {
         assert!(table.rows.len() <= MAX_ROWS && table.rows.len() as u64 <= table.row_count);
         assert!(table.rows.iter().all(|row| row.len() == table.heads.len()), "{table:?}");
+    }
+}
+
+/// Asks where the content of an entry lies; none of it is read for that.
+fn survey(archive: &dyn Archive, entry: &Entry) {
+    let _ = checked(archive.stored_bytes(entry));
+    if let Some(holes) = checked(archive.holes(entry)) {
+        assert!(holes.iter().all(|hole| hole.start < hole.end && hole.end <= entry.size), "{holes:?}");
+        assert!(holes.is_sorted_by_key(|hole| hole.start), "{holes:?}");
+    }
+    if let Some(Some((runs, count))) = checked(archive.runs(entry, 8)) {
+        assert!(runs.len() as u64 == count.min(8));
     }
 }
 

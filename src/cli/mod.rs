@@ -56,7 +56,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    failed (grep: nothing found)
-  2    wrong command line (grep: any failure)
+  2    wrong command line (grep: a file or pattern that is not there, too)
   3    done, but something was skipped or degraded
   4    archive damaged or unsupported
   5    wrong or missing key
@@ -113,7 +113,7 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
                 _ => Code::Done,
             };
         }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             return Code::Usage;
         }
@@ -126,6 +126,9 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
     {
         failure = unknown_verb(word, error.get(ContextKind::SuggestedSubcommand));
+    }
+    if error.kind() == ErrorKind::MissingSubcommand {
+        failure = Failure::usage("a command is missing");
     }
     let verb = arguments
         .iter()

@@ -201,6 +201,9 @@ impl From<format::Error> for Failure {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Self { kind: "io", ..Self::failed(text) }.hint("free some space, or choose another target")
             }
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Self { kind: "exists", ..Self::failed(text) }
+            }
             Error::Io { source, action, path } => {
                 // Standard output closed by its reader is an end, not a failure; an archive cut short in a named pipe is one.
                 let standard = STREAM_NAMES.contains(&path.as_slice());

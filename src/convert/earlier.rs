@@ -2,7 +2,7 @@
 
 use std::io::{self, Seek, SeekFrom};
 
-use crate::convert::loss::tell_secrecy;
+use crate::convert::loss::{tell_secrecy, tell_state};
 use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::Narrower;
@@ -70,6 +70,7 @@ pub fn write_earlier(
         write_archive(archive, buffered, options.writer.clone(), options.outgoing.keep_going, &mut prepare, monitor)
             .map_err(named)?;
     let output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
+    tell_state(archive, options.outgoing.keep_going, monitor)?;
     monitor.check()?;
     output.publish(options.outgoing.sync)?;
     Ok(stats)

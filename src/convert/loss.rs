@@ -1,7 +1,7 @@
 //! What an archive as a whole has that a target can't hold. The table in `docs/convert.md` has all losses.
 
 use crate::format::archive::Archive;
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::progress::{Monitor, Warning};
 use crate::format::shard;
 
@@ -48,6 +48,28 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     ];
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+    }
+    Ok(())
+}
+
+/// Tells what came to light about `archive`, when all of its index has been read.
+///
+/// # Errors
+///
+/// `Corrupt` when its index is damaged, unless the work is to `keep_going`.
+pub(in crate::convert) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+    let damage = archive.is_recovered();
+    let mut remarks = archive.remarks();
+    if damage && !keep_going {
+        let detail = if remarks.is_empty() { "entries may be missing".to_owned() } else { remarks.join("; ") };
+        return Err(Error::corrupt("index", 0, detail));
+    }
+    if damage && remarks.is_empty() {
+        remarks.push("the index is damaged; entries were found without it".to_owned());
+    }
+    let degraded = damage || archive.omits_entries();
+    for message in remarks {
+        monitor.warn(Warning { path: Vec::new(), message, degraded, damage });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::output::Output;
-use super::transfer::{Fidelity, Limits, Narrower, Order, within};
+use super::transfer::{Fidelity, Limits, Narrower, Order, leave_out, within};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -64,18 +64,19 @@ pub(super) struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// Puts the entries of `archive` into order.
     pub(super) fn new(archive: &'a dyn Archive, options: &'a OutgoingOptions, monitor: &'a dyn Monitor) -> Result<Self> {
-        let order = Order::new(archive, monitor)?;
+        let order = Order::new(archive, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
-        Ok(Self { archive, monitor, stats: OutgoingStats::default(), options, order, narrower, place: 0 })
+        let stats = OutgoingStats { left_out: order.unreadable(), ..OutgoingStats::default() };
+        Ok(Self { archive, monitor, stats, options, order, narrower, place: 0 })
     }
 
     /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).
     pub(super) fn next(&mut self) -> Result<Option<Leaving>> {
         while self.place < self.order.len() {
             self.monitor.check()?;
-            let number = self.order.number(self.place);
+            let place = self.place;
             self.place += 1;
-            let stored = match self.archive.entry(number) {
+            let stored = match self.order.entry(self.archive, place) {
                 Ok(stored) => stored,
                 Err(error) => {
                     self.leave_out(error, None)?;
@@ -89,7 +90,7 @@ impl<'a> Outgoing<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
-            return Ok(Some(Leaving { stored, entry, link: self.order.link(number).cloned() }));
+            return Ok(Some(Leaving { stored, entry, link: self.order.link(place).cloned() }));
         }
         Ok(None)
     }
@@ -136,19 +137,17 @@ impl<'a> Outgoing<'a> {
 
     /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
     pub(super) fn leave_out(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
-        if !self.options.keep_going || matches!(error, Error::Io { .. } | Error::Cancelled) {
-            return Err(match counted {
-                Some((entry, _)) => within(error, &entry.path),
-                None => error,
-            });
-        }
+        let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
+        leave_out(error, path, self.options.keep_going, self.monitor).map_err(|error| match counted {
+            Some((entry, _)) => within(error, &entry.path),
+            None => error,
+        })?;
+        self.stats.left_out += 1;
         if let Some((entry, content)) = counted {
             self.stats.entries -= 1;
             self.stats.content_bytes -= content;
             self.stats.files -= u64::from(entry.kind == Kind::File);
         }
-        let damage = matches!(error, Error::Corrupt { .. });
-        self.omit(counted.map_or(&[], |(entry, _)| entry.path.as_bytes()), &error.to_string(), damage);
         Ok(())
     }
 

@@ -64,6 +64,10 @@ impl Selection {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let text = pattern.as_ref();
+            // In a script that is a variable without a value; `.` means everything.
+            if text.is_empty() {
+                return Err(Error::Usage { detail: "a pattern is empty; . stands for everything".into() });
+            }
             let Some((number, normal)) = selection.literal(text) else { continue };
             // Bytes that are not UTF-8 can't stand in a glob, only in a path.
             let glob = std::str::from_utf8(text).ok().filter(|text| text.bytes().any(|byte| META.contains(&byte)));
@@ -274,6 +278,12 @@ mod tests {
 
     fn selection(patterns: &[&str]) -> Selection {
         Selection::new(patterns).unwrap()
+    }
+
+    #[test]
+    fn an_empty_pattern_is_no_pattern() {
+        assert!(matches!(Selection::new([&b"a"[..], b""]), Err(Error::Usage { .. })));
+        assert!(Selection::new([b"."]).is_ok());
     }
 
     #[test]

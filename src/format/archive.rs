@@ -323,7 +323,8 @@ pub trait Archive: Send + Sync {
     /// As reading the index does.
     fn totals(&self, range: Range<u64>) -> Result<Totals>;
 
-    /// Iterates over a range of numbers in path order, page by page. An error ends one page, not the iteration: what follows is still given.
+    /// Iterates over a range of numbers in path order, page by page. An error ends one page, not the iteration: what follows is still given. Where the
+    /// index is damaged there may be more or fewer than the range has numbers: do not count them.
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;
 
     /// Returns the pages of the index whose first entry is `number`, the largest first. Nothing when the index has no pages, or they are not

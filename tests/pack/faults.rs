@@ -266,6 +266,21 @@ fn the_output_is_not_packed_itself() {
 }
 
 #[test]
+fn an_input_that_the_archive_would_replace_is_refused() {
+    let place = Place::new();
+    place.write("only copy", "precious");
+    place.write("other", "x");
+    fs::hard_link(place.input("only copy"), place.input("second name")).unwrap();
+    for input in ["only copy", "second name"] {
+        let inputs = [Input::new(place.input("other")), Input::new(place.input(input))];
+        let destination = Destination::File { path: place.input("only copy"), overwrite: true };
+        let error = pack(&inputs, destination, &options(), &Recorder::default()).unwrap_err();
+        assert!(matches!(error, Error::Io { action: "pack", .. }), "{error}");
+        assert_eq!(fs::read(place.input("only copy")).unwrap(), b"precious");
+    }
+}
+
+#[test]
 fn what_is_no_regular_file_is_written_in_place() {
     let place = Place::new();
     place.write("f", "content");

@@ -928,17 +928,19 @@ class Blocks:
         if entry.form != MAP:
             return list(entry.extents)
         extents = []
-        content = self.walk_extent_map(entry.extent_map, None, extents)
+        content = self.walk_extent_map(entry.extent_map, None, extents, leaves=[])
         need(content == entry.size, f"entry {entry.path!r}: extent map does not add up to its size")
         need(len(extents) > MAX_LIST_EXTENTS, f"entry {entry.path!r}: too few extents for an extent map")
         check_neighbours(extents, f"extent map at {entry.extent_map.offset}")
         return extents
 
-    def walk_extent_map(self, reference, level, extents):
-        """Section 10: appends the extents below a page, returns the length of their content."""
+    def walk_extent_map(self, reference, level, extents, leaves):
+        """Section 10: appends the extents below a page and the offsets of leaves, returns the length of their content."""
         found, cursor = self.page(reference, EXTENT_PAGE)
         need(level in (None, found), f"{cursor.what}: wrong level")
         if found == 0:
+            need(not leaves or leaves[-1] < reference.offset, f"{cursor.what}: not behind the leaf before it")
+            leaves.append(reference.offset)
             blocks = read_block_table(cursor.column("block table"))
             columns = ExtentColumns(blocks, cursor.column("extent block"), cursor.column("extent offset"))
             items = cursor.column("extent list")
@@ -952,7 +954,7 @@ class Blocks:
                     for _ in range(cursor.count(1, MAX_MAP_CHILDREN))]
         cursor.done()
         for child, told in children:
-            need(self.walk_extent_map(child, found - 1, extents) == told, f"{cursor.what}: wrong content bytes")
+            need(self.walk_extent_map(child, found - 1, extents, leaves) == told, f"{cursor.what}: wrong content bytes")
             total += told
         return total
 

@@ -268,14 +268,6 @@ fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) ->
     if let Some(message) = misnamed(&name, &archive.info().format) {
         monitor.warn(Warning { path: name, message, degraded: false, damage: false });
     }
-    let damaged = archive.is_recovered();
-    for remark in archive.remarks() {
-        let degraded = damaged || archive.omits_entries();
-        monitor.warn(Warning { path: Vec::new(), message: remark, degraded, damage: damaged });
-    }
-    if damaged && !options.keep_going {
-        return Err(Error::Usage { detail: "it is damaged, and entries may be missing".into() });
-    }
     Ok(archive)
 }
 

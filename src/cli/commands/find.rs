@@ -25,7 +25,6 @@ use crate::format::entry::{Entry, Kind, Timestamp};
 #[command(after_help = "\
 Examples:
   nra find photos.nra --name '*.json' --size +1M
-  nra find photos.nra train --newer 2026-01-31 --type f
   nra find photos.nra --size 0 --type f -0 | xargs -0 -n 1 echo")]
 pub struct Args {
     #[command(flatten)]

@@ -113,6 +113,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
+    // Whoever knows grep expects the other lines of it, and would not notice that these are not.
+    if ui.console().verbose() > 0 {
+        let failure = Failure::usage("grep: there is no -v: lines that do not match can't be asked for");
+        return Err(failure.hint("nra cat ARCHIVE PATH | grep -v REGEX"));
+    }
     let regex = compile(args)?;
     let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
     let selection = inputs::selection(&args.patterns)?;

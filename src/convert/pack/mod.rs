@@ -119,6 +119,7 @@ pub struct PackStats {
 /// `Io` when an input is missing or the archive can't be written, `Usage` for options that make no sense, `Cancelled`. Then
 /// nothing is left under the name of the destination, and what was there before is untouched.
 pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, monitor: &dyn Monitor) -> Result<PackStats> {
+    refuse_own(inputs, &destination)?;
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let describer = Describer::new(options)?;
@@ -140,6 +141,20 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     }
     output.publish(options.sync)?;
     Ok(stats)
+}
+
+/// Refuses an input that the archive would take the place of. What lies in a directory is another matter: the archive itself, from an earlier run.
+fn refuse_own(inputs: &[Input], destination: &Destination) -> Result<()> {
+    let Destination::File { path, .. } = destination else { return Ok(()) };
+    let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
+    for input in inputs {
+        let location = input.location();
+        if location.symlink_metadata().is_ok_and(|own| own.is_file() && (own.dev(), own.ino()) == target) {
+            let why = std::io::Error::other("it is where the archive is to go");
+            return Err(Error::io("pack", location.into_os_string().into_encoded_bytes(), why));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the options of the writer, and the memory that is left for reading, bytes.

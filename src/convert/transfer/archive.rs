@@ -7,6 +7,7 @@ use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
 use super::store::Special;
 use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::convert::loss::tell_state;
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -14,54 +15,113 @@ use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Counter, Monitor, Warning};
 
 /// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
+#[derive(Default)]
 pub(in crate::convert) struct Order {
-    numbers: Vec<u64>,
+    /// Positions in the listing, which are the numbers of entries while nothing is damaged.
+    positions: Vec<u64>,
     /// For a file whose group has an earlier member in this order: the path of that.
     links: HashMap<u64, EntryPath>,
+    /// The listing itself, where the index is damaged: numbers lead to other entries there.
+    listing: Option<Vec<Entry>>,
+    /// Parts of the index that do not read.
+    unreadable: u64,
 }
 
 impl Order {
-    /// Orders the entries of `archive`: directories and other entries without content first, then files by their place.
+    /// Orders the entries of `archive`: directories and other entries without content first, then files by their place. Tells what came to
+    /// light about the archive, since all of its index is read.
     ///
     /// # Errors
     ///
-    /// As reading the index does.
-    pub(in crate::convert) fn new(archive: &dyn Archive, monitor: &dyn Monitor) -> Result<Self> {
+    /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
+    pub(in crate::convert) fn new(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<Self> {
+        let mut order = Self::default();
+        if !archive.is_recovered() {
+            order.list(archive, &mut |_| Ok(()), monitor)?;
+        }
+        if archive.is_recovered() || order.unreadable > 0 {
+            order = Self { listing: Some(Vec::new()), ..Self::default() };
+            order.list(archive, &mut |error| leave_out(error, Vec::new(), keep_going, monitor), monitor)?;
+        }
+        tell_state(archive, keep_going, monitor)?;
+        Ok(order)
+    }
+
+    /// Reads the listing; parts that do not read are handed to `lost` and counted.
+    fn list(&mut self, archive: &dyn Archive, lost: &mut dyn FnMut(Error) -> Result<()>, monitor: &dyn Monitor) -> Result<()> {
         let mut places = Vec::new();
         let mut grouped = Vec::new();
-        for (entry, number) in archive.entries(0..archive.entry_count()).zip(0u64..) {
-            let entry = entry?;
+        let mut bytes = 0u64;
+        for entry in archive.entries(0..archive.entry_count()) {
             monitor.check()?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.unreadable += 1;
+                    lost(error)?;
+                    continue;
+                }
+            };
+            let position = places.len() as u64;
             let place = if entry.kind == Kind::File { Some(entry.place()) } else { None };
-            places.push((place, number));
+            places.push((place, position));
             if entry.link_group != 0 {
-                grouped.push((entry.link_group, place, number, entry.path));
+                grouped.push((entry.link_group, place, position, entry.path.clone()));
             }
-            monitor.expect(Counter::Bytes, entry.size);
+            bytes = bytes.saturating_add(entry.size);
+            if let Some(listing) = &mut self.listing {
+                listing.push(entry);
+            }
         }
+        monitor.expect(Counter::Bytes, bytes);
         places.sort_unstable();
-        grouped.sort_by_key(|(group, place, number, _)| (*group, *place, *number));
-        let mut links = HashMap::new();
+        grouped.sort_by_key(|(group, place, position, _)| (*group, *place, *position));
         for group in grouped.chunk_by(|a, b| a.0 == b.0) {
-            links.extend(group[1..].iter().map(|(_, _, number, _)| (*number, group[0].3.clone())));
+            self.links.extend(group[1..].iter().map(|(_, _, position, _)| (*position, group[0].3.clone())));
         }
-        Ok(Self { numbers: places.into_iter().map(|(_, number)| number).collect(), links })
+        self.positions = places.into_iter().map(|(_, position)| position).collect();
+        Ok(())
     }
 
     /// Returns the number of entries.
     pub(in crate::convert) fn len(&self) -> usize {
-        self.numbers.len()
+        self.positions.len()
     }
 
-    /// Returns the number of the entry at a place in this order.
-    pub(in crate::convert) fn number(&self, place: usize) -> u64 {
-        self.numbers[place]
+    /// Returns how many parts of the index do not read, each of which was told.
+    pub(in crate::convert) fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 
-    /// Returns the path of the earlier entry that this one is a hard link of.
-    pub(in crate::convert) fn link(&self, number: u64) -> Option<&EntryPath> {
-        self.links.get(&number)
+    /// Returns the entry at a place in this order.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    pub(in crate::convert) fn entry(&self, archive: &dyn Archive, place: usize) -> Result<Entry> {
+        let position = self.positions[place];
+        let listed = self.listing.as_ref().map(|listing| &listing[usize::try_from(position).expect("a place in memory")]);
+        listed.map_or_else(|| archive.entry(position), |entry| Ok(entry.clone()))
     }
+
+    /// Returns the path of the earlier entry that the one at a place in this order is a hard link of.
+    pub(in crate::convert) fn link(&self, place: usize) -> Option<&EntryPath> {
+        self.links.get(&self.positions[place])
+    }
+}
+
+/// Something does not read: that ends the work, or it is told and left out.
+///
+/// # Errors
+///
+/// `error`, unless it tells of damage and `keep_going` is set.
+pub(in crate::convert) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+    if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled) {
+        return Err(error);
+    }
+    let damage = matches!(error, Error::Corrupt { .. });
+    monitor.warn(Warning { path, message: format!("left out: {error}"), degraded: true, damage });
+    Ok(())
 }
 
 /// An archive as a source of items.
@@ -82,7 +142,7 @@ impl<'a> Source<'a> {
         keep_going: bool,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
-        let order = Order::new(archive, monitor)?;
+        let order = Order::new(archive, keep_going, monitor)?;
         Ok(Self { archive, order, ledger: Mutex::new(Ledger::new(limits)), fidelity, keep_going, monitor })
     }
 }
@@ -101,8 +161,7 @@ struct EntryReader<'a> {
 impl PlaceReader<Special> for EntryReader<'_> {
     fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
         let Source { archive, order, .. } = self.source;
-        let number = order.number(place as usize);
-        let mut entry = match archive.entry(number) {
+        let mut entry = match order.entry(*archive, place as usize) {
             Ok(entry) => entry,
             Err(error) => return self.failed(place, None, error, outlet),
         };
@@ -116,7 +175,7 @@ impl PlaceReader<Special> for EntryReader<'_> {
                 return Ok(());
             }
         }
-        if let Some(target) = order.link(number) {
+        if let Some(target) = order.link(place as usize) {
             outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target.clone())));
             return Ok(());
         }
@@ -154,15 +213,13 @@ impl PlaceReader<Special> for EntryReader<'_> {
 impl EntryReader<'_> {
     /// An entry does not read: that ends the work, or it is left out.
     fn failed(&self, place: u32, entry: Option<&Entry>, error: Error, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
-        if self.source.keep_going && !matches!(error, Error::Io { .. } | Error::Cancelled) {
-            let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
-            let message = format!("left out: {error}");
-            self.source.monitor.warn(Warning { path, message, degraded: true, damage: matches!(error, Error::Corrupt { .. }) });
+        let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
+        let Err(error) = leave_out(error, path, self.source.keep_going, self.source.monitor) else {
             if entry.is_none() {
                 outlet.push(place, None, Item::Nothing);
             }
             return Ok(());
-        }
+        };
         let error = match entry {
             Some(entry) => within(error, &entry.path),
             None => error,

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-pub(in crate::convert) use archive::{Order, within};
+pub(in crate::convert) use archive::{Order, leave_out, within};
 pub use fidelity::Fidelity;
 pub(in crate::convert) use fidelity::Narrower;
 pub use limits::Limits;
@@ -24,7 +24,7 @@ use self::limits::Ledger;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
-use crate::convert::loss::{Target, tell_secrecy, tell_whole};
+use crate::convert::loss::{Target, tell_secrecy, tell_state, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
 use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
@@ -148,6 +148,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     let mut run = |readers: &dyn Readers<Special>, places| {
         read_ahead(readers, places, threads, read_bytes, monitor, &mut |placed, batch| store.take(placed, batch))
     };
+    let mut unreadable = 0;
     let input_bytes = match opened {
         Opened::Once { stream, shape, stored } => {
             let source = stream::Source {
@@ -165,6 +166,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         Opened::Indexed(archive) => {
             let source = archive::Source::new(&*archive, options.limits, &options.fidelity, options.keep_going, monitor)?;
             run(&source, source.order.len())?;
+            unreadable = source.order.unreadable();
             archive.info().archive_bytes
         }
     };
@@ -172,7 +174,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     let (output, written, left_out) = store.finish()?;
     monitor.check()?;
     output.publish(options.sync)?;
-    Ok(TransferStats { written, left_out, input_bytes, incomplete })
+    Ok(TransferStats { written, left_out: left_out + unreadable, input_bytes, incomplete })
 }
 
 /// Stores an archive of the same format: blocks move as they are.
@@ -193,6 +195,7 @@ fn copy(
         Ok(())
     };
     compact::copy(archive, &mut writer, &mut narrow, monitor)?;
+    tell_state(archive, false, monitor)?;
     let (output, written) = writer.finish(monitor)?;
     monitor.check()?;
     output.publish(options.sync)?;

@@ -217,7 +217,14 @@ impl Needs {
         state.each_extent(entry, &mut |segment| {
             if let Segment::Data(extent) = segment {
                 self.blocks.entry(extent.block.offset).or_insert(extent.block);
-                self.parts.push((extent.block.offset, extent.offset, extent.len));
+                match self.parts.last_mut() {
+                    Some((block, start, len))
+                        if *block == extent.block.offset && u64::from(*start) + *len == u64::from(extent.offset) =>
+                    {
+                        *len += extent.len;
+                    }
+                    _ => self.parts.push((extent.block.offset, extent.offset, extent.len)),
+                }
             }
             Ok(())
         })

@@ -426,9 +426,23 @@ pub fn write_archive<W: Write + Seek>(
     monitor.expect(Counter::Entries, totals.entries);
     monitor.expect(Counter::Bytes, totals.content_bytes);
     let mut entries = archive.entries(0..archive.entry_count()).peekable();
+    let leave_out = |error: Error, path: &[u8]| {
+        if !keep_going || !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. }) {
+            return Err(error);
+        }
+        let message = format!("left out: {error}");
+        monitor.warn(Warning { path: path.to_vec(), message, degraded: true, damage: true });
+        Ok(())
+    };
     while let Some(entry) = entries.next() {
-        let mut entry = entry?;
         monitor.check()?;
+        let mut entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                leave_out(error, b"")?;
+                continue;
+            }
+        };
         monitor.add(Counter::Entries, 1);
         if entry.implied {
             continue;
@@ -455,13 +469,11 @@ pub fn write_archive<W: Write + Seek>(
             });
             match read {
                 Ok(()) => monitor.add(Counter::Bytes, entry.size),
-                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. })) if keep_going => {
+                Err(error) => {
+                    leave_out(error, entry.path.as_bytes())?;
                     writer.abandon();
-                    let message = format!("left out: {error}");
-                    monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: true });
                     continue;
                 }
-                Err(error) => return Err(error),
             }
         }
         writer.end()?;

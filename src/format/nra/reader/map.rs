@@ -61,8 +61,18 @@ impl NraReader {
         visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
     ) -> Result<()> {
         let mut position = range.start;
+        let mut last = None;
         while position < range.end {
-            let (leaf, start) = self.map_leaf(root, size, position)?;
+            let (leaf, place, start) = self.map_leaf(root, size, position)?;
+            // A page that is reached from many others would make endless content of a small file.
+            if last.is_some_and(|last| place <= last) {
+                return Err(Error::corrupt(
+                    FrameKind::ExtentPage.name(),
+                    place,
+                    "a leaf that does not lie behind the one before it",
+                ));
+            }
+            last = Some(place);
             let ExtentPage::Leaf(segments) = &leaf.page else { unreachable!("descents end at leaves") };
             each_segment(segments, position - start..range.end - start, visit)?;
             position = start + leaf.len();
@@ -70,8 +80,8 @@ impl NraReader {
         Ok(())
     }
 
-    /// Returns the leaf that holds `position` of the content, and where in the content it starts.
-    fn map_leaf(&self, root: FrameRef, size: u64, position: u64) -> Result<(Arc<MapNode>, u64)> {
+    /// Returns the leaf that holds `position` of the content, its offset in the file, and where in the content it starts.
+    fn map_leaf(&self, root: FrameRef, size: u64, position: u64) -> Result<(Arc<MapNode>, u64, u64)> {
         let (mut page, mut len, mut start) = (root, size, 0);
         let mut node = self.map_node(page, None, len)?;
         while let ExtentPage::Inner(level, children) = &node.page {
@@ -80,7 +90,7 @@ impl NraReader {
             (page, len) = children[child];
             node = self.map_node(page, Some(level.saturating_sub(1)), len)?;
         }
-        Ok((node, start))
+        Ok((node, page.offset, start))
     }
 
     /// Returns a page of the given level with `len` content bytes below it.

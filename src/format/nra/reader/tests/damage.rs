@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::format::archive::{Archive, OpenOptions};
+use crate::format::archive::{Access, Archive, OpenOptions};
 use crate::format::codec::Method;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Error;
+use crate::format::error::{Error, Result};
 use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Child, InnerPage, Page};
@@ -332,4 +332,20 @@ fn a_scan_is_refused_the_memory_that_a_small_file_should_not_need() {
     let options = OpenOptions { cache_bytes: 1 << 20, ..OpenOptions::default() };
     let refused = NraReader::open(Arc::new(MemorySource::new(builder.bytes)), &options).err();
     assert!(matches!(refused, Some(Error::Limit { what: "memory for the recorded entries", .. })), "{refused:?}");
+}
+
+/// A file of 1,584 bytes whose one entry has an extent map of 4 pages: each names the one below it 4,096 times.
+#[test]
+fn shared_pages_of_an_extent_map_are_refused() {
+    let archive = open(include_bytes!("../../../../../tests/fixtures/nra5/shared-map-pages.nra")).unwrap();
+    let (_, entry) = archive.find(b"bomb").unwrap().unwrap();
+    assert!(entry.size > 1 << 36);
+    let refused = |result: Result<()>| assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
+    refused(archive.stored_bytes(&entry).map(drop));
+    refused(archive.holes(&entry).map(drop));
+    refused(archive.runs(&entry, 8).map(drop));
+    refused(archive.each_extent(&entry, &mut |_| Ok(())));
+    refused(archive.with_content(&entry, Access::Sequential, &mut |_| Ok(())));
+    // One page of the map is enough for what is at the front.
+    assert_eq!(archive.read_at(&entry, 0, &mut [0; 2]).unwrap(), 2);
 }

@@ -355,7 +355,10 @@ impl<'a> Reader<'a> {
                 Err(failed) => {
                     outlet.push(place, identity, Item::Abandon);
                     return match failed {
-                        Failed::Told(message) => Ok(self.warn(name, message, true)),
+                        Failed::Told(message) => {
+                            self.warn(name, message, true);
+                            Ok(())
+                        }
                         Failed::Stopped => Err(failed),
                     };
                 }

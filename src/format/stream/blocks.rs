@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::decoder::TRUNCATED;
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, check_ratio};
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
@@ -49,11 +50,11 @@ impl Blocks {
         Self { source, compression, ratio, state: Mutex::new(state) }
     }
 
-    /// Returns a block by number; one that is not full is the last, an empty one lies behind the end.
+    /// Returns a block by number; behind one that is not full lies an empty one, or the damage that cut it.
     ///
     /// # Errors
     ///
-    /// Those of decoding. Blocks before the damage are still served.
+    /// Those of decoding. What lies before the damage is still served.
     pub fn block(&self, number: u64) -> Result<Arc<Vec<u8>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = state.known.get(&number) {
@@ -62,11 +63,20 @@ impl Blocks {
         let (mut at, mut decoder) = self.begin(&mut state, number)?;
         loop {
             let mut block = vec![0; BLOCK];
-            let len = fill(&mut decoder, &mut block)?;
+            let (len, failed) = fill(&mut decoder, &mut block);
             block.truncate(len);
             let block = Arc::new(block);
-            state.keep(at, &block);
             let found = at == number;
+            if let Some(error) = failed {
+                // What came in front of a cut is as good as that of a whole stream; what is wrong inside it may have begun anywhere.
+                let is_cut = matches!(&error, Error::Corrupt { detail, .. } if detail == TRUNCATED);
+                if !is_cut || len == 0 {
+                    return Err(error);
+                }
+                state.keep(at, &block);
+                return if found { Ok(block) } else { Err(error) };
+            }
+            state.keep(at, &block);
             at += 1;
             check_ratio(at.saturating_mul(BLOCK as u64), self.source.len(), self.ratio)?;
             if found || len < BLOCK {
@@ -130,13 +140,15 @@ impl State {
     }
 }
 
-fn fill(decoder: &mut Decoder, block: &mut [u8]) -> Result<usize> {
+/// Decodes until a block is full, the stream ends or does not decode; returns how many bytes there are.
+fn fill(decoder: &mut Decoder, block: &mut [u8]) -> (usize, Option<Error>) {
     let mut len = 0;
     while len < block.len() {
-        match decoder.read(&mut block[len..])? {
-            0 => break,
-            read => len += read,
+        match decoder.read(&mut block[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) => return (len, Some(error)),
         }
     }
-    Ok(len)
+    (len, None)
 }

@@ -96,7 +96,7 @@ fn single(
         match blocks.block(number) {
             Ok(block) => {
                 size += block.len() as u64;
-                if block.len() < BLOCK {
+                if block.is_empty() {
                     break;
                 }
             }

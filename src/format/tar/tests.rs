@@ -1,6 +1,6 @@
 #![allow(clippy::single_range_in_vec_init, reason = "holes are given as lists")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -11,6 +11,7 @@ use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, 
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 use crate::format::source::MemorySource;
+use crate::format::stream::{Compression, Encoder, Level};
 
 /// What an archive holds, by the decoder: members with their content.
 fn read(bytes: &[u8], step: usize) -> Result<Vec<(Member, Vec<u8>)>> {
@@ -284,6 +285,34 @@ fn holes_come_back() {
             let found = read(&bytes, 700).unwrap();
             assert_eq!((found.len(), &found[0].0.name[..], found[0].0.size), (1, path.as_bytes(), size), "{holes:?}");
             assert!(found[0].1 == content, "{holes:?}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_before_a_cut_is_served() {
+    let names: Vec<String> = (0..30).map(|number| format!("f{number:02}")).collect();
+    // Content that does not compress, so that a part of the stream is as large a part of the files.
+    let mut state = 1u64;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    let contents: Vec<Vec<u8>> = names.iter().map(|_| (0..20_000).map(|_| noise()).collect()).collect();
+    let sized = |name: &String| Entry { size: 20_000, ..entry(name, Kind::File) };
+    let entries: Vec<(Entry, &[u8])> = names.iter().map(sized).zip(contents.iter().map(Vec::as_slice)).collect();
+    for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
+        let threads = std::num::NonZero::<usize>::MIN;
+        let mut encoder = Encoder::new(Vec::new(), compression, Level::default_of(compression), threads).unwrap();
+        encoder.write_all(&archive(&entries)).unwrap();
+        let whole = encoder.finish().unwrap();
+        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(whole[..whole.len() * 2 / 3].to_vec()));
+        let archive = probe_compressed(compression, &source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
+        assert!(archive.is_recovered() && !archive.remarks().is_empty());
+        let found: Vec<Entry> = archive.entries(0..u64::MAX).map(Result::unwrap).collect();
+        assert!((10..30).contains(&found.len()), "{compression:?}: {}", found.len());
+        for (entry, content) in found.iter().zip(&contents) {
+            assert_eq!(archive.read_all(entry, 1 << 20).unwrap(), *content, "{compression:?}: {}", entry.path);
         }
     }
 }

@@ -120,6 +120,13 @@ impl Error {
     pub fn corrupt(structure: &'static str, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corrupt { structure, offset, detail: detail.into() }
     }
+
+    /// Says whether the medium does not give the bytes, which is damage like any other. A connection that broke or a file that
+    /// may not be read is none: its bytes are what they were.
+    pub fn is_unreadable(&self) -> bool {
+        let system = rustix::io::Errno::IO.raw_os_error();
+        matches!(self, Self::Io { source, .. } if source.raw_os_error() == Some(system))
+    }
 }
 
 /// Returns the words of a system error without its number.

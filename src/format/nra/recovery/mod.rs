@@ -41,9 +41,39 @@ impl<'a> View<'a> {
         }
         match self.source.read_exact_at(offset, buffer) {
             Ok(()) => Ok(true),
-            // Bytes that don't read are damage like any other.
-            Err(Error::Io { .. }) => Ok(false),
+            Err(error) if error.is_unreadable() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// A file that gives this error.
+    struct Failing(fn() -> io::Error);
+
+    impl ReadAt for Failing {
+        fn len(&self) -> u64 {
+            100
+        }
+        fn name(&self) -> &[u8] {
+            b"failing"
+        }
+        fn read_exact_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+            Err(Error::io("read", "failing", self.0()))
+        }
+    }
+
+    #[test]
+    fn only_a_medium_that_does_not_give_bytes_is_damage() {
+        let read = |error| View::new(&Failing(error)).read(0, &mut [0; 10]);
+        assert!(!read(|| io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error())).unwrap());
+        assert!(read(|| io::Error::from_raw_os_error(rustix::io::Errno::STALE.raw_os_error())).is_err());
+        assert!(read(|| io::ErrorKind::PermissionDenied.into()).is_err());
+        assert!(read(|| io::ErrorKind::TimedOut.into()).is_err());
     }
 }

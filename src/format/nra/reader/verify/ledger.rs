@@ -37,12 +37,10 @@ impl Finding {
     ///
     /// The error itself when it says nothing of the file: interruption, a connection that broke.
     pub(super) fn from_error(error: Error, structure: &'static str, offset: u64) -> Result<Self> {
-        /// What the system says of a sector that does not read.
-        const UNREADABLE: rustix::io::Errno = rustix::io::Errno::IO;
         match error {
             Error::Corrupt { structure, offset, detail } => Ok(Self { structure, offset, detail }),
             Error::Limit { .. } => Ok(Self::new(structure, offset, error.to_string())),
-            Error::Io { source, .. } if source.raw_os_error() == Some(UNREADABLE.raw_os_error()) => {
+            Error::Io { ref source, .. } if error.is_unreadable() => {
                 Ok(Self::new(structure, offset, format!("cannot be read: {source}")))
             }
             other => Err(other),

@@ -6,6 +6,7 @@ use crate::format::entry::{Attribute, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
 use crate::format::nra::records::metadata::check_attributes;
+use crate::format::nra::writer::RUN_BYTES;
 
 /// When a block of compressible content is closed.
 ///
@@ -66,6 +67,10 @@ pub struct WriterOptions {
     pub repeats: bool,
 }
 
+/// Longest block of a preset, bytes: a run, since no block reaches into the next one.
+const LONGEST_BLOCK: u32 = 8 << 20;
+const _: () = assert!(LONGEST_BLOCK as usize == *RUN_BYTES.end(), "blocks end where runs end");
+
 impl WriterOptions {
     /// Balances size, speed and the cost of a random read.
     pub fn balanced() -> Self {
@@ -75,7 +80,7 @@ impl WriterOptions {
                 min_raw_bytes: 256 << 10,
                 max_raw_bytes: 4 << 20,
                 stored_bytes: 96 << 10,
-                max_cheap_bytes: 16 << 20,
+                max_cheap_bytes: LONGEST_BLOCK,
             },
             dictionary: DictionaryPolicy::Never,
             align: 0,
@@ -96,9 +101,9 @@ impl WriterOptions {
             method: Method::zstd(6),
             block: BlockPolicy {
                 min_raw_bytes: 256 << 10,
-                max_raw_bytes: 16 << 20,
+                max_raw_bytes: LONGEST_BLOCK,
                 stored_bytes: 512 << 10,
-                max_cheap_bytes: 16 << 20,
+                max_cheap_bytes: LONGEST_BLOCK,
             },
             ..Self::balanced()
         }
@@ -111,7 +116,7 @@ impl WriterOptions {
                 min_raw_bytes: 64 << 10,
                 max_raw_bytes: 256 << 10,
                 stored_bytes: 8 << 10,
-                max_cheap_bytes: 16 << 20,
+                max_cheap_bytes: LONGEST_BLOCK,
             },
             dictionary: DictionaryPolicy::Auto,
             ..Self::balanced()

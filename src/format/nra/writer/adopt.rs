@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::nra::directory::Piece;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::writer::index::Part;
@@ -52,19 +52,23 @@ impl<W: Write + Send> Writer<W> {
         self.placing.adopt(block, run, &loose, &mut self.index)
     }
 
-    /// Adds a piece that [`Writer::has_piece`] knows to the file that was begun.
+    /// Adds a piece to the file that was begun.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` for one that [`Writer::has_piece`] does not know.
     pub(in crate::format::nra) fn known_piece(&mut self, digest: &Digest) -> Result<()> {
+        let unknown = || Error::Usage { detail: "a piece that is not in the archive was added by its digest".into() };
+        let id = self.index.pieces.find(digest).ok_or_else(unknown)?;
+        let place = self.index.pieces.place(id);
         let mut current = self.current.take().ok_or_else(nothing_begun)?;
-        if let Some(id) = self.index.pieces.find(digest) {
-            let place = self.index.pieces.place(id);
-            current.size = grown(current.size, place.raw_len.into())?;
-            if place.run == self.raw.id {
-                current.touched[0] = place.run;
-            } else if place.run == self.packed.id {
-                current.touched[1] = place.run;
-            }
-            current.parts.push(Part::Piece(id));
+        current.size = grown(current.size, place.raw_len.into())?;
+        if place.run == self.raw.id {
+            current.touched[0] = place.run;
+        } else if place.run == self.packed.id {
+            current.touched[1] = place.run;
         }
+        current.parts.push(Part::Piece(id));
         self.current = Some(current);
         Ok(())
     }
@@ -76,5 +80,25 @@ impl<W: Write + Send> Writer<W> {
             self.close_packed()?;
         }
         self.placing.settle(&mut self.index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::entry::{Entry, Kind};
+    use crate::format::nra::writer::WriterOptions;
+    use crate::format::path::EntryPath;
+
+    #[test]
+    fn a_piece_that_is_not_there_is_refused() {
+        let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+        writer.begin(Entry::new(EntryPath::try_from("a").unwrap(), Kind::File)).unwrap();
+        let (known, unknown) = (Digest::of(b"known"), Digest::of(b"unknown"));
+        writer.piece(b"known", known, false).unwrap();
+        assert!(matches!(writer.known_piece(&unknown), Err(Error::Usage { .. })));
+        // The file that was begun is as it was.
+        writer.known_piece(&known).unwrap();
+        writer.end(None).unwrap();
     }
 }

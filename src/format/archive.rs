@@ -56,6 +56,8 @@ mod detect;
 mod engines;
 mod open;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use detect::misnamed;
 pub use engines::{ENGINES, Engine};
@@ -255,6 +257,9 @@ pub enum Part<'a> {
 /// Holes of one entry that are told, at most: a list of 16 MiB.
 pub const MAX_HOLES: usize = 1 << 20;
 
+/// Memory that [`Archive::read_all`] takes because an entry claims to be that long, bytes.
+const UNASKED_BYTES: usize = 1 << 20;
+
 /// An opened archive. Entries are numbered from 0 in path order.
 pub trait Archive: Send + Sync {
     /// Returns what is known of the whole.
@@ -367,8 +372,13 @@ pub trait Archive: Send + Sync {
         access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut at = 0u64;
-        self.with_content(entry, access, &mut |part| {
+        let (mut at, mut is_over) = (0u64, false);
+        let read = self.with_content(entry, access, &mut |part| {
+            // Nothing behind the range is decoded; what ends with the content is read to the end, where its checksum may be.
+            if at >= range.end {
+                is_over = true;
+                return Err(Error::Cancelled);
+            }
             let len = match part {
                 Part::Data(bytes) => bytes.len() as u64,
                 Part::Hole(len) => len,
@@ -384,20 +394,39 @@ pub trait Archive: Send + Sync {
                 Part::Data(bytes) => sink(Part::Data(&bytes[within(skip)..within(keep)])),
                 Part::Hole(_) => sink(Part::Hole(keep - skip)),
             }
-        })
+        });
+        if is_over { Ok(()) } else { read }
     }
 
     /// Reads the whole content of `entry`, at most `limit` bytes.
     ///
     /// # Errors
     ///
-    /// `Limit` when the content is longer; otherwise as [`Archive::read_at`].
+    /// `Limit` when the content is longer, or than memory; otherwise as [`Archive::read_at`].
     fn read_all(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>> {
-        let len = usize::try_from(entry.size).ok().filter(|_| entry.size <= limit);
-        let len = len.ok_or(Error::Limit { what: "length of the content", found: entry.size, limit })?;
-        let mut content = vec![0; len];
-        let read = self.read_at(entry, 0, &mut content)?;
-        content.truncate(read);
+        let too_long = || Error::Limit { what: "length of the content", found: entry.size, limit };
+        let len = usize::try_from(entry.size).ok().filter(|_| entry.size <= limit).ok_or_else(too_long)?;
+        if len <= UNASKED_BYTES {
+            let mut content = vec![0; len];
+            let read = self.read_at(entry, 0, &mut content)?;
+            content.truncate(read);
+            return Ok(content);
+        }
+        // What an entry claims takes no memory before it is there.
+        let mut content = Vec::new();
+        self.with_content(entry, Access::Random, &mut |part| {
+            let more = match part {
+                Part::Data(bytes) => bytes.len(),
+                Part::Hole(len) => usize::try_from(len).map_err(|_| too_long())?,
+            };
+            let end = content.len().checked_add(more).filter(|&end| end <= len).ok_or_else(too_long)?;
+            content.try_reserve(more).map_err(|_| too_long())?;
+            match part {
+                Part::Data(bytes) => content.extend_from_slice(bytes),
+                Part::Hole(_) => content.resize(end, 0),
+            }
+            Ok(())
+        })?;
         Ok(content)
     }
 

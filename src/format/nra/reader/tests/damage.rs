@@ -346,6 +346,8 @@ fn shared_pages_of_an_extent_map_are_refused() {
     refused(archive.runs(&entry, 8).map(drop));
     refused(archive.each_extent(&entry, &mut |_| Ok(())));
     refused(archive.with_content(&entry, Access::Sequential, &mut |_| Ok(())));
+    // It claims more than there is memory.
+    refused(archive.read_all(&entry, u64::MAX).map(drop));
     // One page of the map is enough for what is at the front.
     assert_eq!(archive.read_at(&entry, 0, &mut [0; 2]).unwrap(), 2);
 }

@@ -19,7 +19,7 @@ pub use protect::protect;
 pub use restore::{MEMORY, restore};
 pub use survey::{Report, check, find, present};
 
-use crate::format::error::{Error, Result};
+use crate::format::error::Result;
 use crate::format::source::ReadAt;
 
 /// The bytes of a file up to a length, any of which may be missing.
@@ -52,6 +52,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::format::error::Error;
 
     /// A file that gives this error.
     struct Failing(fn() -> io::Error);

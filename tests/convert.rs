@@ -355,7 +355,6 @@ fn every_loss_of_the_table_is_told() {
     tagged.metadata = Metadata { mode: 0o644, attributes: vec![tag.clone()].into(), ..Metadata::default() }.into();
     write("tags and properties of entries", WriterOptions::default(), tagged);
     write("attributes of the archive", WriterOptions { attributes: vec![tag], ..WriterOptions::default() }, file());
-    write("message of the commit", WriterOptions { message: "why".into(), ..WriterOptions::default() }, file());
     let mut device = Entry::new(EntryPath::try_from("device").unwrap(), Kind::BlockDevice);
     device.device = Some(Device { major: 1 << 22, minor: 0 });
     write("device numbers above 2,097,151", WriterOptions::default(), device);
@@ -372,7 +371,7 @@ fn every_loss_of_the_table_is_told() {
     }
     write("devices and pipes", WriterOptions::default(), Entry::new(EntryPath::try_from("pipe").unwrap(), Kind::Fifo));
     let (tar, zip) = (lost(1), lost(2));
-    assert_eq!((tar.len(), zip.len()), (5, 7), "{tar:?} {zip:?}");
+    assert_eq!((tar.len(), zip.len()), (4, 6), "{tar:?} {zip:?}");
     for (row, out) in tar.iter().map(|row| (row, "out.tar")).chain(zip.iter().map(|row| (row, "out.zip"))) {
         let said = expect(at, &["convert", row, out, "-f"], 3);
         assert!(said.contains("kept") || said.contains("left out"), "{row}: {said}");
@@ -380,6 +379,74 @@ fn every_loss_of_the_table_is_told() {
     write("nothing special", WriterOptions::default(), file());
     expect(at, &["convert", "nothing special", "out.tar", "-f"], 0);
     expect(at, &["convert", "nothing special", "out.zip", "-f"], 0);
+}
+
+#[test]
+fn comments_become_messages_and_back() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    fs::write(at.join("tree/a"), "a").unwrap();
+    expect(at, &["pack", "tree", "-o", "first.nra", "-m", "först"], 0);
+    let message = |archive: &str| {
+        let output = nra(at, &["info", archive, "--json"]);
+        let info: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        info["message"].as_str().unwrap().to_owned()
+    };
+    for kind in ["tar", "tar.gz", "zip"] {
+        let (kept, given) = (format!("kept.{kind}"), format!("given.{kind}"));
+        expect(at, &["convert", "first.nra", &kept], 0);
+        expect(at, &["convert", "first.nra", &given, "-m", "another"], 0);
+        assert_eq!((message(&kept).as_str(), message(&given).as_str()), ("först", "another"), "{kind}");
+        expect(at, &["convert", &given, "back.nra", "-f"], 0);
+        assert_eq!(message("back.nra"), "another", "{kind}");
+        expect(at, &["convert", &given, "back.nra", "-f", "-m", "mine"], 0);
+        assert_eq!(message("back.nra"), "mine", "{kind}");
+    }
+    // Other programs take the comment for one.
+    for (program, arguments) in [
+        ("tar", &["-tf", "kept.tar"][..]),
+        ("bsdtar", &["-tf", "kept.tar.gz"]),
+        ("unzip", &["-tqq", "kept.zip"]),
+        ("7zz", &["t", "-bso0", "kept.zip"]),
+        ("python3", &["-W", "error", "-c", "import tarfile\nwith tarfile.open('kept.tar') as t: assert t.getnames() == ['a']"]),
+        ("python3", &["-c", "import zipfile\nwith zipfile.ZipFile('kept.zip') as z: assert z.comment.decode() == 'först'"]),
+    ] {
+        let Some(output) = other(at, program, arguments) else { continue };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
+    }
+    assert!(expect(at, &["convert", "first.nra", "out.shard", "-m", "x"], 2).contains("no place for a message"));
+}
+
+#[test]
+fn the_top_directory_comes_along() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    fs::write(at.join("tree/a"), "a").unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+    fs::set_permissions(at.join("tree"), fs::Permissions::from_mode(0o750)).unwrap();
+    fs::File::open(at.join("tree")).unwrap().set_modified(time).unwrap();
+    let Some(output) = other(at, "tar", &["-cf", "made.tar", "-C", "tree", "."]) else {
+        eprintln!("skipped: there is no tar");
+        return;
+    };
+    assert!(output.status.success());
+    expect(at, &["convert", "made.tar", "made.nra"], 0);
+    expect(at, &["convert", "made.tar", "plain.nra", "--no-times"], 0);
+    let look = |archive: &str, out: &str| {
+        expect(at, &["extract", archive, "-C", out], 0);
+        let facts = fs::metadata(at.join(out)).unwrap();
+        (facts.mode() & 0o7777, facts.mtime())
+    };
+    assert_eq!(look("made.tar", "from-tar"), (0o750, 1_500_000_000));
+    assert_eq!(look("made.nra", "from-nra"), (0o750, 1_500_000_000));
+    let (mode, seconds) = look("plain.nra", "without-times");
+    assert!(mode == 0o750 && seconds > 1_500_000_000, "{mode:o} {seconds}");
+    // The way from NRA to NRA keeps no more than it is asked for.
+    expect(at, &["convert", "made.nra", "again.nra", "--no-times"], 0);
+    assert!(look("again.nra", "again").1 > 1_500_000_000);
 }
 
 #[test]

@@ -40,11 +40,13 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
         Target::Zip => Some("zip archive"),
         Target::Shard => Some("Shard file"),
     };
+    // Tar and zip archives have comments.
+    let message = target == Target::Shard && !info.message.is_empty();
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
     let losses = [
         earlier.then(|| "earlier commits are not kept".to_owned()),
         not_in("attributes of the archive").filter(|_| attributes),
-        not_in("the message of the commit").filter(|_| !info.message.is_empty()),
+        not_in("the message of the commit").filter(|_| message),
     ];
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });

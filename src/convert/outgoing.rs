@@ -14,6 +14,8 @@ use crate::format::progress::{Counter, Monitor, Warning};
 /// What is the same for all containers that are written.
 #[derive(Debug, Clone, Default)]
 pub struct OutgoingOptions {
+    /// What is said of the archive as a whole, where the target has a place for that; empty: what the input says.
+    pub message: String,
     /// What is kept of metadata.
     pub fidelity: Fidelity,
     /// What the input may grow to.
@@ -22,6 +24,13 @@ pub struct OutgoingOptions {
     pub keep_going: bool,
     /// Make sure that the archive is on disk before it gets its name.
     pub sync: bool,
+}
+
+impl OutgoingOptions {
+    /// Returns what is said of the archive as a whole.
+    pub(super) fn message_of<'a>(&'a self, archive: &'a dyn Archive) -> &'a str {
+        if self.message.is_empty() { &archive.info().message } else { &self.message }
+    }
 }
 
 /// What was written.

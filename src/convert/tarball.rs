@@ -16,7 +16,7 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor};
 use crate::format::stream::{Compression, Encoder, Level};
-use crate::format::tar::{END, Loss, encode, padding};
+use crate::format::tar::{END, Loss, encode, encode_comment, padding};
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
@@ -82,6 +82,12 @@ pub fn write_tar(
     };
     tell_whole(archive, Target::Tar, monitor)?;
     let mut job = Job { from: Outgoing::new(archive, &options.outgoing, monitor)?, name: &name, sink };
+    let message = options.outgoing.message_of(archive);
+    if !message.is_empty() {
+        let mut header = Vec::new();
+        encode_comment(message, &mut header);
+        job.write(&header)?;
+    }
     while let Some(leaving) = job.from.next()? {
         job.entry(&leaving)?;
     }

@@ -23,6 +23,7 @@ pub mod source;
 pub mod stream;
 pub mod table;
 pub mod tar;
+pub mod top;
 pub(crate) mod wire;
 pub mod zip;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod sevenz;
+mod written;
 mod zip;
 
 use std::sync::Arc;

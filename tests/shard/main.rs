@@ -1,7 +1,9 @@
 //! Shard files of other programs, whole and damaged, and files written here compared with them byte for byte.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 mod face;
+mod peer;
 mod read;
 mod write;
 

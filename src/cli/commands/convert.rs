@@ -63,7 +63,7 @@ pub struct Args {
     /// Keep what is not hurt when IN is damaged
     #[arg(long)]
     keep_going: bool,
-    /// Message of the commit
+    /// Message of the commit; in tar and zip archives, their comment
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
     /// Don't wait until the archive is safely on disk

@@ -13,9 +13,10 @@ use super::options::Target;
 use super::rules::{Rules, mode, timestamps};
 use super::tree::open_directory;
 use crate::convert::walk::reason;
-use crate::format::entry::{Attribute, Kind, Metadata, Namespace, Owner, Timestamp};
+use crate::format::entry::{Attribute, Kind, Metadata};
 use crate::format::error::{Error, Obstacle, Result};
 use crate::format::progress::{Monitor, Warning};
+use crate::format::top::Top;
 
 /// The target: where it is, and its handle if it exists.
 pub(super) struct Root {
@@ -103,15 +104,8 @@ fn is_one_name(name: &[u8]) -> bool {
 
 /// Restores what the archive says of the directory that was packed, on a target made for it.
 pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
-    let value = |name: &[u8]| {
-        let found = attributes.iter().find(|attribute| attribute.namespace == Namespace::Nra && *attribute.name == *name);
-        found.map(|attribute| &*attribute.value)
-    };
-    let text = |name: &[u8]| value(name).and_then(|value| std::str::from_utf8(value).ok());
-    let bits = text(b"root-mode").and_then(|text| u16::from_str_radix(text, 8).ok()).filter(|bits| *bits <= 0o7777);
-    let xattrs = attributes.iter().filter(|attribute| attribute.namespace == Namespace::Xattr).cloned();
-    let metadata =
-        Metadata { mode: bits.unwrap_or(0), owner: value(b"root-owner").and_then(parse_owner), attributes: xattrs.collect() };
+    let Top { mode: bits, owner, modified, xattrs } = Top::of_archive(attributes);
+    let metadata = Metadata { mode: bits.unwrap_or(0), owner, attributes: xattrs.into() };
     rules.note_stripped(Kind::Directory, &metadata);
     let group = rustix::fs::fstat(handle).ok().map(|stat| stat.st_gid);
     let plan = rules.plan(Kind::Directory, &metadata, group);
@@ -136,25 +130,9 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
         step("mode", rustix::fs::fchmod(handle, mode(plan.mode)));
     }
     set(true);
-    if let Some(time) = text(b"root-time").and_then(parse_time).filter(|_| rules.restores_times()) {
+    if let Some(time) = modified.filter(|_| rules.restores_times()) {
         step("time", rustix::fs::futimens(handle, &timestamps(time)));
     }
-}
-
-/// Parses `user id:group id:user:group`; names may be empty.
-fn parse_owner(value: &[u8]) -> Option<Owner> {
-    let mut fields = value.split(|byte| *byte == b':');
-    let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
-    let (user_id, group_id) = (number()?, number()?);
-    let (user, group) = (fields.next()?.into(), fields.next()?.into());
-    fields.next().is_none().then_some(Owner { user_id, group_id, user, group })
-}
-
-/// Parses decimal seconds, a dot and nine digits.
-fn parse_time(text: &str) -> Option<Timestamp> {
-    let (seconds, nanoseconds) = text.split_once('.')?;
-    let digits = nanoseconds.len() == 9 && nanoseconds.bytes().all(|byte| byte.is_ascii_digit());
-    Some(Timestamp { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok().filter(|_| digits)? })
 }
 
 /// Warns when the file system of `handle` has less room than is needed.
@@ -213,23 +191,6 @@ mod tests {
         }
         for bad in ["", ".", "..", "/", "a/", "./a", "../a", "a/b", "/a", "a/."] {
             assert!(!is_one_name(bad.as_bytes()), "{bad}");
-        }
-    }
-
-    #[test]
-    fn owners_have_four_fields() {
-        let owner = Owner { user_id: 7, group_id: 8, user: b"me"[..].into(), group: b""[..].into() };
-        assert_eq!(parse_owner(b"7:8:me:"), Some(owner));
-        for bad in ["7:8:me", "7:8:me::", "x:8::", "", ":::"] {
-            assert_eq!(parse_owner(bad.as_bytes()), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn times_have_nine_digits() {
-        assert_eq!(parse_time("-5.000000001"), Some(Timestamp { seconds: -5, nanoseconds: 1 }));
-        for bad in ["1", "1.5", "1.+00000005", "x.000000000", ""] {
-            assert_eq!(parse_time(bad), None, "{bad:?}");
         }
     }
 }

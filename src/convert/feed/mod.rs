@@ -18,6 +18,7 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::top::Top;
 
 /// A file that was stored: its number, and the entry if that was asked for.
 pub(in crate::convert) type Stored = (EntryId, Option<Entry>);
@@ -53,6 +54,26 @@ impl<W: Write + Send> Feed<W> {
     pub(in crate::convert) fn finish(self, monitor: &dyn Monitor) -> Result<(W, WriterStats, u64)> {
         let (out, written) = self.writer.finish(monitor)?;
         Ok((out, written, self.left_out))
+    }
+
+    /// Records the directory above all entries, in place of what is known of it.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` for attributes that the format can't hold.
+    pub(in crate::convert) fn set_top(&mut self, top: Top) -> Result<()> {
+        let kept = self.writer.attributes().iter().filter(|attribute| !Top::has(attribute)).cloned();
+        let attributes = kept.chain(top.into_attributes()).collect();
+        self.writer.set_attributes(attributes)
+    }
+
+    /// Sets the message of the commit, unless there is one.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` when it is too long.
+    pub(in crate::convert) fn set_message(&mut self, message: String) -> Result<()> {
+        if self.writer.message().is_empty() { self.writer.set_message(message) } else { Ok(()) }
     }
 
     /// Adds an entry.

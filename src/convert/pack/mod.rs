@@ -32,11 +32,12 @@ use crate::convert::output::Output;
 pub use crate::convert::walk::Filter;
 use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
 use crate::format::archive::Archive;
-use crate::format::entry::{Attribute, Kind, Namespace, Owner, Timestamp};
+use crate::format::entry::{Attribute, Kind, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::top::Top;
 
 /// Names that are put into order together: more would hardly compress better.
 const WINDOW_NAMES: usize = 1_000_000;
@@ -340,26 +341,17 @@ fn top_attributes(
     let shown = path.as_os_str().as_bytes();
     // Nothing at all could be packed of a directory that can't be read.
     let handle = std::fs::File::open(path).map_err(|error| Error::io("read", shown, error))?;
-    let mut attributes = Vec::new();
+    let mut xattrs = Vec::new();
     if options.xattrs {
         let (found, lost) = AttributeReader::default().read(&handle);
-        attributes = found;
-        describer.narrow(&mut attributes);
+        xattrs = found;
+        describer.narrow(&mut xattrs);
         if let Some(lost) = lost {
             monitor.warn(Warning { path: shown.to_vec(), message: lost.to_string(), degraded: true, damage: false });
         }
     }
-    let attribute =
-        |name: &str, value: Vec<u8>| Attribute { namespace: Namespace::Nra, name: name.as_bytes().into(), value: value.into() };
-    attributes.push(attribute("root-mode", format!("{:o}", top.permissions().mode() & 0o7777).into_bytes()));
-    if let Some(Owner { user_id, group_id, user, group }) = describer.owner(top.uid(), top.gid()) {
-        let ids = format!("{user_id}:{group_id}:").into_bytes();
-        attributes.push(attribute("root-owner", [&ids, &*user, b":", &*group].concat()));
-    }
-    if options.times {
-        let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
-        let time = options.latest.map_or(own, |latest| own.min(latest));
-        attributes.push(attribute("root-time", format!("{}.{:09}", time.seconds, time.nanoseconds).into_bytes()));
-    }
-    Ok(attributes)
+    let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };
+    let modified = options.times.then(|| options.latest.map_or(own, |latest| own.min(latest)));
+    let mode = u16::try_from(top.permissions().mode() & 0o7777).ok();
+    Ok(Top { mode, owner: describer.owner(top.uid(), top.gid()), modified, xattrs }.into_attributes())
 }

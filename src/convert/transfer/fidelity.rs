@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::convert::pack::OwnerPolicy;
 use crate::format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
 use crate::format::limits::{MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME};
+use crate::format::top::Top;
 
 /// What is kept of each entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +48,26 @@ impl<'a> Narrower<'a> {
 
     /// Narrows the time of an entry.
     pub(in crate::convert) fn times(&self, entry: &mut Entry) {
+        entry.modified = self.time(entry.modified);
+    }
+
+    fn time(&self, modified: Option<Timestamp>) -> Option<Timestamp> {
         let Fidelity { times, latest, .. } = *self.fidelity;
-        entry.modified = entry.modified.filter(|_| times).map(|time| latest.map_or(time, |latest| time.min(latest)));
+        modified.filter(|_| times).map(|time| latest.map_or(time, |latest| time.min(latest)))
+    }
+
+    /// Narrows what is said of the directory above all entries.
+    pub(in crate::convert) fn top(&self, mut top: Top) -> Top {
+        top.modified = self.time(top.modified);
+        top.owner = top.owner.as_ref().and_then(|owner| self.owner(owner));
+        top.xattrs.retain(|attribute| self.keeps(attribute));
+        top
+    }
+
+    /// Narrows the attributes of an archive, some of which are about the directory above all entries.
+    pub(in crate::convert) fn whole(&self, attributes: &[Attribute]) -> Vec<Attribute> {
+        let others = attributes.iter().filter(|attribute| !Top::has(attribute)).cloned();
+        others.chain(self.top(Top::of_archive(attributes)).into_attributes()).collect()
     }
 
     /// Returns metadata that is shared with the last one if that is equal.

@@ -136,7 +136,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
         }
-        writer_options.attributes.extend(info.attributes.iter().cloned());
+        writer_options.attributes.extend(Narrower::new(&options.fidelity).whole(&info.attributes));
         // What is damaged is told entry by entry, which moving blocks can't.
         let is_sound = !options.keep_going && !archive.is_recovered();
         if let Some(archive) = archive.as_nra().filter(|_| is_sound && !options.recompress) {

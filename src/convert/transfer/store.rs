@@ -11,12 +11,17 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{EntryId, Writer, WriterStats};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Monitor, Warning};
+use crate::format::top::Top;
 
 /// What reading a container gives beside entries.
 #[derive(Debug)]
 pub(super) enum Special {
     /// A further name of the entry that has this path.
     Link(Box<Entry>, EntryPath),
+    /// What the input says of the directory above all entries.
+    Top(Top),
+    /// What it says of itself as a whole.
+    Message(String),
     /// The input can't be read further.
     Failed(Box<Error>),
 }
@@ -68,6 +73,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
     pub(super) fn take(&mut self, placed: Placed<Special>, batch: &Batch<Special>) -> Result<()> {
         let item = match placed.item {
             Item::Other(Special::Link(entry, target)) => return self.link(*entry, target),
+            Item::Other(Special::Top(top)) => return self.feed.set_top(top),
+            Item::Other(Special::Message(message)) => return self.feed.set_message(message),
             Item::Other(Special::Failed(error)) => return self.fail(*error),
             item => item,
         };

@@ -15,6 +15,7 @@ use crate::format::progress::{Monitor, Warning};
 use crate::format::stream::{Ahead, ByteStream};
 use crate::format::table::{Cleaned, clean};
 use crate::format::tar::{Decoder, Event, Member, MemberKind};
+use crate::format::top::Top;
 
 /// Entries in one batch, at most: without content they would never fill it.
 const BATCH_ENTRIES: usize = 1_024;
@@ -72,6 +73,15 @@ struct StreamReader<'a> {
     ledger: Ledger,
     narrower: Narrower<'a>,
     path: Vec<u8>,
+}
+
+/// What a name stands for.
+enum Named {
+    Entry(EntryPath),
+    /// The directory above all entries.
+    Top,
+    /// No place in an archive, which was told.
+    Nothing,
 }
 
 /// Why reading ends before the input does.
@@ -194,6 +204,9 @@ impl StreamReader<'_> {
                         }
                     }
                     Event::Done => {
+                        if let Some(comment) = decoder.comment() {
+                            outlet.push(place, None, Item::Other(Special::Message(comment)));
+                        }
                         for remark in decoder.take_remarks() {
                             self.warn(&[], remark, true);
                         }
@@ -212,11 +225,6 @@ impl StreamReader<'_> {
         if let Some(remark) = &member.remark {
             self.warn(&member.name, remark.clone(), true);
         }
-        let Some(path) = self.entry_path(&member.name, outlet, place) else { return Ok(None) };
-        let kind = member.kind.entry_kind();
-        let mut entry = Entry::new(path, kind);
-        entry.modified = member.modified;
-        entry.device = member.device;
         let owner = Owner {
             user_id: member.user_id,
             group_id: member.group_id,
@@ -224,6 +232,19 @@ impl StreamReader<'_> {
             group: member.group.as_slice().into(),
         };
         let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
+        let kind = member.kind.entry_kind();
+        let path = match self.entry_path(&member.name, outlet, place) {
+            Named::Entry(path) => path,
+            Named::Top if kind == Kind::Directory => {
+                let top = self.narrower.top(Top::of_entry(&metadata, member.modified));
+                outlet.push(place, None, Item::Other(Special::Top(top)));
+                return Ok(None);
+            }
+            Named::Top | Named::Nothing => return Ok(None),
+        };
+        let mut entry = Entry::new(path, kind);
+        entry.modified = member.modified;
+        entry.device = member.device;
         entry.metadata = self.narrower.share(metadata);
         self.narrower.times(&mut entry);
         match member.kind {
@@ -252,18 +273,18 @@ impl StreamReader<'_> {
         Ok(None)
     }
 
-    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<Special>, place: u32) -> Option<EntryPath> {
+    fn entry_path(&mut self, name: &[u8], outlet: &mut Outlet<Special>, place: u32) -> Named {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}
             Ok(Cleaned::Relative) => self.warn(name, "the slash at its start is left out".into(), false),
-            Ok(Cleaned::Top) => return None,
+            Ok(Cleaned::Top) => return Named::Top,
             Err(error) => {
                 self.warn(name, format!("left out: {error}"), true);
                 outlet.push(place, None, Item::Nothing);
-                return None;
+                return Named::Nothing;
             }
         }
-        Some(EntryPath::from_checked(self.path.as_slice()))
+        Named::Entry(EntryPath::from_checked(self.path.as_slice()))
     }
 }

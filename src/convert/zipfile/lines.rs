@@ -117,13 +117,13 @@ impl Lines {
         self.members += 1;
     }
 
-    /// Writes what is left, and the directory.
-    pub(super) fn finish(mut self) -> Result<Counted> {
+    /// Writes what is left, the directory, and what is said of the archive.
+    pub(super) fn finish(mut self, comment: &[u8]) -> Result<Counted> {
         self.drain()?;
         let (start, directory) = (self.offset, std::mem::take(&mut self.directory));
         self.write(&directory)?;
         let members = self.members;
-        self.put(|out| end(members, start, directory.len() as u64, &[], out))?;
+        self.put(|out| end(members, start, directory.len() as u64, comment, out))?;
         let Self { pool, out, name, .. } = self;
         pool.finish();
         out.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))

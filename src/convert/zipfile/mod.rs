@@ -24,7 +24,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::stream::InOrder;
-use crate::format::zip::{MAX_NAME, Method, Packed, keeps_time};
+use crate::format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
 
 /// Level of deflate unless another one is asked for, as that of zip itself.
 pub const DEFLATE_LEVEL: u32 = 6;
@@ -85,7 +85,14 @@ pub fn write_zip(
     }
     job.send()?;
     let Work { from, lines, coarse, named, .. } = job;
-    let out = lines.finish()?;
+    let mut comment = options.outgoing.message_of(archive).as_bytes();
+    if !fits_comment(comment) {
+        let message =
+            "the message of the commit can't be kept in a zip archive: it is too long, or looks like the end of one".into();
+        monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+        comment = &[];
+    }
+    let out = lines.finish(comment)?;
     let message = match (named, coarse) {
         (true, true) => {
             Some("names of owners and fractions of a second can't be kept in a zip archive; numbers of owners and seconds are")

@@ -182,6 +182,8 @@ pub(super) struct Building {
     manifest: Manifest,
     table: TableBuilder,
     numbers: HashTable<u32>,
+    /// The chunk behind the one that a recipe had last.
+    next: u32,
     /// Keeps those who choose hashes from choosing where they fall.
     seed: u64,
     plain: Arc<Metadata>,
@@ -212,6 +214,7 @@ impl Building {
             manifest,
             table: TableBuilder::new(Winner::First, limit),
             numbers: HashTable::new(),
+            next: 0,
             seed: RandomState::new().hash_one(0),
             plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
             groups: HashMap::new(),
@@ -255,7 +258,13 @@ impl Building {
 
     /// Adds a chunk to the recipe of the file in work.
     pub(super) fn add_to_recipe(&mut self, hash: &Hash) -> Result<()> {
-        let number = self.number(hash)?;
+        // Files follow each other as their chunks do, but for those that were there before.
+        let follows = |chunk: &Chunk| chunk.hash == hash.bytes && chunk.named == hash.named;
+        let number = match self.manifest.chunks.get(self.next as usize) {
+            Some(chunk) if follows(chunk) => self.next,
+            _ => self.number(hash)?,
+        };
+        self.next = number.saturating_add(1);
         self.manifest.recipes.push(number);
         self.check_memory()
     }
@@ -397,28 +406,22 @@ impl From<&str> for Hash {
     }
 }
 
-/// Values of lower-case hex digits; more than 15 for all other bytes.
-const DIGITS: [u8; 256] = {
-    let mut digits = [0xff; 256];
-    let mut value = 0;
-    while value < 16 {
-        digits[b"0123456789abcdef"[value as usize] as usize] = value;
-        value += 1;
-    }
-    digits
-};
-
 /// Returns the bytes that 64 lower-case hex digits stand for.
 fn unhex(text: &[u8]) -> Option<[u8; 32]> {
     let text: &[u8; 64] = text.try_into().ok()?;
-    let (mut bytes, mut all) = ([0; 32], 0);
-    // Without a way out of the loop: a manifest has many thousands of them, and hardly ever another text.
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        let (high, low) = (DIGITS[usize::from(pair[0])], DIGITS[usize::from(pair[1])]);
-        *byte = high << 4 | low;
-        all |= high | low;
+    let (mut values, mut wrong) = ([0u8; 64], false);
+    // Without a way out of the loop and without a table, so that many digits are done at once: a manifest has many thousands of these
+    // texts, and hardly ever another one.
+    for (value, &byte) in values.iter_mut().zip(text) {
+        let (digit, letter) = (byte.wrapping_sub(b'0'), byte.wrapping_sub(b'a'));
+        *value = if digit < 10 { digit } else { letter.wrapping_add(10) };
+        wrong |= digit >= 10 && letter >= 6;
     }
-    (all < 16).then_some(bytes)
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(values.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    (!wrong).then_some(bytes)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::format::entry::{Entry, Kind, Location};
 use crate::format::error::{Error, Result};
 use crate::format::inside;
 use crate::format::progress::Monitor;
+use crate::format::top::Top;
 
 /// The content of an entry, as its engine knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,8 +155,9 @@ pub struct TableArchive<M> {
 }
 
 impl<M: Members> TableArchive<M> {
-    /// Puts them together. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
-    pub fn new(table: Table, members: M, info: Info) -> Self {
+    /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
+    pub fn new(mut table: Table, members: M, mut info: Info) -> Self {
+        info.attributes.extend(table.top.take().map(Top::into_attributes).unwrap_or_default());
         let remarks = info.remarks.iter().chain(table.remarks()).cloned().collect();
         let (entries, files, content_bytes) = (table.len() as u64, table.files(), table.content_bytes());
         Self { members, info: Info { entries, files, content_bytes, remarks, ..info }, table }

@@ -9,6 +9,7 @@ use crate::format::entry::{Attribute, Device, Kind, Metadata, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_OFFSET;
 use crate::format::path::compare;
+use crate::format::top::Top;
 
 /// Which of several entries of the same path is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,7 @@ pub struct TableBuilder {
     content_bytes: u64,
     left_out: Remarked,
     absolute: Remarked,
+    top: Option<Top>,
 }
 
 impl TableBuilder {
@@ -97,6 +99,7 @@ impl TableBuilder {
             content_bytes: 0,
             left_out: Remarked::default(),
             absolute: Remarked::default(),
+            top: None,
         }
     }
 
@@ -110,7 +113,12 @@ impl TableBuilder {
         match clean(name, &mut self.paths) {
             Ok(Cleaned::Path) => {}
             Ok(Cleaned::Relative) => self.absolute.add(name),
-            Ok(Cleaned::Top) => return Ok(()),
+            Ok(Cleaned::Top) => {
+                if item.kind == Kind::Directory {
+                    self.top = Some(Top::of_entry(&item.metadata, item.modified));
+                }
+                return Ok(());
+            }
             Err(_) => {
                 self.left_out.add(name);
                 return Ok(());
@@ -221,7 +229,16 @@ impl TableBuilder {
             &mut remarks,
         );
         let omits = !self.left_out.is_empty() || !in_the_way.is_empty();
-        Ok(Table { paths, rows: whole, metadata: self.metadata, extras: self.extras, content_bytes: before, remarks, omits })
+        Ok(Table {
+            paths,
+            rows: whole,
+            metadata: self.metadata,
+            extras: self.extras,
+            content_bytes: before,
+            remarks,
+            omits,
+            top: self.top,
+        })
     }
 
     /// Keeps what few entries have; 0 stands for nothing.

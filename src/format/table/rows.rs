@@ -7,6 +7,7 @@ use super::build::is_below;
 use crate::format::archive::Totals;
 use crate::format::entry::{Device, Entry, Kind, Location, Metadata, Timestamp};
 use crate::format::path::{EntryPath, compare};
+use crate::format::top::Top;
 
 /// Nanoseconds of an entry whose time is not known.
 pub(super) const NO_TIME: u32 = u32::MAX;
@@ -72,6 +73,8 @@ pub struct Table {
     pub(super) content_bytes: u64,
     pub(super) remarks: Vec<String>,
     pub(super) omits: bool,
+    /// What the container says of the directory above all entries.
+    pub(super) top: Option<Top>,
 }
 
 impl Table {

@@ -138,6 +138,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
     };
     let mut info = Info { format, archive_bytes, ..Info::default() };
     info.remarks.append(&mut builder.remarks);
+    info.message = builder.comment.take().unwrap_or_default();
     if let Bytes::Compressed(blocks) = &bytes {
         info.remarks.extend(blocks.remark());
     }
@@ -185,7 +186,7 @@ fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) 
                     break;
                 }
                 Event::Done => {
-                    indexer.remarks.append(&mut decoder.take_remarks());
+                    indexer.ended(&mut decoder);
                     return Ok(());
                 }
                 _ => {}
@@ -213,7 +214,7 @@ fn walk_blocks(blocks: &Blocks, mut decoder: Decoder, indexer: &mut Indexer) -> 
                     }
                 }
                 Event::Done => {
-                    indexer.remarks.append(&mut decoder.take_remarks());
+                    indexer.ended(&mut decoder);
                     return Ok(());
                 }
                 _ => {}
@@ -238,9 +239,16 @@ struct Indexer {
     groups: u64,
     last_metadata: Option<Arc<Metadata>>,
     remarks: Vec<String>,
+    comment: Option<String>,
 }
 
 impl Indexer {
+    /// Takes what the archive as a whole says, at its end.
+    fn ended(&mut self, decoder: &mut Decoder) {
+        self.remarks.append(&mut decoder.take_remarks());
+        self.comment = decoder.comment();
+    }
+
     fn add(&mut self, member: TarMember) -> Result<()> {
         self.bytes += ENTRY_BYTES + member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64;
         if self.bytes > self.limit {

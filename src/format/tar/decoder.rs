@@ -8,7 +8,7 @@ use super::pax::Records;
 use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_OFFSET};
+use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_MESSAGE, MAX_OFFSET};
 use crate::format::names::NameEncoding;
 
 /// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
@@ -148,6 +148,7 @@ pub struct Decoder {
     remarks: Vec<String>,
     /// Encoding of names that are not in pax records.
     names: Option<NameEncoding>,
+    comment: Option<String>,
 }
 
 impl Default for Decoder {
@@ -172,6 +173,7 @@ impl Decoder {
             any: false,
             remarks: Vec::new(),
             names: None,
+            comment: None,
         }
     }
 
@@ -184,6 +186,11 @@ impl Decoder {
     /// Returns the offset of the next byte.
     pub fn offset(&self) -> u64 {
         self.offset + self.partial.len() as u64
+    }
+
+    /// Returns what the archive says of itself, in a global record before or among the entries that came by; the first one counts.
+    pub fn comment(&self) -> Option<String> {
+        self.comment.clone()
     }
 
     /// Takes remarks on parts of the archive that are not served.
@@ -407,7 +414,12 @@ impl Decoder {
             }
             PAX_GLOBAL => {
                 self.first = None;
-                self.global.parse(&bytes)
+                let parsed = self.global.parse(&bytes);
+                let comment = self.global.get("comment").and_then(|comment| std::str::from_utf8(comment).ok());
+                if let Some(comment) = comment.filter(|comment| self.comment.is_none() && comment.len() <= MAX_MESSAGE) {
+                    self.comment = Some(comment.to_owned());
+                }
+                parsed
             }
             _ => self.next.parse(&bytes),
         };

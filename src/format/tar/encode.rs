@@ -102,19 +102,34 @@ pub fn encode(entry: &Entry, link: Option<&EntryPath>, holes: &[Range<u64>], out
         let mut front: Block = [0; BLOCK];
         // The name is for programs that take records for a file.
         text(&mut front[..100], &[b"PaxHeaders/", &entry.path.name()[..entry.path.name().len().min(80)]].concat());
-        front[100..107].copy_from_slice(b"0000644");
-        number(&mut front[124..136], records.len() as u64, MAX_11);
         front[136..147].copy_from_slice(&header[136..147]);
-        front[156] = b'x';
-        front[257..265].copy_from_slice(b"ustar\x0000");
-        seal(&mut front, out);
-        let pad = padding(records.len() as u64);
-        out.append(&mut records);
-        out.extend(std::iter::repeat_n(0, pad));
+        extension(front, b'x', &mut records, out);
     }
     seal(&mut header, out);
     out.extend(map);
     Encoded { losses, data_len }
+}
+
+/// Appends what is said of the archive as a whole, in front of all entries.
+pub fn encode_comment(comment: &str, out: &mut Vec<u8>) {
+    let mut records = Vec::new();
+    record(&mut records, b"comment", comment.as_bytes());
+    let mut header: Block = [0; BLOCK];
+    // The name that programs know who take it for a file.
+    text(&mut header[..100], b"pax_global_header");
+    extension(header, b'g', &mut records, out);
+}
+
+/// Appends the header of records, and these.
+fn extension(mut header: Block, kind: u8, records: &mut Vec<u8>, out: &mut Vec<u8>) {
+    header[100..107].copy_from_slice(b"0000644");
+    number(&mut header[124..136], records.len() as u64, MAX_11);
+    header[156] = kind;
+    header[257..265].copy_from_slice(b"ustar\x0000");
+    seal(&mut header, out);
+    let pad = padding(records.len() as u64);
+    out.append(records);
+    out.extend(std::iter::repeat_n(0, pad));
 }
 
 /// Returns the map of what is no hole, as it stands before the data, and the length of the data.

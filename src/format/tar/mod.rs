@@ -14,7 +14,7 @@ mod tests;
 
 pub use archive::{TarMembers, probe, probe_compressed};
 pub use decoder::{Decoder, Event, Member, MemberKind};
-pub use encode::{END, Encoded, Loss, encode, padding};
+pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
 
 use header::{BLOCK, Header};
 

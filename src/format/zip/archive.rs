@@ -8,7 +8,7 @@ use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
 use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_TARGET;
+use crate::format::limits::{MAX_MESSAGE, MAX_TARGET};
 use crate::format::names::NameEncoding;
 use crate::format::source::ReadAt;
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
@@ -95,8 +95,16 @@ impl ZipMembers {
         if !reader.overlapping.is_empty() {
             remarks.push(format!("{} members share bytes with others and are not read", reader.overlapping.len()));
         }
+        let mut comment = vec![0; usize::from(directory.comment_len)];
+        source.read_exact_at(directory.comment, &mut comment)?;
+        let mut message = text(comment, options.names.as_ref());
+        if message.len() > MAX_MESSAGE {
+            remarks.push(format!("its comment has {} bytes of UTF-8, and is left out", message.len()));
+            message.clear();
+        }
         let info = Info {
             format: "zip".into(),
+            message,
             archive_bytes: source.len(),
             stored_bytes: Some(stored_bytes),
             encrypted,
@@ -304,6 +312,14 @@ fn overlapping(mut spans: Vec<(u64, u64, u64)>) -> HashSet<u64> {
         }
     }
     found
+}
+
+/// Returns a comment as text: it has the encoding that is told, else UTF-8 if it is valid in that, else the one of DOS.
+fn text(comment: Vec<u8>, names: Option<&NameEncoding>) -> String {
+    String::from_utf8(comment).unwrap_or_else(|error| {
+        let decoded = names.copied().unwrap_or(NameEncoding::cp437()).decode(error.as_bytes()).into_owned();
+        String::from_utf8_lossy(&decoded).into_owned()
+    })
 }
 
 fn within(offset: u64) -> usize {

@@ -199,7 +199,13 @@ pub fn keeps_time(time: Timestamp) -> bool {
     i32::try_from(time.seconds).is_ok() || ntfs_ticks(time).is_some()
 }
 
-/// Appends what ends an archive of `count` members: `directory` bytes of records that begin at `start`.
+/// Says whether a text can be the comment of an archive: it is not too long, and programs that look for the end don't find one in it.
+pub fn fits_comment(comment: &[u8]) -> bool {
+    u16::try_from(comment.len()).is_ok() && !comment.windows(END.len()).any(|window| window == END)
+}
+
+/// Appends what ends an archive of `count` members: `directory` bytes of records that begin at `start`, and a comment that
+/// [fits](fits_comment).
 pub fn end(count: u64, start: u64, directory: u64, comment: &[u8], out: &mut Vec<u8>) {
     let narrow_count = u16::try_from(count).unwrap_or(u16::MAX);
     let is_wide = narrow_count == u16::MAX || narrow(directory) == WIDE_MARK || narrow(start) == WIDE_MARK;

@@ -30,6 +30,10 @@ pub(super) struct Directory {
     pub count: u64,
     /// The count is kept modulo 65,536.
     pub is_narrow: bool,
+    /// Where the comment begins in the file.
+    pub comment: u64,
+    /// Its length, bytes.
+    pub comment_len: u16,
     /// Bytes behind the end record that do not belong to it.
     pub trailing: u64,
 }
@@ -53,7 +57,11 @@ pub(super) fn find(source: &dyn ReadAt) -> Result<Directory> {
     for at in exact.into_iter().chain(other) {
         let trailing = bytes.len().saturating_sub(comment_end(at)) as u64;
         match directory(source, base + at as u64, &bytes[at..at + END_LEN]) {
-            Ok(directory) => return Ok(Directory { trailing, ..directory }),
+            Ok(directory) => {
+                let comment = base + (at + END_LEN) as u64;
+                let comment_len = u16::try_from(bytes.len() - at - END_LEN).unwrap_or(u16::MAX).min(u16_at(&bytes, at + 20));
+                return Ok(Directory { comment, comment_len, trailing, ..directory });
+            }
             Err(error) => _ = wrong.get_or_insert(error),
         }
     }
@@ -97,7 +105,8 @@ fn directory(source: &dyn ReadAt, at: u64, end: &[u8]) -> Result<Directory> {
     // Usually the slack is data in front of the archive, but it may be a signature behind the directory.
     for shift in [slack, 0] {
         if starts(offset + shift)? {
-            return Ok(Directory { start: offset + shift, end: offset + shift + len, shift, count, is_narrow, trailing: 0 });
+            let (start, end) = (offset + shift, offset + shift + len);
+            return Ok(Directory { start, end, shift, count, is_narrow, comment: at, comment_len: 0, trailing: 0 });
         }
     }
     Err(damaged(format!("no central directory at {offset}")))

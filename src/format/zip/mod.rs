@@ -15,4 +15,4 @@ mod names;
 mod record;
 
 pub use archive::{ZipArchive, ZipMembers};
-pub use encode::{Header, MAX_NAME, Method, Packed, end, keeps_time};
+pub use encode::{Header, MAX_NAME, Method, Packed, end, fits_comment, keeps_time};

@@ -82,6 +82,9 @@ pub(super) fn to_shard(
     options: &TransferOptions,
     monitor: &dyn Monitor,
 ) -> CommandResult<Result<Report, Error>> {
+    if !args.message.is_empty() {
+        return Err(Failure::usage("a Shard file has no place for a message"));
+    }
     let compression = match args.compression.codec() {
         None | Some(Codec::None) => None,
         Some(Codec::Zstd) => Some(shard::Compression::Zstd),
@@ -115,6 +118,7 @@ fn threads(options: &TransferOptions) -> NonZero<usize> {
 
 fn outgoing(options: &TransferOptions) -> OutgoingOptions {
     OutgoingOptions {
+        message: options.writer.message.clone(),
         fidelity: options.fidelity.clone(),
         limits: options.limits,
         keep_going: options.keep_going,

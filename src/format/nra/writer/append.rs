@@ -125,6 +125,11 @@ impl<W: Write + Send> Writer<W> {
         self.base.as_ref().map(|base| &base.reader)
     }
 
+    /// Returns the message that the commit will have.
+    pub fn message(&self) -> &str {
+        &self.options.message
+    }
+
     /// Sets the message of the commit.
     ///
     /// # Errors

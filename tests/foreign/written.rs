@@ -1,0 +1,253 @@
+//! What nra writes as tar and zip archives, read back by nra and by the crates of these names.
+
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, Read, Write};
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+use nra::convert::outgoing::OutgoingOptions;
+use nra::convert::pack::Destination;
+use nra::convert::tarball::{TarOptions, write_tar};
+use nra::convert::zipfile::{ZipCompression, ZipOptions, write_zip};
+use nra::format::archive::{Depth, OpenOptions, open};
+use nra::format::digest::Digest;
+use nra::format::entry::{Entry, Kind, Metadata, Owner, Timestamp};
+use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
+use nra::format::path::EntryPath;
+use nra::format::progress::Recorder;
+use nra::format::source::MemorySource;
+use nra::format::stream::{Compression, Level};
+use proptest::prelude::*;
+
+use crate::archive;
+
+/// Takes bytes in order, and nothing else.
+#[derive(Clone, Default)]
+struct Pipe(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An entry and its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Thing {
+    kind: Kind,
+    mode: u16,
+    modified: Option<Timestamp>,
+    owner: Owner,
+    target: Vec<u8>,
+    content: Vec<u8>,
+}
+
+type Tree = BTreeMap<String, Thing>;
+
+/// Trees of up to two levels. Names have what is awkward somewhere: spaces, line ends, backslashes, other scripts, great length.
+fn tree() -> impl Strategy<Value = Tree> {
+    let name = prop_oneof!["[a-z]{1,8}", "[ -.0-~]{1,20}", "[äßжみ\n\u{1f600}]{1,9}", "[a-z]{200,250}"];
+    let name = name.prop_filter("a name", |name| name != "." && name != "..");
+    let content = prop_oneof![
+        (any::<u8>(), 0usize..60_000).prop_map(|(byte, len)| vec![byte; len]),
+        (any::<u8>(), 0usize..60_000).prop_map(|(seed, len)| {
+            let mut content = vec![0; len];
+            blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut content);
+            content
+        }),
+        proptest::collection::vec(any::<u8>(), 0..600),
+    ];
+    let thing = (
+        prop_oneof![4 => Just(Kind::File), 1 => Just(Kind::Symlink), 1 => Just(Kind::Directory)],
+        1u16..0o1000,
+        proptest::option::of((-3_000_000_000i64..3_000_000_000, 0u32..1_000_000_000)),
+        (0u64..70_000, 0u64..5_000_000_000, "[a-z]{0,40}"),
+        "[!-~ä]{1,120}",
+        content,
+    );
+    let entry = (0u8..4, name, thing);
+    proptest::collection::vec(entry, 0..12).prop_map(|entries| {
+        let entries =
+            entries.into_iter().map(|(folder, name, (kind, mode, time, (user_id, group_id, user), target, content))| {
+                // A folder has no name that an entry can have.
+                let path = if folder == 0 { name } else { format!("/{folder}/{name}")[1..].to_owned() };
+                let is_file = kind == Kind::File;
+                let thing = Thing {
+                    kind,
+                    mode: if kind == Kind::Symlink { 0o777 } else { mode },
+                    modified: time.map(|(seconds, nanoseconds)| Timestamp { seconds, nanoseconds }),
+                    owner: Owner { user_id, group_id, user: user.into_bytes().into(), group: Box::default() },
+                    target: if kind == Kind::Symlink { target.into_bytes() } else { Vec::new() },
+                    content: if is_file { content } else { Vec::new() },
+                };
+                (path, thing)
+            });
+        entries.filter(|(path, _)| !["1", "2", "3"].contains(&&**path)).collect()
+    })
+}
+
+/// Writes a tree into an NRA archive.
+fn packed(tree: &Tree) -> Vec<u8> {
+    let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+    for (path, thing) in tree {
+        let mut entry = Entry::new(EntryPath::try_from(&**path).unwrap(), thing.kind);
+        entry.metadata = Arc::new(Metadata { mode: thing.mode, owner: Some(thing.owner.clone()), ..Metadata::default() });
+        entry.modified = thing.modified;
+        entry.target = thing.target.clone().into();
+        let content = match thing.kind {
+            Kind::File => NewContent::Whole { bytes: &thing.content, digest: Digest::of(&thing.content), incompressible: false },
+            _ => NewContent::None,
+        };
+        writer.add(entry, content).unwrap();
+    }
+    writer.finish(&Recorder::default()).unwrap().0
+}
+
+/// Runs a conversion into memory; nothing may be lost but what `allowed` says.
+fn written(
+    tree: &Tree,
+    allowed: &[&str],
+    convert: impl FnOnce(&dyn nra::format::archive::Archive, Destination, &Recorder) -> u64,
+) -> Vec<u8> {
+    let archive = open(Arc::new(MemorySource::new(packed(tree))), &OpenOptions::default()).unwrap();
+    let (pipe, monitor) = (Pipe::default(), Recorder::default());
+    let len = convert(&*archive, Destination::Stream(Box::new(pipe.clone())), &monitor);
+    for warning in monitor.take_warnings() {
+        assert!(allowed.iter().any(|part| warning.message.contains(part)), "{}", warning.message);
+    }
+    let bytes = std::mem::take(&mut *pipe.0.lock().unwrap());
+    assert_eq!(len, bytes.len() as u64);
+    bytes
+}
+
+/// Reads an archive back with nra. Directories that are only implied are none.
+fn read_back(bytes: &[u8]) -> Tree {
+    let archive = archive(bytes).unwrap();
+    assert!(archive.remarks().is_empty(), "{:?}", archive.remarks());
+    assert!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty());
+    let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap).filter(|entry| !entry.implied);
+    let things = entries.map(|entry| {
+        let content = if entry.kind == Kind::File { archive.read_all(&entry, 1 << 20).unwrap() } else { Vec::new() };
+        let thing = Thing {
+            kind: entry.kind,
+            mode: entry.metadata.mode,
+            modified: entry.modified,
+            owner: entry.metadata.owner.clone().unwrap_or_default(),
+            target: entry.target.to_vec(),
+            content,
+        };
+        (String::from_utf8(entry.path.as_bytes().to_vec()).unwrap(), thing)
+    });
+    things.collect()
+}
+
+/// What a zip archive keeps of a tree: numbers of owners that fit, and whole seconds.
+fn as_zip(tree: &Tree) -> Tree {
+    let mut tree = tree.clone();
+    for thing in tree.values_mut() {
+        thing.owner.user = Box::default();
+        if let Some(time) = &mut thing.modified {
+            time.nanoseconds = 0;
+        }
+    }
+    tree
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Whatever had to go out in pieces because of the memory, and by whatever method.
+    #[test]
+    fn zip_archives_hold_what_was_put_in(
+        tree in tree(),
+        memory in prop_oneof![Just(16u64 << 10), Just(1 << 20)],
+        method in 0usize..3,
+    ) {
+        let compression = [ZipCompression::Stored, ZipCompression::Deflate(1), ZipCompression::Zstd(1)][method];
+        let convert = |threads: usize| {
+            let options = ZipOptions {
+                compression,
+                threads: NonZero::new(threads).unwrap(),
+                memory_bytes: memory,
+                outgoing: OutgoingOptions::default(),
+            };
+            written(&tree, &["names of owners", "fractions of a second"], |archive, destination, monitor| {
+                write_zip(archive, destination, &options, monitor).unwrap().archive_bytes
+            })
+        };
+        let bytes = convert(1);
+        prop_assert!(bytes == convert(3), "the same bytes from three threads");
+        let found = read_back(&bytes);
+        let expected = as_zip(&tree);
+        // A time that is not known is the first one that DOS has, which is no time to nra.
+        prop_assert_eq!(&found, &expected);
+
+        let mut theirs = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();
+        prop_assert_eq!(theirs.len(), tree.len());
+        for (path, thing) in &tree {
+            let name = if thing.kind == Kind::Directory { format!("{path}/") } else { path.clone() };
+            let mut member = theirs.by_name(&name).unwrap();
+            let mut content = Vec::new();
+            member.read_to_end(&mut content).unwrap();
+            let expected = if thing.kind == Kind::Symlink { &thing.target } else { &thing.content };
+            prop_assert!(content == *expected);
+            let kind = match thing.kind { Kind::Directory => 0o040_000, Kind::Symlink => 0o120_000, _ => 0o100_000 };
+            prop_assert_eq!(member.unix_mode(), Some(kind | u32::from(thing.mode)));
+        }
+    }
+
+    /// Plain and compressed.
+    #[test]
+    fn tar_archives_hold_what_was_put_in(tree in tree(), kind in 0usize..7) {
+        let kinds = [
+            None,
+            Some(Compression::Gzip),
+            Some(Compression::Zstd),
+            Some(Compression::Xz),
+            Some(Compression::Bzip2),
+            Some(Compression::Lz4),
+            None,
+        ];
+        let convert = |compression: Option<Compression>, threads: usize| {
+            let compression = compression.map(|compression| (compression, Level::default_of(compression)));
+            let threads = NonZero::new(threads).unwrap();
+            let options = TarOptions { compression, threads, outgoing: OutgoingOptions::default() };
+            written(&tree, &[], |archive, destination, monitor| {
+                write_tar(archive, destination, &options, monitor).unwrap().archive_bytes
+            })
+        };
+        let bytes = convert(kinds[kind], 1);
+        prop_assert!(bytes == convert(kinds[kind], 3), "the same bytes from three threads");
+        let mut expected = tree.clone();
+        for thing in expected.values_mut() {
+            // There is a time in every header.
+            thing.modified = thing.modified.or(Some(Timestamp { seconds: 0, nanoseconds: 0 }));
+        }
+        prop_assert_eq!(&read_back(&bytes), &expected);
+
+        let plain = convert(None, 1);
+        let mut found = Tree::new();
+        for entry in tar::Archive::new(&plain[..]).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let kind = match entry.header().entry_type() {
+                tar::EntryType::Directory => Kind::Directory,
+                tar::EntryType::Symlink => Kind::Symlink,
+                _ => Kind::File,
+            };
+            let name = entry.path_bytes();
+            let path = String::from_utf8(name.strip_suffix(b"/").unwrap_or(&name).to_vec()).unwrap();
+            let target = entry.link_name_bytes().map(|target| target.into_owned()).unwrap_or_default();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            // Of times and owners the crate leaves the records to its caller.
+            let known = &expected[&path];
+            let mode = u16::try_from(entry.header().mode().unwrap()).unwrap();
+            found.insert(path, Thing { kind, mode, target, content, ..known.clone() });
+        }
+        prop_assert_eq!(&found, &expected);
+    }
+}

@@ -1,5 +1,6 @@
 //! `nra convert` and the reading face of tar archives, against other programs where they are installed.
 #![cfg(feature = "cli")]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 use std::fs;

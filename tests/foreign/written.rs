@@ -150,9 +150,9 @@ fn as_zip(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for thing in tree.values_mut() {
         thing.owner.user = Box::default();
-        if let Some(time) = &mut thing.modified {
-            time.nanoseconds = 0;
-        }
+        // A time that is not known is the first one that DOS has.
+        let seconds = thing.modified.map_or(315_532_800, |time| time.seconds);
+        thing.modified = Some(Timestamp { seconds, nanoseconds: 0 });
     }
     tree
 }
@@ -183,7 +183,6 @@ proptest! {
         prop_assert!(bytes == convert(3), "the same bytes from three threads");
         let found = read_back(&bytes);
         let expected = as_zip(&tree);
-        // A time that is not known is the first one that DOS has, which is no time to nra.
         prop_assert_eq!(&found, &expected);
 
         let mut theirs = zip::ZipArchive::new(Cursor::new(&bytes)).unwrap();

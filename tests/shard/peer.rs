@@ -48,7 +48,7 @@ fn the_published_package_reads_what_is_written() {
         let mut writer = ShardWriter::create(std::fs::File::create(&path).unwrap(), style, layout).unwrap();
         for (name, content) in contents {
             let (name, content) = (name.as_bytes(), content.as_slice());
-            writer.add(NewEntry { name, content, compression, content_type: 0, tags: 0 }).unwrap();
+            writer.add(NewEntry { name, content, compression, marks: Default::default() }).unwrap();
         }
         drop(writer.finish(None).unwrap());
         let output = Command::new(&python).arg("-c").arg(READ_ALL).arg(&path).env("PYTHONIOENCODING", "utf-8").output().unwrap();

@@ -150,9 +150,10 @@ fn as_zip(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for thing in tree.values_mut() {
         thing.owner.user = Box::default();
-        // A time that is not known is the first one that DOS has.
-        let seconds = thing.modified.map_or(315_532_800, |time| time.seconds);
-        thing.modified = Some(Timestamp { seconds, nanoseconds: 0 });
+        // A time that is not known is the first one that DOS has; one beyond 32 bits is written as that of NTFS, in tenths of microseconds.
+        let Timestamp { seconds, nanoseconds } = thing.modified.unwrap_or(Timestamp { seconds: 315_532_800, nanoseconds: 0 });
+        let nanoseconds = if i32::try_from(seconds).is_ok() { 0 } else { nanoseconds / 100 * 100 };
+        thing.modified = Some(Timestamp { seconds, nanoseconds });
     }
     tree
 }

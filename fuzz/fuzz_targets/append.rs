@@ -104,7 +104,8 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             check_text(&error.to_string());
         }
     }
-    match writer.finish(&Recorder::default()) {
+    let recorder = Recorder::default();
+    match writer.finish(&recorder) {
         Ok((end, stats)) => {
             drop(end);
             let bytes = disk.bytes();
@@ -117,6 +118,9 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             (options.recover, options.cache_bytes) = (false, 32 << 20);
             let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &options).expect("it was just written");
             assert_eq!(archive.entry_count(), stats.entries);
+            // A file that was added beside entries below it is left out, and that is told.
+            let told: Vec<Vec<u8>> = recorder.take_warnings().into_iter().map(|warning| warning.path).collect();
+            added.retain(|(path, _)| !told.iter().any(|told| told == path.as_bytes()));
             for (path, content) in &added {
                 let (_, entry) = archive.find(path.as_bytes()).expect("its pages were just read").expect("it was added");
                 assert_eq!(archive.read_all(&entry, u64::MAX).ok().as_ref(), Some(content), "{path}");

@@ -43,6 +43,13 @@ fn content(number: u8) -> Vec<u8> {
     format!("content number {number}\n").into_bytes().repeat(usize::from(number))
 }
 
+/// The number of the newest commit and its paths; a slot may say now where it ends.
+fn state(bytes: Vec<u8>) -> Option<(Option<u64>, Vec<Option<EntryPath>>)> {
+    let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).ok()?;
+    let paths = archive.entries(0..archive.entry_count()).map(|entry| entry.ok().map(|entry| entry.path));
+    Some((archive.info().commit, paths.collect()))
+}
+
 fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
     let (number, mutation, steps) = input;
     let base = &bases()[usize::from(number) % bases().len()];
@@ -110,7 +117,8 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
             drop(end);
             let bytes = disk.bytes();
             if last == Some(stats.commit) {
-                assert_eq!(bytes, file, "there was nothing to write");
+                // What came and went again may have cut what lay behind the archive, or given it its tail again.
+                assert!(state(bytes) == state(file), "there was nothing to write");
                 return;
             }
             assert_eq!(stats.archive_bytes, bytes.len() as u64);
@@ -130,14 +138,8 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
         }
         Err(error) => {
             check_text(&error.to_string());
-            // The writer cut off what it had written. A slot may say now where the archive ends.
-            let bytes = disk.bytes();
-            let state = |bytes: Vec<u8>| {
-                let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).ok()?;
-                let paths = archive.entries(0..archive.entry_count()).map(|entry| entry.ok().map(|entry| entry.path));
-                Some((archive.info().commit, paths.collect::<Vec<_>>()))
-            };
-            assert_eq!(state(bytes), state(file), "it failed: {error}");
+            // The writer cut off what it had written, and what lay behind the archive.
+            assert!(state(disk.bytes()) == state(file), "it failed: {error}");
         }
     }
 });

@@ -12,6 +12,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::format::archive::{Archive, OpenOptions};
+use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{BlockRef, Content, Segment};
@@ -72,7 +73,10 @@ pub fn copy<W: Write + Send>(
 
 /// The commits that are kept, and the blocks that they need.
 struct Plan {
-    states: Vec<NraReader>,
+    /// Their numbers, the oldest first. Each is opened when its turn comes, so that memory does not follow their number.
+    numbers: Vec<u64>,
+    /// The keys that the archive has now.
+    encryption: Option<Keyring>,
     /// Offsets of the blocks that move.
     dense: HashSet<u64>,
     compaction: Compaction,
@@ -102,25 +106,24 @@ pub fn compact(
     options: &WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Compaction> {
-    let Plan { states, dense, mut compaction } = Plan::make(source, keep, options, monitor)?;
-    // The keys that the archive has now.
-    let encryption = states.last().and_then(NraReader::keyring).cloned();
+    let Plan { numbers, encryption, dense, mut compaction } = Plan::make(source, keep, options, monitor)?;
     let mut mover = Mover { dense, ..Mover::default() };
-    let mut before: Option<&NraReader> = None;
-    for state in &states {
+    let mut before: Option<NraReader> = None;
+    for number in numbers {
+        let state = open_commit(source, Some(number), options)?;
         let info = state.info();
         let mut options = options.clone();
         options.encryption.clone_from(&encryption);
         options.time = info.time;
         options.reproducible = info.time.is_none();
         options.message.clone_from(&info.message);
-        let stats = match before {
+        let stats = match &before {
             None => {
                 options.attributes.clone_from(&info.attributes);
                 let store = open()?;
                 let mut writer = Writer::create(FromStart::new(Arc::clone(&store)), options)?;
                 let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
-                mover.add(state, entries, &mut writer, monitor)?;
+                mover.add(&state, entries, &mut writer, monitor)?;
                 let stats = writer.finish(monitor)?.1;
                 store.sync()?;
                 stats
@@ -132,7 +135,7 @@ pub fn compact(
                 writer.set_attributes(info.attributes.clone())?;
                 let mut changed = Vec::new();
                 let mut last: Option<EntryPath> = None;
-                each_change(before, state, &mut |change| {
+                each_change(before, &state, &mut |change| {
                     match change {
                         Change::New(entry) => changed.push(entry),
                         // With a directory goes what is below it.
@@ -144,7 +147,7 @@ pub fn compact(
                     }
                     monitor.check()
                 })?;
-                mover.add(state, changed, &mut writer, monitor)?;
+                mover.add(&state, changed, &mut writer, monitor)?;
                 writer.finish(monitor)?.1
             }
         };
@@ -165,20 +168,15 @@ impl Plan {
             return Err(Error::Usage { detail: "at least one commit has to be kept".into() });
         }
         NraReader::refuse_others(Arc::clone(source))?;
-        let open = |commit| {
-            let cache_bytes = options.memory_bytes / 4;
-            let open = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };
-            NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())
-        };
-        let newest = open(None)?;
+        let newest = open_commit(source, None, options)?;
         let mut numbers = newest.commits().map(|commit| Ok(commit?.number)).collect::<Result<Vec<u64>>>()?;
         let all = numbers.len() as u64;
         numbers.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
-        let mut states = numbers.iter().rev().map(|&number| open(Some(number))).collect::<Result<Vec<NraReader>>>()?;
+        numbers.reverse();
         let mut needs = Needs::default();
         let mut before: Option<NraReader> = None;
-        let mut done = Vec::with_capacity(states.len());
-        for state in states.drain(..) {
+        for &number in &numbers {
+            let state = open_commit(source, Some(number), options)?;
             monitor.expect(Counter::Entries, state.entry_count());
             match &before {
                 None => {
@@ -192,16 +190,22 @@ impl Plan {
                     Change::Gone(_) => monitor.check(),
                 })?,
             }
-            done.extend(before.replace(state));
+            before = Some(state);
         }
-        done.extend(before);
-        let commits = done.len() as u64;
+        let commits = numbers.len() as u64;
         let stored_bytes = newest.info().stored_bytes.unwrap_or_default();
         let before_bytes = newest.info().archive_bytes;
         let compaction = Compaction { commits, dropped_commits: all - commits, before_bytes, ..Compaction::default() };
         let (dense, compaction) = needs.judge(compaction, stored_bytes);
-        Ok(Self { states: done, dense, compaction })
+        Ok(Self { numbers, encryption: newest.keyring().cloned(), dense, compaction })
     }
+}
+
+/// Opens a commit, the newest if no number is given.
+fn open_commit(source: &Arc<dyn ReadAt>, commit: Option<u64>, options: &WriterOptions) -> Result<NraReader> {
+    let cache_bytes = options.memory_bytes / 4;
+    let open = OpenOptions { cache_bytes, recover: false, commit, ..OpenOptions::default() };
+    NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())
 }
 
 /// The parts of blocks that are needed.

@@ -174,3 +174,31 @@ fn nothing_is_made_of_what_does_not_read() {
     let failed = compact_to(&old, 4, &new, &options(""), &Recorder::default());
     assert!(matches!(failed, Err(Error::Corrupt { .. })), "{failed:?}");
 }
+
+#[test]
+fn memory_does_not_follow_the_number_of_commits() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+    archive(&old, options(""));
+    for number in 5..25 {
+        let mut writer = Writer::append(Arc::new(FileStore::open(&old).unwrap()), options("more")).unwrap();
+        add(&mut writer, &format!("more/{number}"), b"little");
+        writer.finish(&Recorder::default()).unwrap();
+    }
+    File::create(&new).unwrap();
+    let source = source(&old);
+    // Each reader that is open shares the source.
+    let most = std::cell::Cell::new(0);
+    let open = || {
+        most.set(most.get().max(Arc::strong_count(&source)));
+        FileStore::open(&new).map(|store| Arc::new(store) as Arc<dyn Store>)
+    };
+    compact(&source, 24, &open, &options(""), &Recorder::default()).unwrap();
+    assert_eq!(state(&new, 24), state(&old, 24));
+    // The source itself, and the commit before and the one that is made, each with as many shares as a reader takes.
+    let alone = {
+        let _reader = open_commit(&source, None, &options("")).unwrap();
+        Arc::strong_count(&source) - 1
+    };
+    assert!(most.get() <= 1 + 2 * alone, "{} shares, {alone} a reader", most.get());
+}

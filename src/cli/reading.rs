@@ -142,7 +142,9 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
-        Error::Unsupported { what: "file type", .. } => Some("nra formats lists what is read".to_owned()),
+        Error::Unsupported { what: "file type", .. } => Some(format!(
+            "nra formats lists what is read; if this is what is left of an NRA 5 archive, nra salvage {archive} -o OUT takes it out"
+        )),
         Error::NotFound { .. } => Some(format!("nra list {archive} shows what is in it")),
         other => keys::hint(other, archive),
     };

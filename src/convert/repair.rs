@@ -28,6 +28,17 @@ pub fn protect(archive: &Path, percent: u32, memory_bytes: u64, monitor: &dyn Mo
     recovery::protect(&*store, percent, memory_bytes, monitor)
 }
 
+/// Tells what [`protect`] would write.
+///
+/// # Errors
+///
+/// As [`protect`].
+pub fn plan(archive: &Path, percent: u32, memory_bytes: u64) -> Result<Geometry> {
+    let source = Arc::new(FileSource::open(archive)?);
+    NraReader::refuse_others(source.clone())?;
+    recovery::plan(&*source, percent, memory_bytes)
+}
+
 /// Tells what [`repair`] would find; `None` if there is no recovery data.
 ///
 /// # Errors

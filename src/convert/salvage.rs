@@ -1,6 +1,9 @@
 //! Takes what a damaged archive still holds into a new one.
 //!
-//! Every entry whose content reads whole is taken, with its name, metadata and links; what does not is told and left out.
+//! Every entry whose content reads whole is taken, with its name, metadata and links; what does not is told and left out. Sectors that
+//! the medium does not give are damage like any other ([`Patient`]).
+
+mod patient;
 
 use std::collections::HashMap;
 
@@ -14,6 +17,8 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::progress::{Counter, Monitor, Warning};
+
+pub use patient::Patient;
 
 /// What was taken, and what was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,7 +56,7 @@ pub fn salvage(
             Ok(entry) => entry,
             Err(error) => {
                 stats.unreadable += 1;
-                lost(&error, &[], "some entries are lost", monitor)?;
+                lost(error, &[], "some entries are lost", monitor)?;
                 continue;
             }
         };
@@ -60,7 +65,7 @@ pub fn salvage(
         monitor.add(Counter::Bytes, entry.size);
         if let Err(error) = taker.take(&entry) {
             stats.lost += 1;
-            lost(&error, entry.path.as_bytes(), "left out", monitor)?;
+            lost(error, entry.path.as_bytes(), "left out", monitor)?;
         }
     }
     let (output, written) = taker.writer.finish(monitor)?;
@@ -70,18 +75,12 @@ pub fn salvage(
 }
 
 /// Tells what is lost, or returns the error if it says nothing of the archive.
-fn lost(error: &Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
-    match error {
-        Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. } => {
-            monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });
-            Ok(())
-        }
-        Error::Io { action, path, source } => {
-            Err(Error::Io { action, path: path.clone(), source: std::io::Error::new(source.kind(), source.to_string()) })
-        }
-        Error::Cancelled => Err(Error::Cancelled),
-        other => Err(Error::Usage { detail: other.to_string() }),
+fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
+    if !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. }) {
+        return Err(error);
     }
+    monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });
+    Ok(())
 }
 
 struct Taker<'a> {

@@ -31,6 +31,7 @@ fn a_damaged_archive_becomes_a_whole_one() {
     let summary: serde_json::Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
     schema::check(&summary);
     assert_eq!((&summary["entries"], &summary["lost"], &summary["recovered"]), (&13.into(), &0.into(), &true.into()));
+    assert_eq!(summary["unreadable"], 0);
 }
 
 #[test]
@@ -41,7 +42,41 @@ fn a_whole_archive_is_copied_and_nothing_is_made_of_none() {
     fs::write(room.directory.path().join("none"), [7; 3_000]).unwrap();
     let said = room.run(&["salvage", "none", "-o", "none.nra"]);
     assert_eq!(said.code, Some(4), "{}", said.err);
+    assert!(said.err.contains("nothing in it tells of an entry") && !said.err.contains("nra verify"), "{}", said.err);
     assert!(!room.directory.path().join("none.nra").exists());
+}
+
+#[test]
+fn other_archives_are_sent_where_they_are_read() {
+    let room = Room::new();
+    for (name, format) in [("a.zip", "zip"), ("a.tar", "tar"), ("a.shard", "Shard"), ("a.nra4", "NRA 4.5")] {
+        room.run(&["convert", "rich.nra", name]);
+        let said = room.run(&["salvage", name, "-o", "new.nra"]);
+        assert_eq!(said.code, Some(4), "{name}: {}", said.err);
+        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+        assert!(said.err.contains(&format!("works on archives of NRA 5, this is {format}")), "{}", said.err);
+        assert!(said.err.contains(&format!("hint: nra convert --keep-going {name} OUT")), "{}", said.err);
+        assert!(!room.directory.path().join("new.nra").exists());
+    }
+}
+
+#[test]
+fn nothing_is_written_when_nothing_is_left() {
+    let room = Room::new();
+    // One block of content that does not compress: its names are at its end.
+    let mut content = vec![0; 100_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut content);
+    fs::write(room.directory.path().join("noise"), content).unwrap();
+    room.run(&["pack", "noise", "-o", "noise.nra"]);
+    let whole = fs::read(room.directory.path().join("noise.nra")).unwrap();
+    fs::write(room.directory.path().join("half.nra"), &whole[..whole.len() / 2]).unwrap();
+    let said = room.run(&["salvage", "half.nra", "-o", "new.nra"]);
+    assert!(said.code == Some(4) && said.err.contains("nothing that is left of it tells of an entry"), "{}", said.err);
+    assert!(!room.directory.path().join("new.nra").exists());
+    // The head gone: no command knows it, but one.
+    fs::write(room.directory.path().join("tail.nra"), &whole[609..]).unwrap();
+    let said = room.run(&["list", "tail.nra"]);
+    assert!(said.code == Some(4) && said.err.contains("nra salvage tail.nra -o OUT"), "{}", said.err);
 }
 
 #[test]

@@ -10,9 +10,8 @@ use crate::cli::changing::{explain, newest};
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
-use crate::convert::repair::{Geometry, MEMORY_BYTES, protect};
+use crate::convert::repair::{MEMORY_BYTES, plan, protect};
 use crate::format::path::Quoted;
-use crate::format::source::{FileSource, ReadAt};
 
 /// Percentage of recovery data when none is asked for.
 const PERCENT: u8 = 5;
@@ -62,10 +61,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.memory.unwrap_or(MEMORY_BYTES);
     let fail = |error| explain(error, &name);
     let geometry = if args.dry_run {
-        let source = FileSource::open(&path).map_err(fail)?;
-        let present = crate::format::nra::recovery::present(&source).map_err(fail)?;
-        let protected = present.map_or(source.len(), |present| present.protected);
-        Geometry::choose(protected, percent, 1, memory).map_err(fail)?
+        plan(&path, percent, memory).map_err(fail)?
     } else {
         let progress = ui.progress("protecting");
         let done = protect(&path, percent, memory, &progress);

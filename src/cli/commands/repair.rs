@@ -37,6 +37,8 @@ pub struct Args {
     #[arg(short = 'f', long, alias = "force", requires = "output")]
     overwrite: bool,
     /// Tell what is damaged and write nothing
+    ///
+    /// The exit code is 0 if nothing is, 3 if all of it can be restored, 4 if not.
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Memory to work with (64M, 1.5G), 32M at least
@@ -91,7 +93,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let found = if args.dry_run { survey(&path, &progress) } else { repair(&path, &target, memory, &progress) };
     drop(progress);
     let Some(report) = found.map_err(|error| failure(error, &name))? else {
-        let failure = Failure::damaged(format!("{name} has no recovery data"));
+        let failure = Failure::failed(format!("{name} has no recovery data"));
         return Err(
             failure.hint(format!("nra verify {name} tells what is damaged; nra protect adds recovery data to whole archives"))
         );
@@ -107,7 +109,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let line = said(&report, args, &name, ui);
         ui.console().note(&line);
     }
-    let outcome = if report.is_restorable() { Outcome::Done } else { Outcome::Damaged };
+    let outcome = match (report.is_restorable(), args.dry_run && !report.is_whole()) {
+        (false, _) => Outcome::Damaged,
+        (true, true) => Outcome::Degraded,
+        (true, false) => Outcome::Done,
+    };
     let geometry = report.geometry;
     let summary = Summary {
         archive: args.output.as_ref().filter(|_| written).unwrap_or(&path).to_string_lossy().into_owned(),

@@ -1,6 +1,6 @@
 //! `nra salvage`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -13,9 +13,9 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::Destination;
-use crate::convert::salvage::salvage;
+use crate::convert::salvage::{Patient, salvage};
 use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions};
+use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::nra::reader::open_remains;
 use crate::format::nra::writer::WriterOptions;
 use crate::format::path::Quoted;
@@ -57,6 +57,8 @@ struct Summary {
     content_bytes: u64,
     archive_bytes: u64,
     lost: u64,
+    /// Parts of the index that do not read: nothing is known of their entries.
+    unreadable: u64,
     seconds: f64,
 }
 
@@ -70,7 +72,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = OpenOptions::default();
     options.cache_bytes = args.resources.memory.unwrap_or(options.cache_bytes);
     options.key = args.keys.to_open(&name)?;
-    let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&args.archive)?);
+    let source: Arc<dyn ReadAt> = Arc::new(Patient(FileSource::open(&args.archive)?));
     // The damaged one may hold what a later attempt brings out.
     refuse_same(&args.archive, Some(&args.output), "choose another name: what was not saved is gone with it")?;
     let opened = match open_remains(Arc::clone(&source), &options) {
@@ -83,11 +85,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         },
         opened => opened,
     };
-    let (archive, base) = opened.map_err(|error| {
-        let nothing = matches!(error, Error::Corrupt { .. });
-        let failure = reading::explain(error, &name);
-        if nothing { failure.hint("nothing in it tells of an entry") } else { failure }
-    })?;
+    let (archive, base) = opened.map_err(|error| nothing(error, &args.archive, &name))?;
+    if archive.entry_count() == 0 && archive.is_recovered() {
+        return Err(Failure::damaged(format!("{name}: nothing that is left of it tells of an entry")));
+    }
     let mut writer = WriterOptions::balanced();
     // What was secret stays so.
     writer.encryption = archive.keyring().cloned();
@@ -118,6 +119,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if stats.lost > 0 {
         line += &format!(", {} lost", text::counted(stats.lost, "entry", "entries"));
     }
+    if stats.unreadable > 0 {
+        line += &format!(", {} of the index unreadable", text::counted(stats.unreadable, "part", "parts"));
+    }
     console.note(&format!("{line}, {}", text::duration(elapsed)));
     let recovered = archive.is_recovered();
     let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
@@ -130,9 +134,28 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         content_bytes: written.content_bytes,
         archive_bytes: written.archive_bytes,
         lost: stats.lost,
+        unreadable: stats.unreadable,
         seconds: ui::seconds(elapsed),
     };
     ui.finish(if whole { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
+}
+
+/// Says why nothing comes out of a file: it is another kind of archive, or nothing is left.
+fn nothing(error: Error, path: &Path, name: &str) -> Failure {
+    if !matches!(error, Error::Corrupt { .. } | Error::Unsupported { .. }) {
+        return reading::explain(error, name);
+    }
+    match open_path(path, &OpenOptions::default()) {
+        Ok(other) if other.as_nra().is_none() => {
+            let format = &other.info().format;
+            Failure::damaged(format!("{name}: salvaging works on archives of NRA 5, this is {format}"))
+                .hint(format!("nra convert --keep-going {name} OUT takes what still reads"))
+        }
+        _ if matches!(error, Error::Corrupt { .. }) => {
+            Failure::from(error).context(format!("{name}: nothing in it tells of an entry of an NRA 5 archive"))
+        }
+        _ => reading::explain(error, name),
+    }
 }
 
 fn explain(error: Error) -> Failure {

@@ -150,6 +150,7 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
     let places = verdict.damage.len() as u64;
     if places > 0 {
         let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
+        let hurts = hurt > 0 || opened.archive.is_recovered();
         let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
         let missing = if opened.archive.is_recovered() { "; the index is lost, more entries may be missing" } else { "" };
         let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
@@ -158,7 +159,15 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
             Some(false) => failure.hint("the recovery data can't restore it: more is damaged than that"),
             None => failure,
         };
-        ui.console().failure(&failure.hint(format!("nra extract {name} takes out what still reads")));
+        let is_nra = opened.archive.as_nra().is_some();
+        let next = match (is_nra, hurts) {
+            (true, false) => format!("nra salvage {name} -o OUT makes a whole archive of it"),
+            (true, true) => {
+                format!("nra salvage {name} -o OUT makes a whole archive of what still reads, nra extract {name} takes it out")
+            }
+            (false, _) => format!("nra extract {name} takes out what still reads"),
+        };
+        ui.console().failure(&failure.hint(next));
         Ok(())
     } else if ui.is_json() || ui.console().options().quiet {
         Ok(())

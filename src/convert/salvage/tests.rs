@@ -12,7 +12,7 @@ use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::reader::open_remains;
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
+use crate::format::source::{MemorySource, ReadAt};
 
 type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
 
@@ -71,8 +71,12 @@ fn salvaged(bytes: Vec<u8>) -> Option<(Contents, u64, bool)> {
 }
 
 fn salvaged_with(bytes: Vec<u8>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
+    salvaged_from(Arc::new(MemorySource::new(bytes)), key)
+}
+
+fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Contents, u64, bool)> {
     let options = OpenOptions { key, ..OpenOptions::default() };
-    let (archive, base) = open_remains(Arc::new(MemorySource::new(bytes)), &options).ok()?;
+    let (archive, base) = open_remains(source, &options).ok()?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.nra");
     let destination = Destination::File { path: path.clone(), overwrite: false };
@@ -225,4 +229,50 @@ fn encrypted_archives_are_salvaged_with_their_key() {
     // A page of the index gone: entries are found by the directories of blocks.
     let (found, lost, told) = salvaged_with(zeroed(&bytes, [end - 700..end]), Some(key())).unwrap();
     assert!(found == expected && (lost, told) == (0, true), "{lost} {}", found.len());
+}
+
+/// A disk with a range that it does not give.
+struct Failing(MemorySource, Range<u64>);
+
+impl ReadAt for Failing {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn name(&self) -> &[u8] {
+        self.0.name()
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        if offset < self.1.end && self.1.start < offset + buffer.len() as u64 {
+            let error = std::io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error());
+            return Err(Error::io("read", "failing", error));
+        }
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn sectors_that_do_not_read_cost_what_is_in_them() {
+    let bytes = sample();
+    let (expected, len) = (whole(&bytes), bytes.len() as u64);
+    // In a text, in raw content, in the index, at the end.
+    for start in [0, 4_096, len / 8 / 4_096 * 4_096, len / 2 / 4_096 * 4_096, (len - 600) / 4_096 * 4_096] {
+        let disk = Failing(MemorySource::new(bytes.clone()), start..(start + 4_096).min(len));
+        let (found, lost, told) = salvaged_from(Arc::new(Patient(disk)), None).unwrap_or_else(|| panic!("from {start}"));
+        assert!(told || start == 0, "from {start}");
+        assert_eq!(found.len() as u64 + lost, expected.len() as u64, "from {start}");
+        assert!(found.len() + 41 >= expected.len(), "from {start}: {} of {}", found.len(), expected.len());
+        assert!(found.iter().all(|(path, entry)| (entry.0, &entry.2) == (expected[path].0, &expected[path].2)));
+    }
+}
+
+#[test]
+fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
+    let monitor = Recorder::default();
+    assert!(matches!(lost(Error::WrongKey, b"a", "left out", &monitor), Err(Error::WrongKey)));
+    let full = Error::io("read", "a", std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()));
+    let Err(Error::Io { source, .. }) = lost(full, b"a", "left out", &monitor) else { panic!("it is told") };
+    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    assert!(monitor.take_warnings().is_empty());
+    lost(Error::corrupt("block", 0, "gone"), b"a", "left out", &monitor).unwrap();
+    assert_eq!(monitor.take_warnings().len(), 1);
 }

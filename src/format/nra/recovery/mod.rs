@@ -4,7 +4,9 @@
 //! archive needs no key for it, and a reader that does not care sees the archive as it was. [`protect`] writes it, [`check`] says
 //! what is damaged and whether it can be restored, [`restore`] does that in a copy.
 //!
-//! Memory: one group (at most 64 MiB) with its parities, whatever the length of the archive; 256 MiB at most, and less when less is given.
+//! Memory: one group with its parities, whatever the length of the archive. A writer takes 256 MiB at most, and less when less is given
+//! (then groups are shorter). Who restores takes what the groups need ([`Geometry::restoring_bytes`]: less than 1 GiB for the longest that
+//! the format allows), or refuses when that is more than is given.
 //!
 //! Spec: nra.md, section 19.
 
@@ -15,7 +17,7 @@ mod restore;
 mod survey;
 
 pub use geometry::{GEOMETRY_LEN, Geometry};
-pub use protect::protect;
+pub use protect::{plan, protect};
 pub use restore::{MEMORY, restore};
 pub use survey::{Report, check, find, present};
 

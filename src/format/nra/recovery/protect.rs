@@ -9,7 +9,7 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
 use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
 use crate::format::progress::{Counter, Monitor};
-use crate::format::source::Store;
+use crate::format::source::{ReadAt, Store};
 
 /// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
 ///
@@ -21,11 +21,7 @@ use crate::format::source::Store;
 /// `Usage` for a percentage that is none; `Unsupported` for an archive of another version; `Corrupt` when head or tail are damaged or
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
-    let mut head = [0; HEAD_LEN];
-    store.read_exact_at(0, &mut head)?;
-    let (head, _) = Head::parse(&head)?;
-    let (tail, end) = last_tail(store, &head)?;
-    let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;
+    let Plan { head, tail, end, geometry } = plan_of(store, percent, memory_bytes)?;
     monitor.expect(Counter::Bytes, geometry.protected);
     // With a slot that leads to it the archive is whole without what is written now.
     if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {
@@ -43,6 +39,33 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
     written.map(|()| geometry)
 }
 
+/// Says what [`protect`] would write.
+///
+/// # Errors
+///
+/// As [`protect`].
+pub fn plan(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Geometry> {
+    plan_of(source, percent, memory_bytes).map(|plan| plan.geometry)
+}
+
+/// What is protected, and how.
+struct Plan {
+    head: Head,
+    /// The newest tail, and where it ends.
+    tail: Tail,
+    end: u64,
+    geometry: Geometry,
+}
+
+fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan> {
+    let mut head = [0; HEAD_LEN];
+    source.read_exact_at(0, &mut head)?;
+    let (head, _) = Head::parse(&head)?;
+    let (tail, end) = last_tail(source, &head)?;
+    let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;
+    Ok(Plan { head, tail, end, geometry })
+}
+
 fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Monitor) -> Result<()> {
     for group in 0..geometry.groups {
         monitor.check()?;
@@ -58,8 +81,8 @@ fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Moni
 }
 
 /// Returns the tail of the newest commit, and where it ends.
-fn last_tail(store: &dyn Store, head: &Head) -> Result<(Tail, u64)> {
-    let view = View::new(store);
+fn last_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
+    let view = View::new(source);
     let len = view.len;
     match tail_before(view, len) {
         Ok(tail) => {
@@ -86,7 +109,7 @@ fn last_tail(store: &dyn Store, head: &Head) -> Result<(Tail, u64)> {
 }
 
 /// Says whether a frame that is no recovery data begins at `place` with `bytes`.
-fn begins_other_frame(bytes: &[u8; HEADER_LEN], place: u64) -> bool {
+pub(super) fn begins_other_frame(bytes: &[u8; HEADER_LEN], place: u64) -> bool {
     let plain = FrameHeader::peek(bytes, place).is_some_and(|(kind, _)| kind != FrameKind::Recovery as u8);
     plain || bytes.starts_with(&SEALED_SYNC)
 }

@@ -3,7 +3,7 @@
 use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{Group, count};
-use super::protect::{fill_front, tail_before, unit_start};
+use super::protect::{begins_other_frame, fill_front, tail_before, unit_start};
 use crate::format::error::Result;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN, SYNC};
 use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
@@ -71,6 +71,9 @@ pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
 
 /// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
 ///
+/// Content that is stored as it is may look like recovery data, even on purpose. So the search ends at a frame of another kind: nothing
+/// but recovery data lies behind what they protect. And where the tail at the end of the file is whole, they end with it.
+///
 /// # Errors
 ///
 /// What reading gives, `Cancelled`.
@@ -80,6 +83,7 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
     }
     // Every frame tells it, and the last ones are the nearest.
     let view = View::new(source);
+    let has_tail = tail_before(view, view.len).is_ok();
     let mut end = view.len - view.len % 8;
     let mut bytes = Vec::new();
     while end > HEAD_LEN as u64 {
@@ -93,10 +97,15 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
             if !whole && !view.read(first, part)? {
                 continue;
             }
-            let starts = part.chunks_exact(8).enumerate().rev().filter(|(_, bytes)| begins_frame(bytes));
-            for place in starts.map(|(number, _)| first + (number * 8) as u64) {
-                if let Some(geometry) = at(view, place)? {
-                    return Ok(Some(geometry));
+            let starts = part.chunks_exact(8).enumerate().rev().filter(|(_, bytes)| bytes.starts_with(&SYNC));
+            for (place, bytes) in starts.map(|(number, bytes)| (first + (number * 8) as u64, bytes)) {
+                if bytes[SYNC.len()] == FrameKind::Recovery as u8 {
+                    let found = at(view, place)?.filter(|geometry| !has_tail || geometry.file_len() == view.len);
+                    if found.is_some() {
+                        return Ok(found);
+                    }
+                } else if is_other_frame(view, place)? {
+                    return Ok(None);
                 }
             }
         }
@@ -105,8 +114,9 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
     Ok(None)
 }
 
-fn begins_frame(bytes: &[u8]) -> bool {
-    bytes.strip_prefix(&SYNC).is_some_and(|rest| rest.first() == Some(&(FrameKind::Recovery as u8)))
+fn is_other_frame(view: View<'_>, place: u64) -> Result<bool> {
+    let mut header = [0; HEADER_LEN];
+    Ok(view.read(place, &mut header)? && begins_other_frame(&header, place))
 }
 
 /// Returns the geometry in the recovery frame at `place`, if there is one. Its own checksum proves it: that of the frame covers the units, too.
@@ -205,4 +215,48 @@ fn frames_are_whole(view: View<'_>, geometry: &Geometry, monitor: &dyn Monitor) 
     let there = view.read(place, &mut tail)?;
     // When that of the archive is damaged both are written again.
     Ok(there && tail_before(view, geometry.protected).is_ok_and(|own| own.encode(place) == tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::digest::Digest;
+    use crate::format::entry::{Entry, Kind};
+    use crate::format::nra::recovery::group::write_group;
+    use crate::format::nra::recovery::protect::write_frames;
+    use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
+    use crate::format::path::EntryPath;
+    use crate::format::progress::Recorder;
+    use crate::format::source::{FileStore, MemorySource, Store};
+
+    /// Where recovery data of somebody's making lies in the file, and where the content that holds it does.
+    const FORGED: usize = 40_000;
+    const CONTENT: usize = HEAD_LEN + HEADER_LEN;
+
+    /// Recovery data for whatever is in front of it, without a tail.
+    fn forged() -> Vec<u8> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let store = FileStore::open(file.path()).unwrap();
+        store.truncate(FORGED as u64).unwrap();
+        let geometry = Geometry::choose(FORGED as u64, 100, 1, 256 << 20).unwrap();
+        (0..geometry.groups).for_each(|group| write_group(&store, &geometry, group).unwrap());
+        write_frames(&store, &geometry, &Recorder::default()).unwrap();
+        std::fs::read(file.path()).unwrap()
+    }
+
+    #[test]
+    fn content_that_looks_like_recovery_data_is_none() {
+        let file = forged();
+        assert!(find(&MemorySource::new(file.clone()), &Recorder::default()).unwrap().is_some());
+        let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::balanced() }).unwrap();
+        let content = [&file[CONTENT..], &[1; 999]].concat();
+        let whole = NewContent::Whole { bytes: &content, digest: Digest::of(&content), incompressible: true };
+        writer.add(Entry::new(EntryPath::try_from("a").unwrap(), Kind::File), whole).unwrap();
+        let archive = writer.finish(&Recorder::default()).unwrap().0;
+        assert!(archive[FORGED..].starts_with(&file[FORGED..]));
+        for len in [archive.len(), archive.len() - 1, archive.len() - TAIL_LEN] {
+            let found = find(&MemorySource::new(archive[..len].to_vec()), &Recorder::default()).unwrap();
+            assert_eq!(found, None, "{len} of {} bytes", archive.len());
+        }
+    }
 }

@@ -142,10 +142,11 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     let mut facts = Facts::default();
     let path = entry.path.as_bytes();
     if columns.digest {
-        facts.digest = reading::intact_content(opened.archive.digest(entry), path, ui.console())?.flatten();
+        facts.digest = reading::intact_content(opened.archive.digest(entry), path, &opened.name, ui.console())?.flatten();
     }
     if columns.long && entry.kind == Kind::File {
-        facts.stored_bytes = reading::intact_content(opened.archive.stored_bytes(entry), path, ui.console())?.flatten();
+        facts.stored_bytes =
+            reading::intact_content(opened.archive.stored_bytes(entry), path, &opened.name, ui.console())?.flatten();
     }
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {

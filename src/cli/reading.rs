@@ -169,7 +169,7 @@ pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
 ///
 /// Everything but damage.
 pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<Option<T>> {
-    intact_content(result, b"", console)
+    Ok(or_damage(result, b"", console)?)
 }
 
 /// Says what came to light about the archive, and which patterns matched nothing. Call it before the last output.
@@ -242,14 +242,23 @@ pub fn threads(resources: &ResourceArgs) -> CommandResult<rayon::ThreadPool> {
 ///
 /// # Errors
 ///
+/// Everything but damage, with the name of the archive.
+pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, console: &Console) -> CommandResult<Option<T>> {
+    or_damage(result, path, console).map_err(|error| explain(error, archive))
+}
+
+/// Takes what was read of an entry, or turns its damage into a warning that names the entry.
+///
+/// # Errors
+///
 /// Everything but damage.
-pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> CommandResult<Option<T>> {
+pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. })) => {
             console.warn(Warning { path: path.to_vec(), message: error.to_string(), degraded: true, damage: true });
             Ok(None)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }

@@ -13,7 +13,6 @@ use crate::format::nra4::writer::{WriterOptions, WriterStats, write_archive};
 use crate::format::progress::{Monitor, Warning};
 
 /// How an archive of NRA 4.5 is written.
-#[derive(Clone)]
 pub struct EarlierOptions {
     /// Name, compression, key.
     pub writer: WriterOptions,
@@ -30,7 +29,7 @@ pub struct EarlierOptions {
 pub fn write_earlier(
     archive: &dyn Archive,
     destination: Destination,
-    options: &EarlierOptions,
+    options: EarlierOptions,
     monitor: &dyn Monitor,
 ) -> Result<WriterStats> {
     let mut output = Output::create(destination)?;
@@ -49,16 +48,16 @@ pub fn write_earlier(
         let message = "the attributes of the archive can't be kept".into();
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }
-    let mut narrower = Narrower::new(&options.outgoing.fidelity);
+    let EarlierOptions { writer, outgoing } = options;
+    let mut narrower = Narrower::new(&outgoing.fidelity);
     let (mut entries, mut bytes) = (0u64, 0u64);
     let mut prepare = |entry: &mut Entry| {
         narrower.narrow(entry);
         entries += 1;
         bytes = bytes.saturating_add(entry.size);
-        for (what, found, limit) in [
-            ("number of entries", entries, options.outgoing.limits.entries),
-            ("length of the content", bytes, options.outgoing.limits.bytes),
-        ] {
+        for (what, found, limit) in
+            [("number of entries", entries, outgoing.limits.entries), ("length of the content", bytes, outgoing.limits.bytes)]
+        {
             if found > limit {
                 return Err(Error::Limit { what, found, limit });
             }
@@ -67,11 +66,10 @@ pub fn write_earlier(
     };
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let (buffered, stats) =
-        write_archive(archive, buffered, options.writer.clone(), options.outgoing.keep_going, &mut prepare, monitor)
-            .map_err(named)?;
+        write_archive(archive, buffered, writer, outgoing.keep_going, &mut prepare, monitor).map_err(named)?;
     let output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
-    tell_state(archive, options.outgoing.keep_going, monitor)?;
+    tell_state(archive, outgoing.keep_going, monitor)?;
     monitor.check()?;
-    output.publish(options.outgoing.sync)?;
+    output.publish(outgoing.sync)?;
     Ok(stats)
 }

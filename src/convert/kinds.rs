@@ -125,8 +125,8 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
             };
             let codec = nra4::writer::Codec::Zstd(writer.method.level);
             let writer = nra4::writer::WriterOptions { name, codec, key: None };
-            let stats = write_earlier(&**archive, destination, &EarlierOptions { writer, outgoing }, monitor)?;
-            Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: 0 })
+            let stats = write_earlier(&**archive, destination, EarlierOptions { writer, outgoing }, monitor)?;
+            Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Tar(compression) => {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));

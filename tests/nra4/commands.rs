@@ -108,3 +108,55 @@ fn encrypted_archives_are_read_and_written_with_the_key() {
     assert_eq!((read.status.code(), read.stdout), (Some(0), plain.into_bytes()));
     assert_eq!(nra(&["cat", &again, "small.txt"]).status.code(), Some(5));
 }
+
+#[test]
+fn what_needs_a_key_says_so_with_the_name_of_the_archive() {
+    let wrong = "11".repeat(32);
+    for (arguments, key) in [
+        (&["grep", "beta-encrypted.nra", "a"][..], Some(&*wrong)),
+        (&["grep", "beta-encrypted.nra", "a"], None),
+        (&["list", "--digest", "beta-encrypted.nra"], Some(&*wrong)),
+        (&["cat", "beta-encrypted.nra", "small.txt"], Some(&*wrong)),
+    ] {
+        let output = with_key(arguments, key);
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(5), "{arguments:?}: {err}");
+        assert!(err.contains("beta-encrypted.nra: ") && err.contains("hint:") == key.is_none(), "{arguments:?}: {err}");
+    }
+    // Names are in clear, but whoever lists them learns that contents are not.
+    for key in [None, Some(&*wrong)] {
+        let output = with_key(&["list", "beta-encrypted.nra"], key);
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        assert!(err.contains("contents need the key"), "{err}");
+    }
+    let key = super::expected()["test_key_hex"].as_str().unwrap().to_owned();
+    let output = with_key(&["list", "beta-encrypted.nra"], Some(&key));
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
+
+#[test]
+fn a_wrong_key_is_no_damage_to_go_around() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.nra").into_os_string().into_string().unwrap();
+    for (more, key) in [(&[][..], Some("11".repeat(32))), (&["--to", "nra4"], Some("11".repeat(32))), (&[], None)] {
+        let arguments = [&["convert", "--keep-going", "beta-encrypted.nra", &path], more].concat();
+        let output = with_key(&arguments, key.as_deref());
+        assert_eq!(output.status.code(), Some(5), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!std::path::Path::new(&path).exists());
+    }
+}
+
+#[test]
+fn what_is_left_out_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
+    let mut bytes = super::fixture("beta-multiblock.nra");
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    std::fs::write(path("hurt.nra"), bytes).unwrap();
+    let output = nra(&["convert", "--json", "--keep-going", &path("hurt.nra"), &path("out.nra4"), "--to", "nra4"]);
+    assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["entries"], &summary["left_out"]), (&2.into(), &1.into()));
+}

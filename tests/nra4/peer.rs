@@ -38,7 +38,7 @@ fn the_earlier_package_reads_what_is_written() {
             let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
             let path = directory.path().join(format!("{number}-{name}"));
             let out = std::fs::File::create(&path).unwrap();
-            let options = WriterOptions { codec, key, ..WriterOptions::default() };
+            let options = WriterOptions { codec, key: key.map(zeroize::Zeroizing::new), ..WriterOptions::default() };
             let monitor = Recorder::default();
             write_archive(&*archive, out, options, false, &mut |_| Ok(()), &monitor).unwrap();
             assert!(monitor.take_warnings().is_empty());

@@ -216,6 +216,17 @@ fn names_that_lead_elsewhere_are_left_out() {
 }
 
 #[test]
+fn files_that_are_called_as_the_top_directory_are_left_out() {
+    for name in [".", "/", "./", "//"] {
+        let files = json!([[name, 6, [block().1]], ["a/b.txt", 6, [block().1]], ["z", 0, []]]);
+        let archive = open_bytes(packed(&changed(arrays(), |root| root[3] = files))).unwrap();
+        assert!(archive.omits_entries(), "{name}");
+        assert_eq!(archive.remarks(), [format!("1 entry can't be reached, as the name means no place in an archive: {name}")]);
+        assert_eq!(archive.entry_count(), 3);
+    }
+}
+
+#[test]
 fn claims_that_do_not_hold_cost_the_entries_they_touch() {
     let huge = u64::MAX / 4;
     for (what, change) in [

@@ -222,7 +222,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.encrypt {
         let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
         match (kind, secret) {
-            (Kind::Nra4, Secret::Raw(key)) => earlier_key = Some(*key),
+            (Kind::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
             (Kind::Nra4, Secret::Password(_)) => {
                 let failure = Failure::usage("versions before 5 know keys, not passwords");
                 return Err(failure.hint("--key-file FILE or NRA_ENCRYPTION_KEY gives a key"));

@@ -141,7 +141,7 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     let console = std::sync::Arc::clone(ui.console());
     let (old, new) = (before.tree(), after.tree());
     let counts = diff(&*old, &*new, compare, &progress, &mut |difference| print(&difference, ui), &mut |path, error| {
-        reading::intact_content::<()>(Err(error), path, &console).map(drop)
+        Ok(reading::or_damage::<()>(Err(error), path, &console).map(drop)?)
     })?;
     drop(progress);
     ui.flush()?;

@@ -170,7 +170,8 @@ fn count_below(
             close(&path, sums, base, args, open.last_mut().map_or(&mut sum, |(_, above)| above), ui)?;
         }
         let stored = if args.stored {
-            let stored = reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), ui.console())?;
+            let stored =
+                reading::intact_content(opened.archive.stored_bytes(&entry), entry.path.as_bytes(), &opened.name, ui.console())?;
             stored.map_or(Some(0), |stored| stored)
         } else {
             None

@@ -405,7 +405,7 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
             Part::Hole(length) => reading::write_zeros(out, length).map_err(failed),
         });
-        reading::intact_content(result, entry.path.as_bytes(), &console)?;
+        reading::intact_content(result, entry.path.as_bytes(), &opened.name, &console)?;
     }
     ui.flush()?;
     reading::conclude(opened, selection, any, ui)

@@ -180,7 +180,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let columns = Columns { long: args.long, digest: false, null: args.patterns.lists.null };
     let console = ui.console().clone();
     let stored = |entry: &Entry| {
-        let stored = reading::intact_content(opened.archive.stored_bytes(entry), entry.path.as_bytes(), &console)?;
+        let stored = reading::intact_content(opened.archive.stored_bytes(entry), entry.path.as_bytes(), &opened.name, &console)?;
         Ok(stored.flatten())
     };
     for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {

@@ -145,7 +145,9 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         let results = pool.install(|| search_window(&window, &regex, want, &opened, monitor));
         for (entry, result) in window.iter().zip(results) {
-            let Some((found, hits)) = reading::intact_content(result, entry.path.as_bytes(), ui.console())? else { continue };
+            let Some((found, hits)) = reading::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())? else {
+                continue;
+            };
             let found = if hits.overflow {
                 // More lines than are held back: it is its turn now, so that they can be printed as they come.
                 let Some(found) = print_as_found(entry, args, &regex, &opened, ui)? else { continue };
@@ -279,7 +281,7 @@ fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui
     if let Some(failure) = failure {
         return Err(failure);
     }
-    let found = reading::intact_content(result, entry.path.as_bytes(), ui.console())?;
+    let found = reading::intact_content(result, entry.path.as_bytes(), &opened.name, ui.console())?;
     if found.as_ref().is_some_and(|found| found.binary) {
         print_binary(entry, ui)?;
     }

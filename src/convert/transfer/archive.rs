@@ -114,9 +114,9 @@ impl Order {
 ///
 /// # Errors
 ///
-/// `error`, unless it tells of damage and `keep_going` is set.
+/// `error`, unless `keep_going` is set and it says something about the input: not that the system refuses something or that a key is missing.
 pub(in crate::convert) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
-    if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled) {
+    if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
     }
     let damage = matches!(error, Error::Corrupt { .. });

@@ -13,6 +13,8 @@ use crate::format::source::ReadAt;
 
 /// Longest block as stored that is decoded as a whole, bytes: content that does not compress, and some more.
 const MAX_STORED: u64 = MAX_WHOLE + (1 << 20);
+/// Longest block as stored that a key is tried on before there is a need, bytes.
+const MAX_TRIED: u64 = 8 << 20;
 /// Bytes read at a time from blocks that are not read as a whole.
 const STEP: usize = 1 << 20;
 
@@ -67,6 +69,27 @@ impl Blocks {
                 },
             }
         })
+    }
+
+    /// Says whether there is no key, or one that does not open the shortest of `blocks`, as far as that is sound.
+    pub(super) fn is_locked(&self, blocks: &[Block]) -> bool {
+        let cipher = match &self.lock {
+            Lock::None => return false,
+            Lock::Locked(_) => return true,
+            Lock::Open(cipher) => cipher,
+        };
+        let Some(block) = blocks.iter().min_by_key(|block| block.stored).filter(|block| block.stored <= MAX_TRIED) else {
+            return false;
+        };
+        let mut stored = Vec::new();
+        let read = self.each_piece(block, |piece| {
+            stored.extend_from_slice(piece);
+            Ok(true)
+        });
+        let sound = read.is_ok() && crc32fast::hash(&stored) == block.crc;
+        // One that was appended in clear says nothing of the key.
+        let clear = || block::decode(block.coding, &stored, block.raw as usize, self.dictionary.as_ref()).is_ok();
+        sound && cipher.open(&stored).is_none() && !clear()
     }
 
     /// Compares the checksum of the stored bytes.

@@ -49,6 +49,11 @@ impl Header {
         Ok(Some(Self { manifest_offset, manifest_len }))
     }
 
+    /// Returns where the manifest ends.
+    pub(super) fn end(&self) -> u64 {
+        self.manifest_offset + self.manifest_len
+    }
+
     /// Returns the bytes.
     pub(super) fn encode(&self, data_offset: u64) -> [u8; HEADER_LEN as usize] {
         let mut bytes = [0; HEADER_LEN as usize];

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::block::Dictionary;
 use super::blocks::{Blocks, Lock};
 use super::cipher::Cipher;
-use super::header::{HEADER_LEN, Header, MAGIC};
+use super::header::{Header, MAGIC};
 use super::manifest::{Manifest, Recipe};
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
@@ -63,7 +63,7 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
             None => return Err(Error::corrupt("manifest", manifest_offset, "its dictionary is not valid")),
         },
     };
-    let info = describe(&manifest, source.len());
+    let mut info = describe(&manifest, source.len());
     let lock = match &options.key {
         _ if !manifest.encrypted => Lock::None,
         Some(Secret::Raw(key)) => Lock::Open(Box::new(Cipher::new(key))),
@@ -72,6 +72,9 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
         None => Lock::Locked(|| Error::KeyNeeded),
     };
     let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, lock);
+    if blocks.is_locked(&manifest.blocks) {
+        info.remarks.push(format!("{} is encrypted, its names are not: contents need the key", info.format));
+    }
     let checked = Mutex::default();
     Ok(Some(TableArchive::new(table, Nra4 { source: Arc::clone(source), header, manifest, blocks, checked }, info)))
 }
@@ -110,17 +113,25 @@ impl Nra4 {
         Error::corrupt("manifest", self.header.manifest_offset, detail)
     }
 
-    /// Compares the footer that version 1 has, if it is there. Earlier versions never did.
+    /// Compares the footer that version 1 has, if anything is behind the manifest and the blocks. Earlier versions never did.
     fn check_footer(&self, monitor: &dyn Monitor) -> Result<Option<Damage>> {
-        let len = self.source.len();
-        let Some(place) = len.checked_sub(FOOTER_LEN).filter(|&place| self.manifest.first && place >= HEADER_LEN) else {
-            return Ok(None);
+        let damage = |offset, detail: String| {
+            Ok(Some(Damage { structure: "footer".into(), offset, detail, entries: Vec::new(), entry_count: 0 }))
         };
-        let mut footer = [0; FOOTER_LEN as usize];
-        self.source.read_exact_at(place, &mut footer)?;
-        if footer[36..] != MAGIC {
+        let len = self.source.len();
+        let ends = self.manifest.blocks.iter().map(|block| block.offset.saturating_add(block.stored));
+        let end = ends.fold(self.header.end(), u64::max);
+        if !self.manifest.first || end >= len {
             return Ok(None);
         }
+        let footer = len.checked_sub(FOOTER_LEN).filter(|&place| place >= end).map(|place| {
+            let mut footer = [0; FOOTER_LEN as usize];
+            self.source.read_exact_at(place, &mut footer).map(|()| (place, footer))
+        });
+        let (place, footer) = match footer.transpose()? {
+            Some((place, footer)) if footer[36..] == MAGIC => (place, footer),
+            _ => return damage(end, format!("the {} bytes behind the last block are none", len - end)),
+        };
         let (mut sha, mut crc) = (Sha256::new(), crc32fast::Hasher::new());
         let Header { manifest_offset, manifest_len } = self.header;
         let mut piece = vec![0; STEP];
@@ -134,14 +145,13 @@ impl Nra4 {
             crc.update(&piece[within(manifest_offset)..within(manifest_offset + manifest_len)]);
             at += step as u64;
         }
-        let wrong = if footer[32..36] != crc.finalize().to_le_bytes() {
-            "its CRC-32 of the manifest is another one"
+        if footer[32..36] != crc.finalize().to_le_bytes() {
+            damage(place, "its CRC-32 of the manifest is another one".into())
         } else if footer[..32] != sha.finalize()[..] {
-            "its SHA-256 of the file is another one"
+            damage(place, "its SHA-256 of the file is another one".into())
         } else {
-            return Ok(None);
-        };
-        Ok(Some(Damage { structure: "footer".into(), offset: place, detail: wrong.into(), entries: Vec::new(), entry_count: 0 }))
+            Ok(None)
+        }
     }
 }
 

@@ -2,7 +2,9 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::writer::{Codec, Writer, WriterOptions, write_archive};
+use zeroize::Zeroizing;
+
+use super::writer::{Codec, Writer, WriterOptions, add_all, write_archive};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::Secret;
@@ -127,7 +129,8 @@ fn what_is_written_is_read_with_all_its_facts() {
     for (codec, key) in
         [(Codec::Zstd(3), None), (Codec::Zstd(19), Some(test_key())), (Codec::Lz4, None), (Codec::Lz4, Some(test_key()))]
     {
-        let archive = open_bytes(written(WriterOptions { name: "all".into(), codec, key }), key.as_ref()).unwrap();
+        let archive =
+            open_bytes(written(WriterOptions { name: "all".into(), codec, key: key.map(Zeroizing::new) }), key.as_ref()).unwrap();
         assert_eq!((archive.info().message.as_str(), archive.info().encrypted), ("all", key.is_some()));
         for (wanted, content) in samples() {
             let (_, mut found) = archive.find(wanted.path.as_bytes()).unwrap().unwrap();
@@ -208,8 +211,9 @@ fn damaged_entries_are_left_out_if_wanted() {
     bytes[at] ^= 1;
     let archive = open_bytes(bytes, None).unwrap();
     let write = |keep_going, monitor: &Recorder| {
-        let (out, _) =
+        let (out, stats) =
             write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), keep_going, &mut |_| Ok(()), monitor)?;
+        assert_eq!((stats.entries, stats.left_out), (2, 1));
         open_bytes(out.into_inner(), None)
     };
     let monitor = Recorder::default();
@@ -218,4 +222,17 @@ fn damaged_entries_are_left_out_if_wanted() {
     assert_eq!(kept.entry_count(), 2);
     assert!(monitor.take_warnings()[0].damage);
     assert!(kept.verify(Depth::Full, None, &monitor).unwrap().damage.is_empty());
+}
+
+#[test]
+fn what_the_writer_refuses_is_no_damage_of_an_entry() {
+    let archive = open_bytes(fixture("beta-multiblock.nra"), None).unwrap();
+    let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
+    writer.fill_table();
+    let monitor = Recorder::default();
+    // Blocks are written when there are two for each thread.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let refused = pool.install(|| add_all(&archive, &mut writer, true, &mut |_| Ok(()), &monitor));
+    assert!(matches!(refused, Err(Error::Limit { what: "number of records", .. })));
+    assert!(monitor.take_warnings().is_empty());
 }

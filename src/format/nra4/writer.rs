@@ -12,6 +12,7 @@ use fastcdc::v2020::FastCDC;
 use rayon::prelude::*;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
+use zeroize::Zeroizing;
 use zstd_safe::CCtx;
 
 use super::block::tag;
@@ -51,7 +52,7 @@ pub struct WriterOptions {
     /// Compression of blocks.
     pub codec: Codec,
     /// Encrypts the blocks with this key; names and sizes stay readable.
-    pub key: Option<[u8; 32]>,
+    pub key: Option<Zeroizing<[u8; 32]>>,
 }
 
 impl Default for WriterOptions {
@@ -71,6 +72,8 @@ pub struct WriterStats {
     pub content_bytes: u64,
     /// Length of the archive, bytes.
     pub archive_bytes: u64,
+    /// Entries that are not in the archive because they are damaged; a warning said why for each.
+    pub left_out: u64,
 }
 
 /// Writes one archive.
@@ -171,7 +174,7 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     ///
     /// `Usage` for a level that zstd does not have; `Io` when `out` can't be written.
-    pub fn create(mut out: W, options: WriterOptions) -> Result<Self> {
+    pub fn create(mut out: W, mut options: WriterOptions) -> Result<Self> {
         let levels = zstd_safe::min_c_level()..=zstd_safe::max_c_level();
         if let Codec::Zstd(level) = options.codec
             && !levels.contains(&level)
@@ -182,7 +185,8 @@ impl<W: Write + Seek> Writer<W> {
         out.write_all(&[0; HEADER_LEN as usize]).map_err(failed)?;
         Ok(Self {
             out,
-            cipher: options.key.as_ref().map(Cipher::new),
+            // The cipher is all that knows it from here on.
+            cipher: options.key.take().map(|key| Cipher::new(&key)),
             options,
             place: HEADER_LEN,
             block: Vec::new(),
@@ -360,6 +364,12 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
+    /// Leaves no room for records of chunks.
+    #[cfg(test)]
+    pub(super) fn fill_table(&mut self) {
+        self.table.count = u32::MAX;
+    }
+
     fn close_block(&mut self) {
         if !self.block.is_empty() {
             let (content, chunks) = (std::mem::take(&mut self.block), std::mem::take(&mut self.chunks));
@@ -422,6 +432,18 @@ pub fn write_archive<W: Write + Seek>(
     monitor: &dyn Monitor,
 ) -> Result<(W, WriterStats)> {
     let mut writer = Writer::create(out, options)?;
+    add_all(archive, &mut writer, keep_going, prepare, monitor)?;
+    writer.finish()
+}
+
+/// Adds the entries of an archive, as [`write_archive`] does.
+pub(super) fn add_all<W: Write + Seek>(
+    archive: &dyn Archive,
+    writer: &mut Writer<W>,
+    keep_going: bool,
+    prepare: &mut dyn FnMut(&mut Entry) -> Result<()>,
+    monitor: &dyn Monitor,
+) -> Result<()> {
     let totals = archive.totals(0..archive.entry_count())?;
     monitor.expect(Counter::Entries, totals.entries);
     monitor.expect(Counter::Bytes, totals.content_bytes);
@@ -440,6 +462,7 @@ pub fn write_archive<W: Write + Seek>(
             Ok(entry) => entry,
             Err(error) => {
                 leave_out(error, b"")?;
+                writer.stats.left_out += 1;
                 continue;
             }
         };
@@ -459,18 +482,27 @@ pub fn write_archive<W: Write + Seek>(
         }
         writer.begin(&entry)?;
         if entry.kind == Kind::File {
+            // What writing refuses says nothing of the entry that is read.
+            let mut refused = None;
             let read = archive.with_content(&entry, Access::Sequential, &mut |part| {
                 monitor.check()?;
-                match part {
-                    Part::Data(bytes) => writer.write(bytes)?,
-                    Part::Hole(len) => writer.hole(len)?,
-                }
-                Ok(())
+                let written = match part {
+                    Part::Data(bytes) => writer.write(bytes),
+                    Part::Hole(len) => writer.hole(len),
+                };
+                written.map_err(|error| {
+                    refused = Some(error);
+                    Error::Cancelled
+                })
             });
+            if let Some(error) = refused {
+                return Err(error);
+            }
             match read {
                 Ok(()) => monitor.add(Counter::Bytes, entry.size),
                 Err(error) => {
                     leave_out(error, entry.path.as_bytes())?;
+                    writer.stats.left_out += 1;
                     writer.abandon();
                     continue;
                 }
@@ -478,7 +510,7 @@ pub fn write_archive<W: Write + Seek>(
         }
         writer.end()?;
     }
-    writer.finish()
+    Ok(())
 }
 
 fn failed(error: io::Error) -> Error {

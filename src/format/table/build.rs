@@ -114,8 +114,10 @@ impl TableBuilder {
             Ok(Cleaned::Path) => {}
             Ok(Cleaned::Relative) => self.absolute.add(name),
             Ok(Cleaned::Top) => {
-                if item.kind == Kind::Directory {
-                    self.top = Some(Top::of_entry(&item.metadata, item.modified));
+                match item.kind {
+                    Kind::Directory => self.top = Some(Top::of_entry(&item.metadata, item.modified)),
+                    // The top is a directory: this has no place.
+                    _ => self.left_out.add(name),
                 }
                 return Ok(());
             }

@@ -15,7 +15,7 @@ use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_z
 use crate::format::Error;
 use crate::format::archive::Archive;
 use crate::format::codec::Codec;
-use crate::format::crypt::KEY_LEN;
+use crate::format::crypt::KeyBytes;
 use crate::format::nra4;
 use crate::format::progress::Monitor;
 use crate::format::shard::{self, Dialect, Role};
@@ -154,7 +154,7 @@ pub(super) fn title(args: &Args, output: &Path) -> Title {
 /// Writes an archive for versions before 5.
 pub(super) fn to_nra4(
     title: Title,
-    key: Option<[u8; KEY_LEN]>,
+    key: Option<KeyBytes>,
     input: Input,
     destination: Destination,
     options: &TransferOptions,
@@ -171,13 +171,14 @@ pub(super) fn to_nra4(
         let given = [title.message, info.message.clone()].into_iter().find(|text| !text.is_empty());
         let name = given.unwrap_or(title.stem);
         let earlier = EarlierOptions { writer: nra4::writer::WriterOptions { name, codec, key }, outgoing: outgoing(options) };
-        let stats = write_earlier(&*archive, destination, &earlier, monitor)?;
+        let stats = write_earlier(&*archive, destination, earlier, monitor)?;
         Ok(Report {
             entries: stats.entries,
             files: stats.files,
             input_bytes: info.archive_bytes,
             content_bytes: stats.content_bytes,
             archive_bytes: stats.archive_bytes,
+            left_out: stats.left_out,
             ..Report::default()
         })
     }))

@@ -322,7 +322,7 @@ impl Snapshot {
     /// Seconds left by the mean rate; `None` until it has settled.
     fn eta(&self, elapsed: Duration) -> Option<u64> {
         let (part, whole) = self.parts()?;
-        if elapsed < Duration::from_secs(2) || part == 0 || part > whole {
+        if elapsed < Duration::from_secs(2) || part == 0 || part >= whole {
             return None;
         }
         let left = elapsed.as_secs_f64() * (whole - part) as f64 / part as f64;
@@ -332,8 +332,10 @@ impl Snapshot {
 
     fn figures(&self, sizes: SizeStyle) -> String {
         let mut figures = Vec::new();
-        if let Some((part, whole)) = self.parts() {
-            figures.push(format!("{} %", part.min(whole).saturating_mul(100) / whole.max(1)));
+        let parts = self.parts();
+        if let Some((part, whole)) = parts {
+            // All is done when the work ends: until then an index may be to write.
+            figures.push(format!("{} %", (part.min(whole).saturating_mul(100) / whole.max(1)).min(99)));
         }
         figures.push(match self.total_bytes {
             Some(total) => format!("{}/{}", sizes.show(self.bytes), sizes.show(total)),
@@ -343,9 +345,13 @@ impl Snapshot {
             figures.push(format!("{}/s", sizes.show(rate)));
         }
         figures.push(text::counted(self.entries, "entry", "entries"));
-        if self.parts().is_some() {
-            let eta = self.eta_seconds.map_or_else(|| "--:--".to_owned(), |left| format!("{}:{:02}", left / 60, left % 60));
-            figures.push(format!("ETA {eta}"));
+        match parts {
+            Some((part, whole)) if part >= whole => figures.push("finishing".to_owned()),
+            Some(_) => {
+                let eta = self.eta_seconds.map_or_else(|| "--:--".to_owned(), |left| format!("{}:{:02}", left / 60, left % 60));
+                figures.push(format!("ETA {eta}"));
+            }
+            None => {}
         }
         figures.join("  ")
     }
@@ -401,6 +407,8 @@ mod tests {
         assert_eq!(snapshot().line(SizeStyle::Binary), "packing: 25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries  ETA 0:15");
         let unknown = Snapshot { total_bytes: None, eta_seconds: None, ..snapshot() };
         assert_eq!(unknown.line(SizeStyle::Binary), "packing: 10.0 MiB  2.0 MiB/s  60,000 entries");
+        let written = Snapshot { bytes: 40 << 20, ..snapshot() };
+        assert_eq!(written.line(SizeStyle::Binary), "packing: 99 %  40.0 MiB/40.0 MiB  8.0 MiB/s  60,000 entries  finishing");
     }
 
     #[test]

@@ -33,12 +33,14 @@ pub(in crate::convert) struct Feed<W: Write + Send> {
     begun: Option<Entry>,
     /// Path of the entry in work, for messages.
     path: Vec<u8>,
+    /// Content bytes that were counted.
+    counted: u64,
 }
 
 impl<W: Write + Send> Feed<W> {
     /// Feeds `writer`.
     pub(in crate::convert) fn new(writer: Writer<W>) -> Self {
-        Self { path: Vec::new(), writer, left_out: 0, skipping: false, begun: None }
+        Self { path: Vec::new(), writer, left_out: 0, skipping: false, begun: None, counted: 0 }
     }
 
     /// Returns the writer, and how many names gave no entry.
@@ -87,14 +89,10 @@ impl<W: Write + Send> Feed<W> {
         content: NewContent<'_>,
         monitor: &dyn Monitor,
     ) -> Result<Option<EntryId>> {
-        let bytes = match content {
-            NewContent::Whole { bytes, .. } => bytes.len() as u64,
-            NewContent::None => 0,
-        };
         self.note(&entry.path);
         monitor.current(&self.path);
         let added = self.writer.add(entry, content);
-        self.settle(added, bytes, monitor)
+        self.settle(added, monitor)
     }
 
     /// Remembers what is in work.
@@ -104,11 +102,11 @@ impl<W: Write + Send> Feed<W> {
     }
 
     /// Counts the entry of `path` that was added, or warns that it can't be held.
-    fn settle(&mut self, added: Result<EntryId>, bytes: u64, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
+    fn settle(&mut self, added: Result<EntryId>, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         match added {
             Ok(id) => {
                 monitor.add(Counter::Entries, 1);
-                monitor.add(Counter::Bytes, bytes);
+                self.count(monitor);
                 Ok(Some(id))
             }
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
@@ -118,6 +116,15 @@ impl<W: Write + Send> Feed<W> {
                 Ok(None)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Counts the content that is done since it was counted last.
+    fn count(&mut self, monitor: &dyn Monitor) {
+        let done = self.writer.done_bytes();
+        if done > self.counted {
+            monitor.add(Counter::Bytes, done - self.counted);
+            self.counted = done;
         }
     }
 
@@ -135,7 +142,7 @@ impl<W: Write + Send> Feed<W> {
         self.note(&entry.path);
         monitor.current(&self.path);
         let added = self.writer.add_link(entry, earlier);
-        self.settle(added, 0, monitor)
+        self.settle(added, monitor)
     }
 
     /// Changes the metadata of an entry that the archive has.
@@ -152,7 +159,7 @@ impl<W: Write + Send> Feed<W> {
         self.note(path);
         monitor.current(&self.path);
         let changed = self.writer.change(path, change);
-        self.settle(changed, 0, monitor).map(drop)
+        self.settle(changed, monitor).map(drop)
     }
 
     /// Takes an entry that the archive has, so that links can lead to it.
@@ -202,20 +209,20 @@ impl<W: Write + Send> Feed<W> {
                 }
             }
             Item::Piece(piece) if !self.skipping => {
-                monitor.add(Counter::Bytes, piece.run.len as u64);
                 let added = self.writer.piece(batch.run(piece.run), piece.digest, piece.incompressible);
                 self.or_give_up(added, monitor)?;
+                self.count(monitor);
             }
             Item::Hole(len) if !self.skipping => {
-                monitor.add(Counter::Bytes, len);
                 let added = self.writer.hole(len);
                 self.or_give_up(added, monitor)?;
+                self.count(monitor);
             }
             Item::End(digest) if !self.skipping => {
                 let entry = self.begun.take().expect("a file that ends was begun");
                 let ended = self.writer.end(digest);
                 self.note(&entry.path);
-                return Ok(self.settle(ended, 0, monitor)?.map(|id| (id, Some(entry))));
+                return Ok(self.settle(ended, monitor)?.map(|id| (id, Some(entry))));
             }
             Item::Abandon if !self.skipping => {
                 self.writer.abandon();

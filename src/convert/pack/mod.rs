@@ -25,7 +25,7 @@ use self::describe::{Describer, LastMetadata};
 pub use self::describe::{GivenOwner, OwnerPolicy};
 pub use self::input::{Input, default_output};
 use self::plan::Plan;
-use self::read::{Context, expected_bytes};
+use self::read::{Context, expect_bytes};
 use self::store::Store;
 pub use crate::convert::output::Destination;
 use crate::convert::output::Output;
@@ -320,10 +320,16 @@ impl Job<'_> {
             links_before: before,
             defer,
         };
-        if !defer && let Some(bytes) = expected_bytes(context) {
-            monitor.expect(Counter::Bytes, bytes);
-        }
-        store.store(context, self.threads, self.read_bytes)?;
+        let (at_work, over) = crossbeam_channel::bounded(0);
+        std::thread::scope(|scope| {
+            if !defer {
+                // Without the thread there is no total.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || expect_bytes(context, &over));
+            }
+            let stored = store.store(context, self.threads, self.read_bytes);
+            drop(at_work);
+            stored
+        })?;
         Ok(u64::try_from(plan.len()).unwrap_or(u64::MAX))
     }
 }

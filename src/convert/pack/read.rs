@@ -2,7 +2,9 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
@@ -15,7 +17,7 @@ use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKin
 use crate::format::chunker::{WHOLE_MAX, next_piece};
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Monitor, Warning};
+use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;
@@ -43,16 +45,18 @@ pub(super) struct Context<'a> {
     pub(super) defer: bool,
 }
 
-/// Names that are asked for their sizes beforehand, so that progress can be told in bytes; with more of them it is told in entries.
+/// Names that are asked for their sizes at once: that takes a few milliseconds.
 const SIZED_NAMES: usize = 1_024;
+/// Sizes of more names are asked for when packing has lasted this long: 60,000 are packed in half that time.
+const SIZES_AFTER: Duration = Duration::from_millis(600);
 
-/// Returns the sum of the sizes of the files of a window, or `None` when asking for them would take time.
-pub(super) fn expected_bytes(context: Context<'_>) -> Option<u64> {
+/// Tells how many bytes the files of a window have. Where asking for all sizes takes time that is put off until packing takes long, too; it ends
+/// when the other end of `over` is dropped.
+pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
     let Context { tree, handles, window, plan, .. } = context;
-    if plan.len() > SIZED_NAMES {
-        return None;
+    if plan.len() > SIZED_NAMES && over.recv_timeout(SIZES_AFTER) != Err(RecvTimeoutError::Timeout) {
+        return;
     }
-    let places = 0..u32::try_from(plan.len()).ok()?;
     let flags = if context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
     let size = |place| {
         let name = &window.names[plan.name_at(place)];
@@ -60,7 +64,14 @@ pub(super) fn expected_bytes(context: Context<'_>) -> Option<u64> {
         let facts = Facts::new(&statat(&directory, window.name(name), flags).ok()?);
         (name.kind == NameKind::File && !context.own.contains(&facts.identity)).then_some(facts.size)
     };
-    Some(places.filter(|&place| !plan.is_repeated(place)).filter_map(size).fold(0, u64::saturating_add))
+    let mut sum = 0u64;
+    for place in (0..plan.len()).filter_map(|place| u32::try_from(place).ok()).filter(|&place| !plan.is_repeated(place)) {
+        if over.try_recv() == Err(TryRecvError::Disconnected) {
+            return;
+        }
+        sum = sum.saturating_add(size(place).unwrap_or(0));
+    }
+    context.monitor.expect(Counter::Bytes, sum);
 }
 
 /// Reads names on one thread.

@@ -63,6 +63,7 @@ impl<W: Write + Send> Writer<W> {
         let place = self.index.pieces.place(id);
         let mut current = self.current.take().ok_or_else(nothing_begun)?;
         current.size = grown(current.size, place.raw_len.into())?;
+        self.given_bytes = self.given_bytes.saturating_add(place.raw_len.into());
         if place.run == self.raw.id {
             current.touched[0] = place.run;
         } else if place.run == self.packed.id {

@@ -49,8 +49,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     for id in again {
         placing.carry(id, &mut index)?;
     }
-    placing.drain(&mut index)?;
-    monitor.check()?;
+    placing.drain(&mut index, monitor)?;
 
     let runs = write_runs(&mut placing, &index, base.as_ref())?;
     let attributes = write_attributes(&mut placing, &options, base.as_ref())?;

@@ -146,6 +146,8 @@ pub struct Writer<W: Write> {
     undecided: bool,
     current: Option<Current>,
     deduplicated_bytes: u64,
+    /// Content that was given, holes too.
+    given_bytes: u64,
     /// What is appended to.
     base: Option<Base>,
 }
@@ -195,6 +197,7 @@ impl<W: Write + Send> Writer<W> {
             undecided: options.dictionary == DictionaryPolicy::Auto && options.method.codec == Codec::Zstd,
             current: None,
             deduplicated_bytes: 0,
+            given_bytes: 0,
             base,
             options,
         };
@@ -271,6 +274,7 @@ impl<W: Write + Send> Writer<W> {
         if len > 0 {
             current.size = grown(current.size, len)?;
             current.parts.push(Part::Hole(len));
+            self.given_bytes = self.given_bytes.saturating_add(len);
         }
         Ok(())
     }
@@ -329,7 +333,14 @@ impl<W: Write + Send> Writer<W> {
         self.insert_in_group(entry, source, touched, group)
     }
 
-    /// Writes what is left, the index and the commit; returns `out` (flushed) and what was written.
+    /// Returns how much of the content that was given is compressed or needs no more work, bytes. [`Writer::finish`] counts the rest.
+    pub fn done_bytes(&self) -> u64 {
+        let waiting = self.raw.content_bytes + self.packed.content_bytes + self.placing.waiting_bytes();
+        self.given_bytes.saturating_sub(waiting)
+    }
+
+    /// Writes what is left, the index and the commit; returns `out` (flushed) and what was written. Content that was waiting to be
+    /// compressed is counted at the monitor (see [`Writer::done_bytes`]).
     ///
     /// # Errors
     ///
@@ -342,7 +353,7 @@ impl<W: Write + Send> Writer<W> {
         self.close_raw()?;
         self.close_packed()?;
         self.close_loose()?;
-        self.placing.drain(&mut self.index)?;
+        self.placing.drain(&mut self.index, monitor)?;
         finish::finish(self, monitor)
     }
 
@@ -370,6 +381,7 @@ impl<W: Write + Send> Writer<W> {
             found: bytes.len() as u64,
             limit,
         })?;
+        self.given_bytes = self.given_bytes.saturating_add(raw_len.into());
         let known = match self.index.pieces.find(&digest) {
             None => self.held(bytes, digest)?,
             known => known,

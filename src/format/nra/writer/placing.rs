@@ -25,6 +25,7 @@ use crate::format::nra::writer::pieces::{Place, RunId};
 use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
 use crate::format::nra::writer::trees::{PageSizes, write_extent_map};
 use crate::format::nra::writer::workers::{Bench, Workers};
+use crate::format::progress::{Counter, Monitor};
 
 /// Parts of a content whose records are counted when they are not known.
 const PARTS_GUESS: usize = 16;
@@ -63,6 +64,8 @@ pub(super) struct Placing<W: Write> {
     first: u64,
     /// Content bytes that the queue holds, with what compression may need.
     held_bytes: u64,
+    /// Content bytes that are neither compressed nor written yet.
+    waiting_bytes: u64,
     sender: Sender<Answer>,
     answers: Receiver<Answer>,
     spare: Vec<Vec<u8>>,
@@ -93,6 +96,7 @@ impl<W: Write> Placing<W> {
             queue: VecDeque::new(),
             first: 0,
             held_bytes: 0,
+            waiting_bytes: 0,
             sender,
             answers,
             spare: Vec::new(),
@@ -107,6 +111,11 @@ impl<W: Write> Placing<W> {
             blocks: 0,
             pieces: 0,
         }
+    }
+
+    /// Content that was closed and is neither compressed nor written yet, bytes.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
     }
 
     /// Returns memory for a run, if some is spare.
@@ -125,28 +134,33 @@ impl<W: Write> Placing<W> {
             Item::Packed { mut run, .. } => {
                 let bytes = std::mem::take(&mut run.bytes);
                 self.held_bytes += 2 * bytes.len() as u64;
+                self.waiting_bytes += run.content_bytes;
                 self.submit(number, bytes, &run.pieces)?;
                 Item::Packed { run, cut: None }
             }
             Item::Raw(run) => {
                 self.held_bytes += run.bytes.len() as u64;
+                self.waiting_bytes += run.content_bytes;
                 Item::Raw(run)
             }
             other => other,
         };
         self.queue.push_back(item);
-        self.advance(index, self.memory_bytes)
+        self.advance(index, self.memory_bytes, &mut |_| Ok(()))
     }
 
-    /// Places everything that is closed.
-    pub fn drain(&mut self, index: &mut Index) -> Result<()> {
-        self.advance(index, 0)?;
+    /// Places everything that is closed, and counts the content that was waiting.
+    pub fn drain(&mut self, index: &mut Index, monitor: &dyn Monitor) -> Result<()> {
+        self.advance(index, 0, &mut |bytes| {
+            monitor.add(Counter::Bytes, bytes);
+            monitor.check()
+        })?;
         self.flush_carried(index)
     }
 
     /// Places everything that is closed; entries that are carried wait on.
     pub fn settle(&mut self, index: &mut Index) -> Result<()> {
-        self.advance(index, 0)
+        self.advance(index, 0, &mut |_| Ok(()))
     }
 
     /// Writes a block that is taken over as it is, with the records of `ready`.
@@ -194,13 +208,14 @@ impl<W: Write> Placing<W> {
         })
     }
 
-    /// Places items from the front until no more than `limit` bytes are held (0: all items).
-    fn advance(&mut self, index: &mut Index, limit: u64) -> Result<()> {
+    /// Places items from the front until no more than `limit` bytes are held (0: all items). `done` is told how much content that was, bytes.
+    fn advance(&mut self, index: &mut Index, limit: u64, done: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
         if self.failed {
             return Err(Error::Usage { detail: "writing this archive has failed before".into() });
         }
         self.failed = true;
         loop {
+            let before = self.waiting_bytes;
             while let Ok(result) = self.answers.try_recv() {
                 self.take_result(result)?;
             }
@@ -209,12 +224,15 @@ impl<W: Write> Placing<W> {
                 self.first += 1;
                 self.place(item, index)?;
             }
+            done(before - self.waiting_bytes)?;
             if self.queue.is_empty() || limit > 0 && self.held_bytes <= limit {
                 break;
             }
             // The front is with a worker, which always answers.
             let result = self.answers.recv().expect("this value holds a sender");
+            let before = self.waiting_bytes;
             self.take_result(result)?;
+            done(before - self.waiting_bytes)?;
         }
         self.failed = false;
         Ok(())
@@ -223,8 +241,9 @@ impl<W: Write> Placing<W> {
     fn take_result(&mut self, (number, result): (u64, Result<Returned>)) -> Result<()> {
         let (cut, mut bytes) = result?;
         let at = usize::try_from(number - self.first).expect("within the queue");
-        if let Some(Item::Packed { cut: slot, .. }) = self.queue.get_mut(at) {
+        if let Some(Item::Packed { run, cut: slot }) = self.queue.get_mut(at) {
             self.held_bytes -= 2 * bytes.len() as u64;
+            self.waiting_bytes -= run.content_bytes;
             self.held_bytes += cut.stored.len() as u64;
             *slot = Some(cut);
         }
@@ -262,6 +281,7 @@ impl<W: Write> Placing<W> {
                     checksums: run.pieces.iter().map(|piece| piece.checksum).collect(),
                 };
                 self.held_bytes -= run.bytes.len() as u64;
+                self.waiting_bytes -= run.content_bytes;
                 self.place_run(&run, &Cut { stored: Vec::new(), blocks: vec![block] }, &run.bytes, index)?;
                 let mut bytes = run.bytes;
                 bytes.clear();

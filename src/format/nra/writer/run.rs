@@ -32,6 +32,8 @@ pub(super) struct Run {
     pub waiting: Vec<(usize, EntryId)>,
     /// Estimated length of the records of these entries, bytes.
     pub weight: usize,
+    /// Length of the pieces without gaps, bytes.
+    pub content_bytes: u64,
 }
 
 impl Run {
@@ -48,6 +50,7 @@ impl Run {
         let start = aligned(self.bytes.len(), align);
         self.bytes.resize(start, 0);
         self.bytes.extend_from_slice(bytes);
+        self.content_bytes += bytes.len() as u64;
         self.pieces.push(piece);
     }
 

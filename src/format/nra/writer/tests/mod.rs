@@ -17,7 +17,7 @@ use crate::format::nra::commit::parse_attributes;
 use crate::format::nra::content::Segment;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN};
 use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
+use crate::format::progress::{Counter, Recorder};
 use parts::Parts;
 
 fn path(text: &str) -> EntryPath {
@@ -123,6 +123,26 @@ fn mixed(writer: &mut Writer<Vec<u8>>) {
             let id = add_large(writer, &format!("large/{i}"), &[Ok(&text), Err(70_000), Ok(&noise), Ok(&text[..9_000])]);
             writer.add_link(file(&format!("linked/{i}")), id).unwrap();
         }
+    }
+}
+
+#[test]
+fn content_counts_when_it_is_compressed() {
+    for align in [0, 4_096] {
+        let mut writer = Writer::create(Vec::new(), WriterOptions { align, ..options() }).unwrap();
+        add(&mut writer, "a", &text(90_000, 1));
+        add(&mut writer, "b", &noise(90_000, 2));
+        assert_eq!(writer.done_bytes(), 0, "both wait for more");
+        add(&mut writer, "same", &text(90_000, 1));
+        add_large(&mut writer, "hole", &[Err(1_000_000)]);
+        assert_eq!(writer.done_bytes(), 1_090_000, "nothing is left to do for these");
+        mixed(&mut writer);
+        let done = writer.done_bytes();
+        let recorder = Recorder::default();
+        let (_, stats) = writer.finish(&recorder).unwrap();
+        let links: u64 = (1..=6).map(|_| 200_000 + 70_000 + 150_000 + 9_000).sum();
+        assert_eq!(done + recorder.count(Counter::Bytes), stats.content_bytes - links);
+        assert!(recorder.count(Counter::Bytes) > 0);
     }
 }
 

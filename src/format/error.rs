@@ -71,7 +71,7 @@ pub enum Error {
     InTheWay {
         /// What stands there.
         obstacle: Obstacle,
-        /// The first of them, below the target.
+        /// The first of them, as the user reaches them.
         paths: Vec<Vec<u8>>,
         /// How many there are.
         count: u64,
@@ -101,8 +101,8 @@ pub enum Obstacle {
 fn in_the_way(obstacle: Obstacle, paths: &[Vec<u8>], count: u64) -> String {
     let what = match obstacle {
         Obstacle::Exists => "exists already",
-        Obstacle::Directory => "is a directory, but the archive has something else there",
-        Obstacle::NotDirectory => "is not a directory, but the archive has one there",
+        Obstacle::Directory => "a directory stands where the archive has something else",
+        Obstacle::NotDirectory => "something else stands where the archive has a directory",
     };
     let names: Vec<String> = paths.iter().map(|path| Quoted::new(path).to_string()).collect();
     let more = count.saturating_sub(paths.len() as u64);

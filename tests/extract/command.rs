@@ -63,7 +63,7 @@ fn several_names_go_into_a_folder_and_what_exists_is_safe() {
     std::fs::write(room.at("tree/a.txt"), "mine").unwrap();
     let (code, _, err) = room.nra(&["extract", "tree.nra"]);
     assert_eq!(code, 1);
-    assert_eq!(err.lines().next(), Some("nra: exists already: a.txt, d/b.txt, d/e/c.txt"));
+    assert_eq!(err.lines().next(), Some("nra: exists already: tree/a.txt, tree/d/b.txt, tree/d/e/c.txt"));
     assert!(err.contains("hint: -f replaces, -k skips"), "{err}");
     assert_eq!(room.nra(&["extract", "tree.nra", "-k"]).0, 0);
     assert_eq!(room.read("tree/a.txt"), "mine");

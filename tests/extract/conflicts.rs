@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
 
-use nra::convert::extract::{Action, Answer, Overwrite};
+use nra::convert::extract::{Action, Answer, ExtractStats, Overwrite};
 use nra::format::Error;
 use nra::format::entry::Kind;
 use nra::format::error::Obstacle;
@@ -37,7 +37,8 @@ fn without_a_policy_nothing_is_written() {
     let archive = archive();
     let (result, _) = place.extract(&archive);
     let error = result.unwrap_err();
-    assert_eq!(error.to_string(), "exists already: a.txt, d/b, d/l");
+    let path = |name: &str| place.at(name).display().to_string();
+    assert_eq!(error.to_string(), format!("exists already: {}, {}, {}", path("a.txt"), path("d/b"), path("d/l")));
     assert!(matches!(error, Error::InTheWay { obstacle: Obstacle::Exists, count: 3, .. }));
     assert_eq!(place.tree(), before);
     assert_eq!(archive.reads.into_inner(), 0);
@@ -96,7 +97,7 @@ fn a_directory_in_the_way_is_never_replaced() {
     let place = Place::new();
     std::fs::create_dir(place.at("z")).unwrap();
     std::fs::write(place.at("z/precious"), "x").unwrap();
-    for overwrite in [Overwrite::Refuse, Overwrite::Replace, Overwrite::Backup, Overwrite::Skip, Overwrite::Rename] {
+    for overwrite in [Overwrite::Refuse, Overwrite::Replace, Overwrite::KeepNewer] {
         let (result, _) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
         assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::Directory, .. }));
         assert_eq!(place.tree().len(), 2);
@@ -104,12 +105,99 @@ fn a_directory_in_the_way_is_never_replaced() {
 }
 
 #[test]
+fn a_directory_in_the_way_stays_or_gets_another_name() {
+    for (overwrite, kept, made, precious) in [
+        (Overwrite::Skip, 1, None, "z/precious"),
+        (Overwrite::Backup, 0, Some("z"), "z~/precious"),
+        (Overwrite::Rename, 0, Some("z (2)"), "z/precious"),
+    ] {
+        let place = Place::new();
+        std::fs::create_dir(place.at("z")).unwrap();
+        std::fs::write(place.at("z/precious"), "x").unwrap();
+        let (told, rehearsed) = rehearse(&place, &archive(), overwrite);
+        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let stats = result.unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!(stats.kept, kept);
+        let tree = place.tree();
+        assert_eq!(tree[precious], "file 644 x", "{tree:?}");
+        assert!(made.is_none_or(|made| tree[made] == "file 644 fine"), "{tree:?}");
+        assert_eq!((rehearsed.files, rehearsed.kept, rehearsed.bytes), (stats.files, stats.kept, stats.bytes));
+        assert_eq!(told.last().map(|(path, _)| path.as_str()), Some("z"));
+    }
+}
+
+#[test]
 fn a_file_in_the_way_of_a_directory_is_named_once() {
-    let place = Place::new();
-    std::fs::write(place.at("d"), "x").unwrap();
-    let (result, _) = place.extract_with(&archive(), |options| options.overwrite = Overwrite::Replace);
-    assert_eq!(result.unwrap_err().to_string(), "is not a directory, but the archive has one there: d");
-    assert_eq!(place.tree(), expect([("d", "file 644 x")]));
+    for overwrite in [Overwrite::Refuse, Overwrite::Rename] {
+        let place = Place::new();
+        std::fs::write(place.at("d"), "x").unwrap();
+        let (result, _) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let expected = format!("something else stands where the archive has a directory: {}", place.at("d").display());
+        assert_eq!(result.unwrap_err().to_string(), expected);
+        assert_eq!(place.tree(), expect([("d", "file 644 x")]));
+    }
+}
+
+#[test]
+fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
+    let implied = Fake::new().file("d/b", b"new").symlink("d/l", "x");
+    let old = Fake::new().entry("d", Kind::Directory, time(1_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
+    let new = Fake::new().entry("d", Kind::Directory, time(99_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
+    for (archive, overwrite, stays, action) in [
+        (&old, Overwrite::Replace, false, Action::Replace),
+        (&implied, Overwrite::Replace, false, Action::Create),
+        (&old, Overwrite::Backup, false, Action::Backup),
+        (&old, Overwrite::Skip, true, Action::Keep),
+        (&implied, Overwrite::Skip, true, Action::Keep),
+        (&old, Overwrite::KeepNewer, true, Action::Keep),
+        (&new, Overwrite::KeepNewer, false, Action::Replace),
+    ] {
+        let place = Place::new();
+        std::fs::write(place.at("d"), "x").unwrap();
+        let (told, rehearsed) = rehearse(&place, archive, overwrite);
+        assert_eq!(told[0].1, action, "{overwrite:?}");
+        let (result, warnings) = place.extract_with(archive, |options| options.overwrite = overwrite);
+        let stats = result.unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!((rehearsed.made(), rehearsed.kept), (stats.made(), stats.kept), "{overwrite:?}");
+        let tree = place.tree();
+        if stays {
+            assert_eq!(tree, expect([("d", "file 644 x")]));
+        } else {
+            assert_eq!((&*tree["d/b"], &*tree["d/l"]), ("file 644 new", "symlink x"));
+            assert_eq!(tree.get("d~").map(String::as_str), (overwrite == Overwrite::Backup).then_some("file 644 x"));
+        }
+    }
+}
+
+/// Returns what a dry run tells, entry by entry, and its sums.
+fn rehearse(place: &Place, archive: &Fake, overwrite: Overwrite) -> (Vec<(String, Action)>, ExtractStats) {
+    let before = place.tree();
+    let told = Mutex::new(Vec::new());
+    let observe = |event: &nra::convert::extract::Event<'_>| {
+        told.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
+    };
+    let (result, _) = place.extract_with(archive, |options| {
+        (options.overwrite, options.dry_run) = (overwrite, true);
+        options.observe = Some(&observe);
+    });
+    assert_eq!(place.tree(), before);
+    (told.into_inner().unwrap(), result.unwrap())
+}
+
+#[test]
+fn a_dry_run_leaves_out_what_the_run_leaves_out() {
+    let device = |entry: &mut nra::format::entry::Entry| entry.device = Some(nra::format::entry::Device { major: 1, minor: 3 });
+    let archive = Fake::new().entry("dev", Kind::CharacterDevice, device).file("f", b"x").file("sub/f", b"y");
+    for dry_run in [true, false] {
+        let place = Place::new();
+        let (result, warnings) = place.extract_with(&archive, |options| (options.flat, options.dry_run) = (true, dry_run));
+        let stats = result.unwrap();
+        let paths: Vec<_> = warnings.iter().map(|warning| String::from_utf8_lossy(&warning.path).into_owned()).collect();
+        assert_eq!((stats.files, stats.bytes, stats.omitted), (1, 1, 2), "{dry_run}");
+        assert!(paths.contains(&"dev".to_owned()) && paths.contains(&"sub/f".to_owned()), "{paths:?}");
+    }
 }
 
 #[test]
@@ -185,18 +273,7 @@ fn a_second_run_gives_the_same_tree() {
 
 #[test]
 fn a_dry_run_tells_and_touches_nothing() {
-    let place = occupied();
-    let before = place.tree();
-    let told = Mutex::new(Vec::new());
-    let observe = |event: &nra::convert::extract::Event<'_>| {
-        told.lock().unwrap().push((String::from_utf8(event.path.to_vec()).unwrap(), event.action));
-    };
-    let (result, _) = place.extract_with(&archive(), |options| {
-        (options.overwrite, options.dry_run) = (Overwrite::Backup, true);
-        options.observe = Some(&observe);
-    });
-    result.unwrap();
-    assert_eq!(place.tree(), before);
+    let (told, _) = rehearse(&occupied(), &archive(), Overwrite::Backup);
     let expected = [
         ("a.txt", Action::Backup),
         ("d", Action::Merge),
@@ -204,5 +281,5 @@ fn a_dry_run_tells_and_touches_nothing() {
         ("d/l", Action::Backup),
         ("z", Action::Create),
     ];
-    assert_eq!(told.into_inner().unwrap(), expected.map(|(path, action)| (path.to_owned(), action)));
+    assert_eq!(told, expected.map(|(path, action)| (path.to_owned(), action)));
 }

@@ -372,6 +372,7 @@ fn action(action: Action) -> &'static str {
         Action::Link => "link",
         Action::Keep => "keep",
         Action::Merge => "merge",
+        Action::Refuse => "exists",
     }
 }
 

@@ -13,7 +13,7 @@ use super::options::Action;
 use super::rules::{Plan, mode};
 use super::run::{Inode, Item, Run, split};
 use super::spot::{Refusal, Spot};
-use super::tree::{Made, ROOT, Tree};
+use super::tree::{ROOT, Tree};
 use crate::convert::walk::reason;
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Kind, Metadata};
@@ -107,9 +107,7 @@ pub(super) fn make_file(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &
 /// Creates the file.
 pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<Draft, Fault> {
     let (_, name) = split(item.path());
-    if tree.node(parent).made == Made::Failed {
-        return Err(Fault::omit("its directory could not be made"));
-    }
+    tree.check(parent)?;
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
     run.rules.note_stripped(Kind::File, &item.entry.metadata);
@@ -145,7 +143,10 @@ pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Ran
                 written = next;
                 run.wrote(len);
             }),
-            (Some(_), Part::Hole(_)) => Ok(()),
+            (Some(_), Part::Hole(_)) => {
+                run.wrote(len);
+                Ok(())
+            }
         };
         offset = next.unwrap_or(offset);
         step.map_err(|reason| {

@@ -35,7 +35,8 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
-use plan::{Planner, Wave};
+use fault::Fault;
+use plan::{Clashes, Planner, Wave};
 use root::Root;
 use run::{Item, Run};
 use survey::{Decisions, Sums, Survey};
@@ -62,11 +63,13 @@ pub fn extract(
         return Err(Error::Limit { what: "size of the content", found: selected.sums.distinct_bytes, limit });
     }
     let root = Root::find(&options.target, selected.sums.several)?;
-    let decisions = survey(&selected, &root, options, monitor)?;
+    if options.dry_run {
+        return rehearse(&selected, &root, options, monitor);
+    }
+    let decisions = survey(&selected, &root, options, monitor, &mut |_, _| Ok(()))?;
     let run = Run::new(archive, options, monitor, decisions, &root.path);
     run.lost(selected.lost);
-    let nothing = selected.sums.entries == 0 && !selection.is_all();
-    if options.dry_run || nothing {
+    if selected.sums.entries == 0 && !selection.is_all() {
         return Ok(run.stats(&root.path));
     }
     monitor.expect(Counter::Entries, selected.sums.entries);
@@ -178,19 +181,35 @@ impl Cost {
     }
 }
 
-/// Finds conflicts and settles them; in a dry run, reports each entry.
-fn survey(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, monitor: &dyn Monitor) -> Result<Decisions> {
-    let observe = |item: &Item, action| {
-        if let Some(observe) = options.observe.filter(|_| options.dry_run) {
-            observe(&Event { entry: &item.entry, path: item.path(), action });
+/// Tells what would be done, and why not with what is left out.
+fn rehearse(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, monitor: &dyn Monitor) -> Result<ExtractStats> {
+    let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
+    run.lost(selected.lost);
+    let mut clashes = Clashes::new(is_ambiguous(options));
+    survey(selected, root, options, monitor, &mut |item, action| {
+        let admitted = clashes.check(item).map_err(Fault::omit).and_then(|()| run.rules.admit(item.entry.kind));
+        match admitted {
+            Ok(()) => {
+                run.rehearsed(item, action);
+                Ok(())
+            }
+            Err(fault) => run.failed(item, fault),
         }
-    };
+    })?;
+    Ok(run.stats(&root.path))
+}
+
+/// Finds conflicts and settles them; `each` is told what will be done with each entry.
+fn survey(
+    selected: &Selected<'_>,
+    root: &Root,
+    options: &ExtractOptions<'_>,
+    monitor: &dyn Monitor,
+    each: &mut dyn FnMut(&Item, Action) -> Result<()>,
+) -> Result<Decisions> {
     let Some(handle) = root.handle.as_ref().filter(|_| !root.empty) else {
         if options.dry_run {
-            selected.try_each(|item| {
-                observe(item, Action::Create);
-                Ok(())
-            })?;
+            selected.try_each(|item| each(item, Action::Create))?;
         }
         return Ok(Survey::nothing_there(options));
     };
@@ -198,16 +217,19 @@ fn survey(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, mo
     selected.try_each(|item| {
         monitor.check()?;
         let action = survey.look(item)?;
-        observe(item, action);
-        Ok(())
+        each(item, action)
     })?;
-    survey.finish()
+    survey.finish(&root.path)
+}
+
+/// Says whether two entries can come to the same path.
+fn is_ambiguous(options: &ExtractOptions<'_>) -> bool {
+    options.flat || options.strip_components > 0
 }
 
 /// Makes everything, wave by wave.
 fn make_waves(run: &Run<'_>, mut tree: Tree, mut selected: Selected<'_>, budget: usize) -> Result<()> {
-    let ambiguous = run.options.flat || run.options.strip_components > 0;
-    let mut planner = Planner::new(ambiguous);
+    let mut planner = Planner::new(is_ambiguous(run.options));
     if let Some(held) = selected.held.take() {
         let mut wave = Wave::default();
         for item in held {
@@ -252,7 +274,7 @@ fn make_wave(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32, stays_open:
 
 fn fill(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32) -> Result<()> {
     for (item, why) in wave.refused {
-        run.failed(&item, fault::Fault::omit(why))?;
+        run.failed(&item, Fault::omit(why))?;
     }
     for number in first..tree.len() {
         run.monitor.check()?;

@@ -10,7 +10,7 @@ use super::files::{is_acl, joined, set_xattrs};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::{Item, Run, split};
-use super::spot::{Refusal, Spot};
+use super::spot::{Refusal, Spot, is_older, set_aside};
 use super::tree::{Made, Tree, chmod_handle, proc_path};
 use crate::convert::walk::reason;
 use crate::format::entry::Kind;
@@ -20,12 +20,8 @@ use crate::format::error::Result;
 pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<(), Fault> {
     let entry = &item.entry;
     let name = split(item.path()).1;
-    if tree.node(parent).made == Made::Failed {
-        return Err(Fault::omit("its directory could not be made"));
-    }
-    if matches!(entry.kind, Kind::CharacterDevice | Kind::BlockDevice) && !run.rules.devices() {
-        return Err(Fault::omit("devices are made only on request"));
-    }
+    tree.check(parent)?;
+    run.rules.admit(entry.kind)?;
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = run.rules.plan(entry.kind, &entry.metadata, tree.node(parent).group);
     run.rules.note_stripped(entry.kind, &entry.metadata);
@@ -89,32 +85,68 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
 
 /// Makes directory `number` of the tree, whose parent comes before it.
 pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
-    let made = if tree.node(tree.node(number).parent()).made == Made::Failed {
-        Err(Fault::omit("its directory could not be made"))
-    } else {
-        tree.make(number).map_err(|errno| match errno {
-            Errno::LOOP | Errno::NOTDIR => Fault::omit("something that is not a directory is in the way"),
-            errno => match run.refused(tree.node(number).parent(), "make directory", tree.node(number).name(), errno) {
-                Refusal::Fault(fault) => fault,
-                Refusal::Exists => Fault::omit("something of this name exists"),
-            },
-        })
-    };
-    if made.is_err() {
-        tree.node_mut(number).made = Made::Failed;
+    let made = tree.check(tree.node(number).parent()).and_then(|()| make_or_find(run, tree, number));
+    match &made {
+        Ok(_) => {}
+        Err(Fault::Keep) => tree.node_mut(number).made = Made::Kept,
+        Err(_) => tree.node_mut(number).made = Made::Failed,
     }
     let node = tree.node(number);
     match (made, &node.item) {
-        (Ok(()), Some(item)) => {
+        (Ok(action), Some(item)) => {
             run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
-            run.done(item, item.path(), if node.made == Made::New { Action::Create } else { Action::Merge });
+            run.done(item, item.path(), action);
             Ok(())
         }
-        (Ok(()), None) => Ok(()),
+        (Ok(_), None) => Ok(()),
         (Err(fault), Some(item)) => run.failed(item, fault),
         (Err(Fault::Stop(error)), None) => Err(error),
         // What lies below it will be named.
         (Err(_), None) => Ok(()),
+    }
+}
+
+/// Makes a directory or finds it there; what else stands there makes room if it may.
+fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
+    let mut action = Action::Create;
+    let mut made = tree.make(number);
+    if let Err(Errno::LOOP | Errno::NOTDIR) = made {
+        action = make_room(run, tree, number)?;
+        made = tree.make(number);
+    }
+    let (parent, name) = (tree.node(number).parent(), tree.node(number).name());
+    match made {
+        Ok(()) if tree.node(number).made == Made::New => Ok(action),
+        Ok(()) => Ok(Action::Merge),
+        Err(errno) => Err(match run.refused(parent, "make directory", name, errno) {
+            Refusal::Fault(fault) => fault,
+            Refusal::Exists => Fault::omit("something of this name exists"),
+        }),
+    }
+}
+
+/// Takes away what stands in the place of a directory and is none, if that is what the policy wants.
+fn make_room(run: &Run<'_>, tree: &Tree, number: u32) -> Result<Action, Fault> {
+    let node = tree.node(number);
+    let name = node.name();
+    let parent = tree.handle(node.parent()).map_err(|errno| Fault::system("open its directory", name, errno))?;
+    let modified = node.item.as_ref().and_then(|item| item.entry.modified);
+    match run.overwrite(&tree.path(number)) {
+        Overwrite::Skip => Err(Fault::Keep),
+        Overwrite::Refuse | Overwrite::Rename => Err(Fault::omit("something that is not a directory is in the way")),
+        Overwrite::Backup => {
+            set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
+            Ok(Action::Backup)
+        }
+        policy @ (Overwrite::Replace | Overwrite::KeepNewer) => {
+            let there = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+            if policy == Overwrite::KeepNewer && !is_older(&there, modified) {
+                return Err(Fault::Keep);
+            }
+            rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|errno| Fault::system("remove", name, errno))?;
+            Ok(Action::Replace)
+        }
     }
 }
 
@@ -125,7 +157,7 @@ pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Resul
     let (before, known) = match node.made {
         Made::New => (None, known),
         Made::Old(before) => (before, known.filter(|_| run.options.overwrite == Overwrite::Replace)),
-        Made::No | Made::Failed => return Ok(()),
+        Made::No | Made::Failed | Made::Kept => return Ok(()),
     };
     if known.is_none() && before.is_none() && node.made != Made::New {
         return Ok(());

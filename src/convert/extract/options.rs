@@ -19,7 +19,8 @@ pub enum Target {
     },
 }
 
-/// What happens where something that is not a directory stands in the place of an entry. Directories always merge.
+/// What happens where something stands in the place of an entry. Directories always merge; one that stands where something else goes
+/// is never removed: [`Overwrite::Replace`] and [`Overwrite::KeepNewer`] refuse, as [`Overwrite::Refuse`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
     /// Stop before anything is written.
@@ -27,13 +28,13 @@ pub enum Overwrite {
     Refuse,
     /// Replace it, atomically, once the new content is whole.
     Replace,
-    /// Leave it and skip the entry.
+    /// Leave it and skip the entry, with all that lies below it.
     Skip,
     /// Replace it if it is older than the entry, otherwise leave it.
     KeepNewer,
     /// Rename it to `name~` (`name~2` and so on if that exists), once the new content is whole.
     Backup,
-    /// Give the entry another name: `name (2).ext`.
+    /// Give the entry another name: `name (2).ext`. A directory gets none: where something else stands in its place that is refused.
     Rename,
 }
 
@@ -76,6 +77,8 @@ pub enum Action {
     Keep,
     /// The directory was there.
     Merge,
+    /// Not made, nor is anything else: something is there, and the policy does not settle it.
+    Refuse,
 }
 
 /// One entry that is done with.
@@ -174,7 +177,7 @@ pub struct ExtractStats {
     pub symlinks: u64,
     /// Fifos and devices made.
     pub specials: u64,
-    /// Content bytes written.
+    /// Content of the files made, holes too, bytes.
     pub bytes: u64,
     /// Entries not made because something was there.
     pub kept: u64,

@@ -30,36 +30,56 @@ pub(super) struct Planner {
     chain: Vec<(u32, usize)>,
     /// Path of the last of them.
     path: Vec<u8>,
-    /// Path of the last entry that is not a directory: nothing can lie below it.
-    blocked: Vec<u8>,
     /// Hard link groups that were met.
     groups: HashSet<u64>,
+    clashes: Clashes,
+}
+
+/// Finds entries that can't be made beside those before them, in path order.
+pub(super) struct Clashes {
+    /// Path of the last entry that is not a directory: nothing can lie below it.
+    blocked: Vec<u8>,
     /// Paths that were met, where two entries can come to the same one.
     seen: Option<HashSet<u128>>,
+}
+
+impl Clashes {
+    /// Starts. `ambiguous`: several entries can have the same path below the target.
+    pub(super) fn new(ambiguous: bool) -> Self {
+        Self { blocked: Vec::new(), seen: ambiguous.then(HashSet::new) }
+    }
+
+    /// Fails for an entry that can't be made.
+    pub(super) fn check(&mut self, item: &Item) -> Result<(), &'static str> {
+        let path = item.path();
+        if is_below(path, &self.blocked) {
+            return Err("it lies below something that is not a directory");
+        }
+        if item.entry.kind == Kind::Directory {
+            return Ok(());
+        }
+        if self.seen.as_mut().is_some_and(|seen| !seen.insert(xxhash_rust::xxh3::xxh3_128(path))) {
+            return Err("another entry has the same path in the target");
+        }
+        self.blocked.clear();
+        self.blocked.extend_from_slice(path);
+        Ok(())
+    }
 }
 
 impl Planner {
     /// Starts. `ambiguous`: several entries can have the same path below the target.
     pub(super) fn new(ambiguous: bool) -> Self {
-        Self {
-            chain: Vec::new(),
-            path: Vec::new(),
-            blocked: Vec::new(),
-            groups: HashSet::new(),
-            seen: ambiguous.then(HashSet::new),
-        }
+        Self { chain: Vec::new(), path: Vec::new(), groups: HashSet::new(), clashes: Clashes::new(ambiguous) }
     }
 
     /// Adds an entry to `wave` and its directories to `tree`.
     pub(super) fn add(&mut self, tree: &mut Tree, wave: &mut Wave, item: Item) {
+        if let Err(why) = self.clashes.check(&item) {
+            return wave.refused.push((item, why));
+        }
         let path = item.path();
-        if is_below(path, &self.blocked) {
-            return wave.refused.push((item, "it lies below something that is not a directory"));
-        }
         let directory = item.entry.kind == Kind::Directory;
-        if !directory && self.seen.as_mut().is_some_and(|seen| !seen.insert(xxhash_rust::xxh3::xxh3_128(path))) {
-            return wave.refused.push((item, "another entry has the same path in the target"));
-        }
         let Some(parent) = self.enter(tree, split(path).0) else {
             return wave.refused.push((item, "there are too many directories"));
         };
@@ -73,8 +93,6 @@ impl Planner {
             }
             return;
         }
-        self.blocked.clear();
-        self.blocked.extend_from_slice(path);
         let group = item.entry.link_group;
         let list = match item.entry.kind {
             Kind::File if group != 0 && !self.groups.insert(group) => &mut wave.links,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
 
+use super::fault::Fault;
 use super::options::ExtractOptions;
 use crate::convert::accounts::Accounts;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
@@ -149,9 +150,12 @@ impl Rules {
         mode & (self.process_umask | SET_ID) == 0
     }
 
-    /// Says whether devices are made.
-    pub(super) fn devices(&self) -> bool {
-        self.special
+    /// Fails for a kind that is not made.
+    pub(super) fn admit(&self, kind: Kind) -> Result<(), Fault> {
+        match kind {
+            Kind::CharacterDevice | Kind::BlockDevice if !self.special => Err(Fault::omit("devices are made only on request")),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the times to set, if any.

@@ -42,6 +42,15 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
+/// Returns the path of something below `target` for messages.
+pub(super) fn shown(target: &[u8], path: &[u8]) -> Vec<u8> {
+    match target {
+        b"" | b"." | b"./" => path.to_vec(),
+        target if target.ends_with(b"/") => [target, path].concat(),
+        target => [target, b"/", path].concat(),
+    }
+}
+
 /// What is counted; see [`ExtractStats`].
 #[derive(Debug, Default)]
 struct Counts {
@@ -117,11 +126,7 @@ impl<'a> Run<'a> {
 
     /// Returns the path of something below the target for messages.
     pub(super) fn shown(&self, path: &[u8]) -> Vec<u8> {
-        match &*self.target {
-            b"" | b"." | b"./" => path.to_vec(),
-            target if target.ends_with(b"/") => [target, path].concat(),
-            target => [target, b"/", path].concat(),
-        }
+        shown(&self.target, path)
     }
 
     /// Returns what is done when something stands at `path`.
@@ -133,7 +138,7 @@ impl<'a> Run<'a> {
     pub(super) fn done(&self, item: &Item, path: &[u8], action: Action) {
         let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
         match (action, item.entry.kind) {
-            (Action::Keep, _) => add(&self.counts.kept, 1),
+            (Action::Keep | Action::Refuse, _) => add(&self.counts.kept, 1),
             (_, Kind::File) => add(&self.counts.files, 1),
             (_, Kind::Directory) => add(&self.counts.directories, 1),
             (_, Kind::Symlink) => add(&self.counts.symlinks, 1),
@@ -146,6 +151,14 @@ impl<'a> Run<'a> {
         if let Some(observe) = self.options.observe {
             observe(&Event { entry: &item.entry, path, action });
         }
+    }
+
+    /// Takes down what would be done with an entry.
+    pub(super) fn rehearsed(&self, item: &Item, action: Action) {
+        if !matches!(action, Action::Keep | Action::Refuse) {
+            self.wrote(item.entry.size);
+        }
+        self.done(item, item.path(), action);
     }
 
     /// Takes down content bytes.

@@ -58,7 +58,7 @@ impl Spot {
         };
         let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| Fault::system("look at existing file", name, errno))?;
-        if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
+        if FileType::from_raw_mode(there.st_mode) == FileType::Directory && overwrite != Overwrite::Backup {
             return Err(Fault::omit("a directory is in the way"));
         }
         if overwrite == Overwrite::KeepNewer && !is_older(&there, modified) {
@@ -129,7 +129,7 @@ pub(super) fn is_older(there: &rustix::fs::Stat, modified: Option<Timestamp>) ->
 }
 
 /// Renames `name` to the first free backup name.
-fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+pub(super) fn set_aside(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     for number in 1..MAX_TRIES {
         let suffix = if number == 1 { "~".into() } else { format!("~{number}") };
         match rename_exclusive(directory, name, &[name, suffix.as_bytes()].concat()) {

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType};
@@ -9,7 +11,7 @@ use rustix::io::Errno;
 
 use super::options::{Action, Conflict, ExtractOptions, Overwrite};
 use super::plan::is_below;
-use super::run::{Item, split};
+use super::run::{Item, shown, split};
 use super::spot::is_older;
 use super::tree::Tree;
 use crate::format::entry::{Entry, Kind, Timestamp};
@@ -86,8 +88,10 @@ pub(super) struct Survey<'a> {
     tree: Tree,
     /// Path of the last of them.
     path: Vec<u8>,
-    /// A path below which nothing exists.
+    /// A path where no directory exists, nor anything below.
     absent: Vec<u8>,
+    /// What is done with entries below it.
+    below: Action,
     decisions: Decisions,
     asking: bool,
     conflicts: Obstructions,
@@ -109,8 +113,12 @@ impl Obstructions {
         }
     }
 
-    fn check(self, obstacle: Obstacle) -> Result<()> {
-        if self.count == 0 { Ok(()) } else { Err(Error::InTheWay { obstacle, paths: self.first, count: self.count }) }
+    fn check(self, obstacle: Obstacle, target: &Path) -> Result<()> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let paths = self.first.iter().map(|path| shown(target.as_os_str().as_bytes(), path)).collect();
+        Err(Error::InTheWay { obstacle, paths, count: self.count })
     }
 }
 
@@ -122,6 +130,7 @@ impl<'a> Survey<'a> {
             tree: Tree::new(root),
             path: Vec::new(),
             absent: Vec::new(),
+            below: Action::Create,
             decisions: Decisions { rest: options.overwrite, single: HashMap::new() },
             asking: options.ask.is_some(),
             conflicts: Obstructions::default(),
@@ -140,25 +149,46 @@ impl<'a> Survey<'a> {
         let path = item.path();
         let (parent, name) = split(path);
         if !self.enter(parent)? {
-            return Ok(Action::Create);
+            return Ok(self.below);
         }
         let Some(there) = self.stat(self.tree.len() - 1, name)? else {
             if item.entry.kind == Kind::Directory {
-                self.absent = path.to_vec();
+                (self.absent, self.below) = (path.to_vec(), Action::Create);
             }
             return Ok(Action::Create);
         };
         let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
-        match (item.entry.kind == Kind::Directory, is_directory) {
-            (true, true) => return Ok(Action::Merge),
-            (true, false) => {
+        Ok(match (item.entry.kind == Kind::Directory, is_directory) {
+            (true, true) => Action::Merge,
+            (true, false) => self.displace(path, &there, item.entry.modified),
+            (false, true) => match self.decisions.rest {
+                Overwrite::Skip => Action::Keep,
+                Overwrite::Backup => Action::Backup,
+                Overwrite::Rename => Action::Rename,
+                Overwrite::Refuse | Overwrite::Replace | Overwrite::KeepNewer => {
+                    self.directories.add(path);
+                    Action::Refuse
+                }
+            },
+            (false, false) => self.decide(item, &there)?,
+        })
+    }
+
+    /// Returns what is done with something that is no directory where one goes; nothing lies below it.
+    fn displace(&mut self, path: &[u8], there: &rustix::fs::Stat, modified: Option<Timestamp>) -> Action {
+        let action = match self.decisions.rest {
+            Overwrite::Skip => Action::Keep,
+            Overwrite::KeepNewer if !is_older(there, modified) => Action::Keep,
+            Overwrite::Replace | Overwrite::KeepNewer => Action::Replace,
+            Overwrite::Backup => Action::Backup,
+            Overwrite::Refuse | Overwrite::Rename => {
                 self.others.add(path);
-                self.absent = path.to_vec();
+                Action::Refuse
             }
-            (false, true) => self.directories.add(path),
-            (false, false) => return self.decide(item, &there),
-        }
-        Ok(Action::Keep)
+        };
+        let stays = matches!(action, Action::Keep | Action::Refuse);
+        (self.absent, self.below) = (path.to_vec(), if stays { action } else { Action::Create });
+        action
     }
 
     /// Ends the survey.
@@ -166,10 +196,10 @@ impl<'a> Survey<'a> {
     /// # Errors
     ///
     /// `InTheWay` when there is a conflict that the options don't settle.
-    pub(super) fn finish(self) -> Result<Decisions> {
-        self.directories.check(Obstacle::Directory)?;
-        self.others.check(Obstacle::NotDirectory)?;
-        self.conflicts.check(Obstacle::Exists)?;
+    pub(super) fn finish(self, target: &Path) -> Result<Decisions> {
+        self.directories.check(Obstacle::Directory, target)?;
+        self.others.check(Obstacle::NotDirectory, target)?;
+        self.conflicts.check(Obstacle::Exists, target)?;
         Ok(self.decisions)
     }
 
@@ -192,7 +222,7 @@ impl<'a> Survey<'a> {
         Ok(match overwrite {
             Overwrite::Refuse => {
                 self.conflicts.add(path);
-                Action::Keep
+                Action::Refuse
             }
             Overwrite::Skip => Action::Keep,
             Overwrite::KeepNewer if !is_older(there, item.entry.modified) => Action::Keep,
@@ -225,14 +255,16 @@ impl<'a> Survey<'a> {
             let end = path[start..].iter().position(|byte| *byte == b'/').map_or(path.len(), |len| start + len);
             let name = &path[start..end];
             let last = self.tree.len() - 1;
-            let there = self.stat(last, name)?;
-            let is_directory = there.map(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory);
-            if is_directory != Some(true) {
-                if is_directory == Some(false) {
-                    self.others.add(&path[..end]);
+            match self.stat(last, name)? {
+                Some(there) if FileType::from_raw_mode(there.st_mode) == FileType::Directory => {}
+                Some(there) => {
+                    self.displace(&path[..end], &there, None);
+                    return Ok(false);
                 }
-                self.absent = path[..end].to_vec();
-                return Ok(false);
+                None => {
+                    (self.absent, self.below) = (path[..end].to_vec(), Action::Create);
+                    return Ok(false);
+                }
             }
             self.tree.push(last, name, None).ok_or(Error::Limit {
                 what: "depth of directories",

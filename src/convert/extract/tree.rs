@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::fault::Fault;
 use super::run::Item;
 
 /// Number of the target itself.
@@ -29,6 +30,8 @@ pub(super) enum Made {
     Old(Option<u32>),
     /// It could not be made.
     Failed,
+    /// Something else is there that shall stay.
+    Kept,
 }
 
 /// A directory below the target.
@@ -136,6 +139,15 @@ impl Tree {
         }
         names.reverse();
         names.join(&b'/')
+    }
+
+    /// Fails when nothing can be made in a directory.
+    pub(super) fn check(&self, number: u32) -> Result<(), Fault> {
+        match self.node(number).made {
+            Made::Failed => Err(Fault::omit("its directory could not be made")),
+            Made::Kept => Err(Fault::Keep),
+            Made::No | Made::New | Made::Old(_) => Ok(()),
+        }
     }
 
     /// Returns an open handle of a directory.

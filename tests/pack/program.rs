@@ -48,6 +48,24 @@ fn a_plain_call_packs_beside_the_input() {
 }
 
 #[test]
+fn a_dry_run_refuses_and_leaves_out_what_the_run_does() {
+    let place = small();
+    let _socket = UnixListener::bind(place.at("in/socket")).unwrap();
+    let dry = run(&place, &["in", "-n"]);
+    let packed = run(&place, &["in"]);
+    assert_eq!((dry.status.code(), packed.status.code()), (Some(3), Some(3)));
+    let told = "nra: warning: in/socket: left out: a socket";
+    for output in [&dry, &packed] {
+        assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+    }
+    assert!(!text(&dry.stdout).contains("socket"));
+    let (dry, again) = (run(&place, &["in", "-n"]), run(&place, &["in"]));
+    assert_eq!((dry.status.code(), dry.stdout), (Some(1), Vec::new()));
+    assert_eq!(text(&dry.stderr), text(&again.stderr));
+    assert_eq!(run(&place, &["in", "-n", "-f"]).status.code(), Some(3));
+}
+
+#[test]
 fn options_reach_the_archive() {
     let place = small();
     let arguments = [

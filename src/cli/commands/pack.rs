@@ -99,6 +99,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = args.packing.options()?;
     options.sync = !args.no_sync;
     if args.dry_run {
+        let exists = output != Path::new("-") && std::fs::metadata(&output).is_ok_and(|there| there.is_file());
+        if exists && !args.overwrite {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), &output));
+        }
         return list("pack", &inputs, &output, &options, None, ui);
     }
     if args.encrypt || args.keys.is_given() {

@@ -2,12 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::vec;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::convert::diff::Tree;
 use crate::format::archive::IndexPage;
@@ -16,6 +20,8 @@ use crate::format::entry::{Device, Entry, Kind, Metadata, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 
+/// Longest path that is handed to the system, bytes: its limit is 4,096 with the byte at the end.
+const STRIDE: usize = 4_000;
 /// Bytes read at once for a digest.
 const READ: usize = 1 << 20;
 
@@ -46,9 +52,9 @@ impl Tree for Folder {
     }
 
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
-        let path = self.root.join(OsStr::from_bytes(entry.path.as_bytes()));
-        let fail = |error| Error::io("read", path.as_os_str().as_bytes(), error);
-        let mut file = fs::File::open(&path).map_err(fail)?;
+        let fail = |error| Error::io("read", shown(&self.root, entry.path.as_bytes()), error);
+        let mut file =
+            Place::find(&self.root, entry.path.as_bytes()).and_then(|place| fs::File::open(place.path)).map_err(fail)?;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; READ.min(usize::try_from(entry.size).unwrap_or(READ).max(1))];
         loop {
@@ -66,6 +72,39 @@ impl Tree for Folder {
     }
 }
 
+/// A path that the system takes, for one that may be longer than that.
+struct Place {
+    path: PathBuf,
+    /// The directory that `path` begins at, when it is none from the root.
+    _from: Option<OwnedFd>,
+}
+
+impl Place {
+    /// Finds what lies at `below` in `root`: as it is when that is short enough, otherwise from a directory further down.
+    fn find(root: &Path, below: &[u8]) -> io::Result<Self> {
+        let mut path = root.join(OsStr::from_bytes(below));
+        let mut from: Option<OwnedFd> = None;
+        while path.as_os_str().len() > STRIDE {
+            let whole = path.into_os_string().into_vec();
+            let slash = whole[..STRIDE].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            if slash == 0 {
+                return Err(Errno::NAMETOOLONG.into());
+            }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let handle = rustix::fs::open(OsStr::from_bytes(&whole[..slash]), flags, Mode::empty())?;
+            let rest = OsStr::from_bytes(&whole[slash + 1..]);
+            path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).join(rest);
+            from = Some(handle);
+        }
+        Ok(Self { path, _from: from })
+    }
+}
+
+/// A path for messages.
+fn shown(root: &Path, below: &[u8]) -> Vec<u8> {
+    root.join(OsStr::from_bytes(below)).into_os_string().into_vec()
+}
+
 /// A walk in path order: a directory, then what is in it, then its next sibling.
 struct Names<'a> {
     root: &'a Path,
@@ -77,10 +116,10 @@ struct Names<'a> {
 
 impl Names<'_> {
     fn list(&self, below: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let path = self.root.join(OsStr::from_bytes(below));
-        let fail = |error| Error::io("read directory", path.as_os_str().as_bytes(), error);
+        let fail = |error| Error::io("read directory", shown(self.root, below), error);
         let mut names = Vec::new();
-        for item in fs::read_dir(&path).map_err(fail)? {
+        let place = Place::find(self.root, below).map_err(fail)?;
+        for item in fs::read_dir(&place.path).map_err(fail)? {
             names.push(item.map_err(fail)?.file_name().into_vec());
         }
         names.sort_unstable();
@@ -89,9 +128,9 @@ impl Names<'_> {
 
     /// Describes the file at `path` below the root; `None` for what no archive holds, and what is gone.
     fn describe(&self, path: &[u8]) -> Result<Option<Entry>> {
-        let place = self.root.join(OsStr::from_bytes(path));
-        let fail = |error| Error::io("read", place.as_os_str().as_bytes(), error);
-        let facts = match fs::symlink_metadata(&place) {
+        let fail = |error| Error::io("read", shown(self.root, path), error);
+        let place = Place::find(self.root, path).map_err(fail)?;
+        let facts = match fs::symlink_metadata(&place.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             facts => facts.map_err(fail)?,
         };
@@ -114,7 +153,7 @@ impl Names<'_> {
         match kind {
             Kind::File => entry.size = facts.len(),
             Kind::Symlink => {
-                entry.target = fs::read_link(&place).map_err(fail)?.into_os_string().into_vec().into();
+                entry.target = fs::read_link(&place.path).map_err(fail)?.into_os_string().into_vec().into();
             }
             Kind::CharacterDevice | Kind::BlockDevice => {
                 let (major, minor) = (rustix::fs::major(facts.rdev()), rustix::fs::minor(facts.rdev()));

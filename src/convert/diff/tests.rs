@@ -51,6 +51,24 @@ fn run(before: &dyn Tree, after: &dyn Tree, compare: Compare) -> (Vec<String>, C
 }
 
 #[test]
+fn a_deep_directory_is_compared_to_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    // Longer than any path that the system takes.
+    let name = "d".repeat(200);
+    let mut at = rustix::fs::open(folder.path(), rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+    for _ in 0..45 {
+        rustix::fs::mkdirat(&at, &*name, rustix::fs::Mode::RWXU).unwrap();
+        at = rustix::fs::openat(&at, &*name, rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty()).unwrap();
+    }
+    let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    drop(rustix::fs::openat(&at, "f", flags, rustix::fs::Mode::RUSR).unwrap());
+    let path = format!("{}/f", vec![&*name; 45].join("/"));
+    let before = &*archive(&[(&path, b"")]);
+    let (lines, counts) = run(&before, &Folder::new(folder.path()), Compare::Content);
+    assert_eq!(counts, Counts { same: 46, ..Counts::default() }, "{lines:?}");
+}
+
+#[test]
 fn what_differs_is_told_in_path_order() {
     let before = archive(&[("a/x", b"1"), ("a/y", b"same"), ("a-", b"gone"), ("b", b"1234"), ("c", b"1")]);
     let after = archive(&[("a/x", b"2"), ("a/y", b"same"), ("a/z", b""), ("b", b"12345"), ("c/d", b"1")]);

@@ -171,7 +171,7 @@ fn share(options: &PackOptions) -> (WriterOptions, u64) {
 }
 
 /// Tells what [`pack`] or [`add`] would store, in the order of paths: path and kind of each entry, but for those of the kind, size and time that `known`
-/// has. Nothing is read but directories.
+/// has. Nothing is read but directories; what packing would leave out is told as packing does.
 ///
 /// # Errors
 ///
@@ -198,6 +198,11 @@ pub fn survey(
             found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, Kind::Directory)));
         }
         for name in &window.names {
+            if let Some(message) = read::refusal(walk.handles(), tree, name, window.name(name)) {
+                let path = tree.shown_path(name.directory, window.name(name));
+                monitor.warn(Warning { path, message, degraded: true, damage: false });
+                continue;
+            }
             tree.stored_path(name.directory, &mut path);
             join(&mut path, window.name(name));
             let kind = match name.kind {

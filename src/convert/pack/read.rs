@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, fstat, openat, readlinkat, seek, statat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, SeekFrom, accessat, fstat, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::add::{Known, Standing};
@@ -123,6 +123,19 @@ impl From<Errno> for Failed {
     }
 }
 
+/// Returns why a name could not be packed, as far as that shows without reading.
+pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
+    match name.kind {
+        NameKind::Other => Some(SOCKET.to_owned()),
+        NameKind::File => {
+            let directory = handles.get(tree, name.directory).ok()?;
+            accessat(&directory, bytes, Access::READ_OK, AtFlags::EACCESS).err().map(reason)
+        }
+        NameKind::Symlink | NameKind::Directory | NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => None,
+    }
+}
+
+const SOCKET: &str = "left out: a socket";
 const CHANGED_TYPE: &str = "left out: it changed its type while it was read";
 
 impl<'a> Reader<'a> {
@@ -196,7 +209,7 @@ impl<'a> Reader<'a> {
             NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
                 self.read_special(place, name, bytes, &directory, outlet)
             }
-            NameKind::Other => Err(Failed::Told("left out: a socket".to_owned())),
+            NameKind::Other => Err(Failed::Told(SOCKET.to_owned())),
             NameKind::Directory => Err(Failed::Told(CHANGED_TYPE.to_owned())),
         }
     }

@@ -94,6 +94,10 @@ impl InputArgs {
     pub fn inputs(&self) -> CommandResult<Vec<Input>> {
         let mut inputs = Vec::new();
         let mut directory: Option<PathBuf> = None;
+        if let Some(InputRule::Directory(last)) = self.rules.last() {
+            let shown = Quoted::new(last.as_os_str().as_encoded_bytes());
+            return Err(Failure::usage(format!("-C {shown} has no input behind it")).hint("-C DIR . packs what is in it"));
+        }
         for rule in &self.rules {
             match rule {
                 InputRule::Path(path) => {
@@ -249,7 +253,10 @@ mod tests {
 
     #[test]
     fn nothing_named_is_an_error() {
-        assert!(Line::parse_from(["nra", "-C", "x"]).inputs.inputs().is_err());
+        for line in [&["nra", "-C", "x"][..], &["nra", "a", "-C", "x"]] {
+            let failure = Line::parse_from(line).inputs.inputs().unwrap_err();
+            assert!(format!("{failure:?}").contains("-C x has no input behind it"), "{failure:?}");
+        }
     }
 
     #[test]

@@ -302,6 +302,9 @@ fn parse_media_type(text: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
 /// Reads `USER[:GROUP]`. A number has no name: the same command line gives the same bytes everywhere.
 fn parse_owner(text: &str) -> Result<GivenOwner, String> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
+    if user.is_empty() || group.is_some_and(str::is_empty) {
+        return Err("user and group are both to be named, or the user alone".to_owned());
+    }
     let named = |what: &str, text: &str, id: Option<u32>| match (text.parse::<u32>(), id) {
         (Ok(id), _) => Ok((id.into(), Box::default())),
         (_, Some(id)) => Ok((id.into(), text.as_bytes().into())),

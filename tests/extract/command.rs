@@ -67,8 +67,19 @@ fn several_names_go_into_a_folder_and_what_exists_is_safe() {
     assert!(err.contains("hint: -f replaces, -k skips"), "{err}");
     assert_eq!(room.nra(&["extract", "tree.nra", "-k"]).0, 0);
     assert_eq!(room.read("tree/a.txt"), "mine");
-    assert_eq!(room.nra(&["x", "tree.nra", "--backup"]).0, 0);
+    let (code, _, err) = room.nra(&["x", "tree.nra", "--backup"]);
+    assert!(code == 0 && err.contains(", 3 moved aside to NAME~ → tree"), "{err}");
     assert_eq!((room.read("tree/a.txt"), room.read("tree/a.txt~")), ("alpha".into(), "mine".into()));
+}
+
+#[test]
+fn an_empty_directory_comes_back() {
+    let room = Room::new();
+    std::fs::create_dir(room.at("empty")).unwrap();
+    assert_eq!(room.nra(&["pack", "empty", "-q"]).0, 0);
+    std::fs::remove_dir(room.at("empty")).unwrap();
+    assert_eq!(room.nra(&["extract", "empty.nra", "-q"]), (0, String::new(), String::new()));
+    assert!(room.at("empty").is_dir());
 }
 
 #[test]

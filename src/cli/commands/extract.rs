@@ -138,6 +138,8 @@ struct Summary<'a> {
     symlinks: u64,
     specials: u64,
     content_bytes: u64,
+    renamed: u64,
+    backups: u64,
     kept: u64,
     omitted: u64,
     damaged: u64,
@@ -214,6 +216,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         symlinks: stats.symlinks,
         specials: stats.specials,
         content_bytes: stats.bytes,
+        renamed: stats.renamed,
+        backups: stats.backups,
         kept: stats.kept,
         omitted: stats.omitted,
         damaged: stats.damaged,
@@ -381,7 +385,12 @@ fn sum_up(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
         return;
     }
     let mut parts = vec![format!("{}, {}", text::counted(stats.files, "file", "files"), ui.size(stats.bytes))];
-    let rest = [(stats.kept, "kept what was there"), (stats.omitted, "left out")];
+    let rest = [
+        (stats.renamed, "under new names"),
+        (stats.backups, "moved aside to NAME~"),
+        (stats.kept, "kept what was there"),
+        (stats.omitted, "left out"),
+    ];
     parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))));
     let target = Quoted::new(stats.target.as_os_str().as_bytes());
     ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), text::duration(seconds)));

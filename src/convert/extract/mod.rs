@@ -62,7 +62,9 @@ pub fn extract(
     if let Some(limit) = options.max_size.filter(|limit| selected.sums.distinct_bytes > *limit) {
         return Err(Error::Limit { what: "size of the content", found: selected.sums.distinct_bytes, limit });
     }
-    let root = Root::find(&options.target, selected.sums.several)?;
+    // An archive without entries is a directory without any.
+    let folder = selected.sums.several || selected.sums.entries == 0 && selection.is_all();
+    let root = Root::find(&options.target, folder)?;
     if options.dry_run {
         return rehearse(&selected, &root, options, monitor);
     }

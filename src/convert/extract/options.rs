@@ -179,6 +179,10 @@ pub struct ExtractStats {
     pub specials: u64,
     /// Content of the files made, holes too, bytes.
     pub bytes: u64,
+    /// Entries made under another name because something was there.
+    pub renamed: u64,
+    /// Things that were there and have another name now.
+    pub backups: u64,
     /// Entries not made because something was there.
     pub kept: u64,
     /// Entries not made although they were selected, damaged ones among them.

@@ -31,15 +31,15 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Finds the target. `several`: there is more than one name at the top.
-    pub(super) fn find(target: &Target, several: bool) -> Result<Self> {
+    /// Finds the target. `folder`: what goes there is not all below one name.
+    pub(super) fn find(target: &Target, folder: bool) -> Result<Self> {
         match target {
             Target::Auto { name, .. } if !is_one_name(name) => {
                 let shown = crate::format::path::Quoted::new(name);
                 Err(Error::Usage { detail: format!("the folder to extract to can't be called {shown}") })
             }
             Target::Exactly(path) => Self::by_path(path.clone()),
-            Target::Auto { base, .. } if !several => Self::by_path(base.clone()),
+            Target::Auto { base, .. } if !folder => Self::by_path(base.clone()),
             Target::Auto { base, name } => {
                 let parent = open(base).map_err(|errno| Error::io("open directory", bytes(base), errno.into()))?;
                 let mut path = base.clone();

@@ -60,6 +60,8 @@ struct Counts {
     symlinks: AtomicU64,
     specials: AtomicU64,
     bytes: AtomicU64,
+    renamed: AtomicU64,
+    backups: AtomicU64,
     kept: AtomicU64,
     omitted: AtomicU64,
     damaged: AtomicU64,
@@ -144,8 +146,11 @@ impl<'a> Run<'a> {
             (_, Kind::Symlink) => add(&self.counts.symlinks, 1),
             _ => add(&self.counts.specials, 1),
         };
-        if action == Action::Link {
-            add(&self.counts.links, 1);
+        match action {
+            Action::Link => drop(add(&self.counts.links, 1)),
+            Action::Rename => drop(add(&self.counts.renamed, 1)),
+            Action::Backup => drop(add(&self.counts.backups, 1)),
+            Action::Create | Action::Replace | Action::Keep | Action::Merge | Action::Refuse => {}
         }
         self.monitor.add(Counter::Entries, 1);
         if let Some(observe) = self.options.observe {
@@ -237,6 +242,8 @@ impl<'a> Run<'a> {
             symlinks: get(&self.counts.symlinks),
             specials: get(&self.counts.specials),
             bytes: get(&self.counts.bytes),
+            renamed: get(&self.counts.renamed),
+            backups: get(&self.counts.backups),
             kept: get(&self.counts.kept),
             omitted: get(&self.counts.omitted),
             damaged: get(&self.counts.damaged),

@@ -93,6 +93,14 @@ pub enum Action {
     Write,
     /// Check entries.
     Verify,
+    /// What to do about damage.
+    Salvage,
+    /// List files that do not read whole.
+    ListDamaged,
+    /// List files that do.
+    ListIntact,
+    /// Write what reads as a new archive.
+    SalvageTo,
     /// Everything that is known of the entry.
     Inspect,
     /// Copy the path.
@@ -101,6 +109,8 @@ pub enum Action {
     CopyContent,
     /// Content in a pager.
     Page,
+    /// Content in an editor.
+    Edit,
     /// Keep the entry as a bookmark, or no longer.
     Bookmark,
     /// To a bookmark.

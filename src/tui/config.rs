@@ -43,6 +43,8 @@ pub struct Config {
     pub preview: bool,
     /// The terminal's cursor follows.
     pub linear: bool,
+    /// Where one was is kept for the next time.
+    pub remember: bool,
     /// Columns that are shown where there is room.
     pub columns: Vec<Column>,
     /// Keys.
@@ -57,6 +59,7 @@ impl Default for Config {
             mouse: true,
             preview: true,
             linear: false,
+            remember: true,
             columns: Column::CHOICES.to_vec(),
             keymap: Keymap::default(),
         }
@@ -77,6 +80,8 @@ struct File {
     preview: bool,
     #[serde(default)]
     linear: bool,
+    #[serde(default = "yes")]
+    remember: bool,
     #[serde(default)]
     columns: Option<Vec<Spanned<String>>>,
     #[serde(default)]
@@ -118,8 +123,8 @@ impl Config {
             Some(names) => names.iter().map(column).collect::<Result<_, _>>()?,
             None => Column::CHOICES.to_vec(),
         };
-        let File { theme, pictures, mouse, preview, linear, .. } = file;
-        Ok(Self { theme, pictures, mouse, preview, linear, columns, keymap })
+        let File { theme, pictures, mouse, preview, linear, remember, .. } = file;
+        Ok(Self { theme, pictures, mouse, preview, linear, remember, columns, keymap })
     }
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file is no failure.
@@ -166,6 +171,7 @@ mod tests {
         assert_eq!(action("e"), None);
         assert_eq!(Config::parse("").unwrap(), Config::default());
         assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().pictures, Pictures::Sixel);
+        assert!(!Config::parse("remember = false").unwrap().remember);
         assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().columns, [Column::Mode]);
     }
 

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use crate::convert::extract::Overwrite;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
+use crate::tui::program::Program;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::JobId;
@@ -57,12 +58,14 @@ pub enum Effect {
     Copy(Vec<u8>),
     /// Read the content of an entry to put it there.
     Content(Entry),
-    /// Show the content of an entry in a pager.
-    Page(Entry),
+    /// Show the content of an entry in another program.
+    Show(Entry, Program),
     /// Stop the process until the shell continues it.
     Suspend,
     /// Draw every cell.
     Redraw,
+    /// End once the jobs have, without a screen.
+    Detach,
     /// End.
     Quit,
 }
@@ -116,6 +119,13 @@ pub enum Task {
     Convert {
         /// Its file; the ending tells the kind.
         output: PathBuf,
+    },
+    /// Write what reads as a new archive.
+    Salvage {
+        /// Its file.
+        output: PathBuf,
+        /// Message of its commit.
+        message: String,
     },
     /// Check entries.
     Verify {

@@ -12,7 +12,8 @@ use crate::tui::state::Facts;
 use crate::tui::state::arrange::ArrangeAnswer;
 use crate::tui::state::finder::FindAnswer;
 use crate::tui::state::jobs::{JobId, News};
-use crate::tui::state::listing::{self, RowsAnswer};
+use crate::tui::state::line;
+use crate::tui::state::listing::RowsAnswer;
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewAnswer;
 use crate::tui::state::sizes::MapAnswer;
@@ -34,7 +35,7 @@ pub enum Event {
     /// Rows have come.
     Rows(RowsAnswer),
     /// Facts about rows have come: of a list of this number, by the numbers of entries.
-    Facts(u64, Vec<(u64, listing::Facts)>),
+    Facts(u64, Vec<(u64, line::Facts)>),
     /// A preview has come.
     Preview(PreviewAnswer),
     /// An arrangement has come.

@@ -49,8 +49,68 @@ impl Key {
     }
 }
 
+/// What terminals send for keys without a character, behind `ESC [` or `ESC O`.
+const SEQUENCES: [(&[u8], KeyCode); 12] = [
+    (b"A", KeyCode::Up),
+    (b"B", KeyCode::Down),
+    (b"C", KeyCode::Right),
+    (b"D", KeyCode::Left),
+    (b"H", KeyCode::Home),
+    (b"F", KeyCode::End),
+    (b"1~", KeyCode::Home),
+    (b"2~", KeyCode::Insert),
+    (b"3~", KeyCode::Delete),
+    (b"4~", KeyCode::End),
+    (b"5~", KeyCode::PageUp),
+    (b"6~", KeyCode::PageDown),
+];
+
+impl Key {
+    /// Reads the keys that stand behind bytes from a terminal. Sequences of other keys are passed over.
+    pub fn read(mut bytes: &[u8]) -> Vec<Self> {
+        let mut keys = Vec::new();
+        while let [first, rest @ ..] = bytes {
+            bytes = rest;
+            let code = match first {
+                0x1b => match rest {
+                    [b'[' | b'O', rest @ ..] => {
+                        let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte)).map_or(rest.len(), |end| end + 1);
+                        bytes = &rest[end..];
+                        match SEQUENCES.iter().find(|(sequence, _)| *sequence == &rest[..end]) {
+                            Some((_, code)) => *code,
+                            None => continue,
+                        }
+                    }
+                    _ => KeyCode::Esc,
+                },
+                b'\r' | b'\n' => KeyCode::Enter,
+                b'\t' => KeyCode::Tab,
+                0x7f => KeyCode::Backspace,
+                0 => continue,
+                0x01..=0x1a => {
+                    let letter = KeyCode::Char(char::from(first - 1 + b'a'));
+                    keys.push(Self { code: letter, modifiers: KeyModifiers::CONTROL });
+                    continue;
+                }
+                _ => {
+                    let whole = std::iter::once(*first).chain(rest.iter().copied()).take(4).collect::<Vec<u8>>();
+                    let Some(c) = whole.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next()) else { continue };
+                    bytes = &rest[c.len_utf8() - 1..];
+                    KeyCode::Char(c)
+                }
+            };
+            keys.push(Self::plain(code));
+        }
+        keys
+    }
+}
+
 impl From<KeyEvent> for Key {
     fn from(event: KeyEvent) -> Self {
+        // What was typed before the terminal was taken has become a line: its end is the key enter.
+        if (event.code, event.modifiers) == (KeyCode::Char('j'), KeyModifiers::CONTROL) {
+            return Self::plain(KeyCode::Enter);
+        }
         let mut modifiers = event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         // Terminals disagree on whether a capital letter comes with shift.
         if matches!(event.code, KeyCode::Char(_) | KeyCode::BackTab) {
@@ -121,6 +181,22 @@ mod tests {
         }
         for name in ["", "jj", "f0", "f25", "hyper-x", "shift-a"] {
             assert!(name.parse::<Key>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn bytes_lead_to_keys() {
+        let names = |bytes: &[u8]| Key::read(bytes).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!(names("jé日 \r\t\x7f\x04G".as_bytes()), "j é 日 space enter tab backspace ctrl-d G");
+        assert_eq!(names(b"\x1b[A\x1bOB\x1b[3~\x1b[1;5Cx\x1b"), "up down del x esc");
+        assert_eq!(names(b"\xff\xc3"), "");
+        assert_eq!(names(b"\x1b["), "");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes: Vec<u8>) {
+            assert!(Key::read(&bytes).len() <= bytes.len());
         }
     }
 

@@ -1,11 +1,18 @@
 //! Where things are on the screen.
 
+use std::ops::RangeInclusive;
+
 use ratatui::layout::Rect;
 
 /// From this many columns on the preview stands beside the list.
 pub const TWO_PANES: u16 = 100;
 /// Fewer columns or rows than these show nothing but a remark.
 pub const SMALLEST: (u16, u16) = (20, 5);
+
+/// Share of the list beside the preview unless the user moves the divider, percent.
+pub const SHARE: u16 = 58;
+/// Shares that leave room for both.
+pub const SHARES: RangeInclusive<u16> = 20..=80;
 
 /// Rows of what was said before.
 pub const SAID: u16 = 3;
@@ -68,7 +75,7 @@ impl Areas {
             return areas;
         }
         let split = wanted.preview && screen.width >= TWO_PANES;
-        let width = if split { screen.width * wanted.share.clamp(20, 80) / 100 } else { screen.width };
+        let width = if split { screen.width * wanted.share.clamp(*SHARES.start(), *SHARES.end()) / 100 } else { screen.width };
         let left = Rect { width, ..body };
         (areas.heads, areas.list) = (head(left), below(left));
         if split {

@@ -5,6 +5,7 @@
 //! never as a whole.
 
 pub mod action;
+pub mod ask;
 pub mod canvas;
 pub mod config;
 pub mod crumbs;
@@ -14,9 +15,11 @@ pub mod glyphs;
 pub mod key;
 pub mod keymap;
 pub mod layout;
+pub mod left;
+pub mod memory;
 pub mod nested;
-pub mod pager;
 pub mod preview;
+pub mod program;
 pub mod query;
 pub mod rows;
 pub mod run;

@@ -5,9 +5,9 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::format::archive::Archive;
+use crate::format::archive::{Access, Archive};
 use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::text::{parse_size, parse_time};
 use crate::tui::glyphs;
 
@@ -16,10 +16,15 @@ const WINDOW: usize = 4 << 20;
 /// A hit may reach so far into the next window, bytes.
 const OVERLAP: usize = 64 << 10;
 /// The words that are known, for people.
-pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text  is:duplicate";
+pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text  is:duplicate  is:damaged";
 
 /// The word for files whose content another one has as well.
 pub const DUPLICATE: &str = "is:duplicate";
+
+/// The word for files that do not read whole.
+pub const DAMAGED: &str = "is:damaged";
+/// The word for files that do.
+pub const INTACT: &str = "is:intact";
 
 /// One word.
 #[derive(Debug, Clone)]
@@ -31,6 +36,8 @@ enum Word {
     Older(Timestamp),
     Kind(fn(Kind) -> bool),
     Has(Regex),
+    /// Whether all of it reads.
+    Whole(bool),
 }
 
 /// Everything that must hold.
@@ -51,7 +58,7 @@ impl Query {
         let (duplicates, others): (Vec<&str>, _) = text.split_whitespace().partition(|word| *word == DUPLICATE);
         let mut words = others.into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
         // What is cheap to know comes first.
-        words.sort_by_key(|word| matches!(word, Word::Has(_)));
+        words.sort_by_key(|word| matches!(word, Word::Has(_) | Word::Whole(_)));
         Ok(Self { words, duplicates: !duplicates.is_empty() })
     }
 
@@ -64,6 +71,7 @@ impl Query {
             Word::Newer(time) => entry.modified.is_some_and(|modified| modified >= *time),
             Word::Older(time) => entry.modified.is_some_and(|modified| modified < *time),
             Word::Kind(is) => is(entry.kind),
+            Word::Whole(whole) => entry.kind == Kind::File && is_whole(archive, entry, go_on) == *whole,
             Word::Has(regex) => entry.kind == Kind::File && has(archive, entry, regex, go_on).unwrap_or(false),
         })
     }
@@ -84,7 +92,9 @@ fn word(text: &str) -> Result<Word, String> {
         Some(("type", "d" | "dir" | "directory")) => Ok(Word::Kind(|kind| kind == Kind::Directory)),
         Some(("type", "l" | "link" | "symlink")) => Ok(Word::Kind(|kind| kind == Kind::Symlink)),
         Some(("type", _)) => Err(told("known are file, directory and link".to_owned())),
-        Some(("is", _)) => Err(told("known is duplicate".to_owned())),
+        Some(("is", "damaged")) => Ok(Word::Whole(false)),
+        Some(("is", "intact")) => Ok(Word::Whole(true)),
+        Some(("is", _)) => Err(told("known are duplicate, damaged and intact".to_owned())),
         Some(("has", words)) => {
             // A capital letter asks for exactly that.
             let any_case = !words.chars().any(char::is_uppercase);
@@ -93,6 +103,12 @@ fn word(text: &str) -> Result<Word, String> {
         }
         _ => Ok(Word::Name(Filter::new(text))),
     }
+}
+
+/// Says whether all content of a file reads, as far as anybody waits for it.
+fn is_whole(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> bool {
+    let read = archive.with_content(entry, Access::Sequential, &mut |_| if go_on() { Ok(()) } else { Err(Error::Cancelled) });
+    matches!(read, Ok(()) | Err(Error::Cancelled))
 }
 
 /// Searches content window by window, however long it is.

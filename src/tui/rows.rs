@@ -3,17 +3,18 @@
 //! A row has a *place*: in path order the number of its entry, in any other order its index there. From a place the rows behind it and in
 //! front of it are found without those between, so a directory of a million entries costs as much as one of fifty.
 
+mod walk;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 
-/// So many entries in a row that do not read end a page; whoever wants more asks from there on.
-const MAX_LOST: u64 = 20_000;
+use walk::Walk;
 
 /// In which order entries are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,7 +92,7 @@ pub struct Page {
 pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
     let below = below(archive, scope.directory.as_ref())?;
     match &scope.order {
-        Order::Path => Walk { archive, scope, below, lost: 0 }.page(want, count),
+        Order::Path => Walk::new(archive, scope, below).page(want, count),
         Order::Listed(numbers) => listed(archive, numbers, below, want, count),
     }
 }
@@ -142,168 +143,6 @@ fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want
     }
     page.at = asked.map_or(0, |place| page.rows.partition_point(|row| row.place < place).min(page.rows.len().saturating_sub(1)));
     Ok(page)
-}
-
-/// Rows in path order.
-struct Walk<'a> {
-    archive: &'a dyn Archive,
-    scope: &'a Scope,
-    below: Range<u64>,
-    lost: u64,
-}
-
-impl Walk<'_> {
-    fn page(mut self, want: &Want, count: usize) -> Result<Page> {
-        let mut page = Page { below: self.below.clone(), ..Page::default() };
-        match want {
-            Want::Start => {
-                (page.rows, page.last) = self.forward(self.below.start, count)?;
-                page.first = true;
-            }
-            Want::End => {
-                (page.rows, page.first) = self.backward(self.below.end, count)?;
-                page.last = true;
-                page.at = page.rows.len().saturating_sub(1);
-            }
-            Want::After(place) => {
-                let next = self.next(*place)?;
-                (page.rows, page.last) = self.forward(next, count)?;
-            }
-            Want::Before(place) => (page.rows, page.first) = self.backward(*place, count)?,
-            Want::Around(place) => self.around(*place, count, &mut page)?,
-            Want::AroundPath(path) => {
-                let place = self.place_of(path)?;
-                self.around(place, count, &mut page)?;
-            }
-        }
-        page.lost = self.lost;
-        Ok(page)
-    }
-
-    fn around(&mut self, place: u64, count: usize, page: &mut Page) -> Result<()> {
-        let place = place.clamp(self.below.start, self.below.end.saturating_sub(1).max(self.below.start));
-        let (mut rows, first) = self.backward(place, count / 2)?;
-        page.at = rows.len();
-        page.first = first;
-        let (behind, last) = self.forward(place, count - rows.len())?;
-        rows.extend(behind);
-        page.last = last;
-        page.rows = rows;
-        page.at = page.at.min(page.rows.len().saturating_sub(1));
-        Ok(())
-    }
-
-    /// Returns where the row of `path` stands, or that of the nearest directory above it that is shown.
-    fn place_of(&self, path: &EntryPath) -> Result<u64> {
-        let mut path = Some(self.row_of(path));
-        while let Some(candidate) = path {
-            if let Some((number, _)) = self.archive.find(candidate.as_bytes())? {
-                return Ok(number);
-            }
-            path = candidate.parent();
-        }
-        Ok(self.below.start)
-    }
-
-    /// Returns up to `count` rows from number `from` on, and whether that is all.
-    fn forward(&mut self, from: u64, count: usize) -> Result<(Vec<Row>, bool)> {
-        let mut rows = Vec::with_capacity(count.min(1024));
-        let mut next = from.max(self.below.start);
-        while next < self.below.end {
-            if rows.len() >= count {
-                return Ok((rows, false));
-            }
-            let Some(entry) = self.entry(next)? else {
-                next += 1;
-                continue;
-            };
-            let row = self.row_of(&entry.path);
-            if row != entry.path {
-                // In the middle of a closed directory; one whose own record is lost has nothing to show.
-                next = self.end_of(&row, next)?;
-                continue;
-            }
-            let place = next;
-            next = self.behind(place, &entry)?;
-            rows.push(self.row(place, entry));
-        }
-        Ok((rows, true))
-    }
-
-    /// Returns up to `count` rows in front of number `to`, in order, and whether that is all.
-    fn backward(&mut self, to: u64, count: usize) -> Result<(Vec<Row>, bool)> {
-        let mut rows = Vec::with_capacity(count.min(1024));
-        let mut before = to.min(self.below.end);
-        while before > self.below.start && rows.len() < count {
-            let Some(entry) = self.entry(before - 1)? else {
-                before -= 1;
-                continue;
-            };
-            let shown = self.row_of(&entry.path);
-            let found = if shown == entry.path { Some((before - 1, entry)) } else { self.archive.find(shown.as_bytes())? };
-            match found.filter(|(number, _)| (self.below.start..before).contains(number)) {
-                Some((number, entry)) => {
-                    before = number;
-                    rows.push(self.row(number, entry));
-                }
-                None => before -= 1,
-            }
-        }
-        rows.reverse();
-        Ok((rows, before <= self.below.start))
-    }
-
-    /// Returns the number where the row behind `place` is looked for.
-    fn next(&mut self, place: u64) -> Result<u64> {
-        match self.entry(place)? {
-            Some(entry) => self.behind(place, &entry),
-            None => Ok(place + 1),
-        }
-    }
-
-    /// Returns the number behind an entry and what is hidden below it.
-    fn behind(&self, place: u64, entry: &Entry) -> Result<u64> {
-        if entry.kind != Kind::Directory || self.scope.open.contains(&entry.path) {
-            return Ok(place + 1);
-        }
-        self.end_of(&entry.path, place)
-    }
-
-    fn end_of(&self, directory: &EntryPath, place: u64) -> Result<u64> {
-        Ok(self.archive.subtree(Some(directory.as_bytes()))?.end.max(place + 1))
-    }
-
-    /// Reads an entry; `None` when it is damaged.
-    fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
-        match self.archive.entry(number) {
-            Ok(entry) => Ok(Some(entry)),
-            Err(Error::Corrupt { .. } | Error::Limit { .. }) if self.lost < MAX_LOST => {
-                self.lost += 1;
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Returns the path of the row that shows `path`: itself, or the first closed directory above it.
-    fn row_of(&self, path: &EntryPath) -> EntryPath {
-        let bytes = path.as_bytes();
-        let mut from = self.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
-        while let Some(slash) = bytes.get(from..).and_then(|rest| rest.iter().position(|&byte| byte == b'/')) {
-            let directory = EntryPath::from_checked(&bytes[..from + slash]);
-            if !self.scope.open.contains(&directory) {
-                return directory;
-            }
-            from += slash + 1;
-        }
-        path.clone()
-    }
-
-    fn row(&self, number: u64, entry: Entry) -> Row {
-        let base = self.scope.directory.as_ref().map_or(0, |directory| directory.components().count());
-        let depth = entry.path.components().count().saturating_sub(base + 1);
-        Row { place: number, number, depth: u16::try_from(depth).unwrap_or(u16::MAX), entry }
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use crossbeam_channel::{Sender, unbounded};
-use crossterm::event::{self, KeyCode, KeyEventKind};
+use crossterm::event::{self, KeyEventKind};
 use rustix::fs::{Access, access};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -18,18 +18,22 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
+use crate::tui::ask::{Told, ask};
 use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
+use crate::tui::layout::{SHARE, SHARES};
+use crate::tui::left::Left;
+use crate::tui::memory::Memory;
 use crate::tui::session::{Next, Session};
 use crate::tui::state::{Facts, ONLY_NRA, State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
-use crate::tui::update::start;
+use crate::tui::update::{keep, start};
 use crate::tui::work::{Work, told};
-use crate::tui::{glyphs, nested, pager};
+use crate::tui::{glyphs, nested, program};
 
 /// Commits that are listed.
 const MAX_COMMITS: usize = 1_000;
@@ -42,12 +46,20 @@ pub struct Opened {
     pub name: String,
     /// Its file.
     pub path: Option<PathBuf>,
+    /// It did not open as it should have: why, and what this is instead.
+    pub remains: Option<String>,
 }
 
 impl Opened {
-    fn facts(&self, read_only: bool) -> Facts {
+    fn facts(&self, options: &Options) -> Facts {
+        let read_only = options.read_only;
         let info = self.archive.info().clone();
-        let (remarks, damaged) = (self.archive.remarks(), self.archive.is_recovered());
+        let remarks: Vec<String> = self.remains.iter().cloned().chain(self.archive.remarks()).collect();
+        let damaged = self.remains.is_some() || self.archive.is_recovered();
+        // Nothing of what is encrypted is told to anybody who can read a file.
+        let remembered = options.config.remember && !read_only && !info.encrypted;
+        let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
+        let home = home.and_then(|path| path.to_str().map(str::to_owned));
         let (path, fixed) = match &self.path {
             Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
                 _ if read_only => (None, "the browser was started with --read-only"),
@@ -57,7 +69,7 @@ impl Opened {
             },
             _ => (None, ONLY_NRA),
         };
-        Facts { name: self.name.clone(), info, path, fixed, depth: 0, remarks, damaged }
+        Facts { name: self.name.clone(), info, path, fixed, depth: 0, remarks, damaged, home }
     }
 }
 
@@ -81,20 +93,24 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Runs the browser on the terminal until the user, or a signal, ends it. Returns whether a signal did. Without an archive it asks for one.
+/// Runs the browser on the terminal until the user, or a signal, ends it. Returns what is left then. Without an archive it asks for one.
 ///
 /// # Errors
 ///
 /// What the terminal says.
-pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
+pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
     let opened = archive.map_or_else(nothing, Ok)?;
-    let (facts, archive) = (opened.facts(options.read_only), opened.archive);
+    let (facts, archive) = (opened.facts(options), opened.archive);
     let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.linear = options.config.linear;
     state.plain = terminal::is_plain(|name| std::env::var(name).ok());
+    if options.config.remember && !options.read_only {
+        state.memory = Memory::read();
+        state.share = state.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.share);
+    }
     state.columns.clone_from(&options.config.columns);
     state.archives = options.archives.clone();
     state.vacant = vacant;
@@ -111,18 +127,23 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
     let mut screen = Screen::take(options.config.mouse)?;
     let work = Work::start(&archive, &sender);
     drop(archive);
-    if needs_ground(&options.config) {
-        state.theme = theme(options.config.theme, terminal::ask_ground());
+    let ask_ground = needs_ground(&options.config);
+    let known = protocol(options.config.pictures, &state);
+    let font = terminal::font();
+    // A terminal that draws says how large its cells are.
+    let told = if ask_ground || known.is_none() && font.is_some() { ask(ask_ground)? } else { Told::default() };
+    if ask_ground {
+        state.theme = theme(options.config.theme, told.ground);
     }
-    let (canvas, typed) = canvas(options.config.pictures, &state);
-    state.pane.canvas = canvas;
-    screen.draws(canvas.protocol);
+    let protocol = known.unwrap_or(if told.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
+    state.pane.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
+    screen.draws(protocol);
     let mut session = Session::new(state, work, events);
     let mut effects = match &options.locked {
         Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
     };
-    session.keys = Some(read_keys(&sender, typed));
+    session.keys = Some(read_keys(&sender, told.typed));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
             if next == Next::Quit { Ok(None) } else { outside(next, &mut session, &mut screen, &sender, options).map(Some) }
@@ -132,8 +153,13 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<bool> {
             Err(error) => break Err(error),
         };
     };
-    handle.close();
-    ended.map(|()| session.terminated)
+    if options.config.remember && !options.read_only {
+        remember(&mut session.state);
+    }
+    // Jobs that go on find the terminal as it was.
+    drop(screen);
+    let left = Left::new(session, handle);
+    ended.map(|()| left)
 }
 
 /// Does what concerns the terminal, and what opens archives.
@@ -154,12 +180,14 @@ fn outside(
                 return Ok(session.take(trouble("copy", &error)));
             }
         }
-        Next::Page(entry) => {
+        Next::Show(entry, program) => {
             let archive = Arc::clone(session.work.archive());
-            let shown = screen.lend(|| pager::show(&*archive, &entry))?;
+            let shown = screen.lend(|| program::show(&*archive, &entry, program))?;
             session.next_key();
-            if let Err(error) = shown {
-                return Ok(session.take(trouble("show it in the pager", &error)));
+            match shown {
+                Ok(None) => {}
+                Ok(Some(remark)) => return Ok(session.take(Event::Trouble(remark.to_owned()))),
+                Err(error) => return Ok(session.take(trouble("show it in another program", &error))),
             }
         }
         Next::Open(Door::Outside, _) => {
@@ -170,20 +198,20 @@ fn outside(
         }
         Next::Open(door, password) => {
             let (outer, around) = (Arc::clone(session.work.archive()), session.state.archive.clone());
-            let read_only = options.read_only;
+            let options = options.clone();
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
             thread::spawn(move || {
                 let secret = password.map(|password| Secret::Password(password.0));
                 let found = match &door {
                     Door::Inside(entry) => nested::open(&*outer, entry, secret).map(|archive| {
                         let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
-                        (Opened { archive, name, path: None }, around.depth + 1)
+                        (Opened { archive, name, path: None, remains: None }, around.depth + 1)
                     }),
                     _ => opener(&door, secret).map(|opened| (opened, 0)),
                 };
                 let event = match found {
                     Ok((opened, depth)) => {
-                        let facts = Facts { depth, ..opened.facts(read_only) };
+                        let facts = Facts { depth, ..opened.facts(&options) };
                         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
                         Event::Opened(Box::new(facts))
                     }
@@ -209,6 +237,19 @@ fn outside(
     Ok(Vec::new())
 }
 
+/// Keeps where one is, and how the screen is divided, for the next time.
+fn remember(state: &mut State) {
+    keep(state);
+    let divided = state.share != SHARE || state.memory.share.is_some();
+    if state.homes.is_empty() && !divided {
+        return;
+    }
+    let mut memory = state.memory.clone();
+    memory.share = divided.then_some(state.share);
+    // Without it the next run begins at the top: no reason for a word.
+    drop(memory.write(&state.homes));
+}
+
 /// Returns an archive of nothing, for the time before one is chosen.
 fn nothing() -> io::Result<Opened> {
     let empty = || -> Result<Box<dyn Archive>> {
@@ -216,7 +257,7 @@ fn nothing() -> io::Result<Opened> {
         open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
     };
     let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None })
+    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, remains: None })
 }
 
 /// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
@@ -238,22 +279,15 @@ fn needs_ground(config: &Config) -> bool {
     config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
 }
 
-/// Returns what pictures are drawn on: as was asked for, as the environment says, or as the terminal tells; and what was typed while it told.
-fn canvas(pictures: Pictures, state: &State) -> (Canvas, Vec<u8>) {
-    let (rich, font) = (state.theme.depth != Depth::Mono && !state.plain, terminal::font());
+/// Returns how pictures are drawn, as was asked for or as the environment says; `None` when only the terminal can tell.
+fn protocol(pictures: Pictures, state: &State) -> Option<Protocol> {
+    let rich = state.theme.depth != Depth::Mono && !state.plain;
     let by_environment = || match canvas::known(|name| std::env::var(name).ok()) {
         // Shades are for those who want no colours, and for whom the screen is read out.
         _ if !rich || state.linear => Some(Protocol::Blocks),
         known => known,
     };
-    let mut typed = Vec::new();
-    let protocol = pictures.chosen(rich).or_else(by_environment).unwrap_or_else(|| {
-        // A terminal that draws says how large its cells are.
-        let (sixel, rest) = font.and_then(|_| terminal::ask_sixel().ok()).unwrap_or_default();
-        typed = rest;
-        if sixel { Protocol::Sixel } else { Protocol::Blocks }
-    });
-    (Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() }, typed)
+    pictures.chosen(rich).or_else(by_environment)
 }
 
 fn trouble(what: &str, error: &io::Error) -> Event {
@@ -268,11 +302,10 @@ fn suspend(screen: &mut Screen) -> io::Result<(u16, u16)> {
 
 /// Starts the thread that reads keys: one, then the next when it is told that what the first one led to still reads keys. So nothing is read that
 /// belongs to whoever has the terminal next. What was typed before comes first.
-fn read_keys(events: &Sender<Event>, typed: Vec<u8>) -> Sender<()> {
+fn read_keys(events: &Sender<Event>, typed: Vec<Key>) -> Sender<()> {
     let (keys, next) = unbounded();
     let events = events.clone();
-    let key = |byte: u8| Event::Key(Key::plain(KeyCode::Char(char::from(byte))));
-    let mut typed = typed.into_iter().filter(u8::is_ascii_graphic).map(key);
+    let mut typed = typed.into_iter().map(Event::Key);
     thread::spawn(move || {
         loop {
             // A terminal that is gone is as good as a request to end.

@@ -13,6 +13,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
+use crate::tui::program::Program;
 use crate::tui::state::{Facts, State};
 use crate::tui::update::update;
 use crate::tui::view::view;
@@ -32,8 +33,8 @@ pub enum Next {
     Suspend,
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
-    /// Show content in a pager.
-    Page(Entry),
+    /// Show content in another program.
+    Show(Entry, Program),
     /// Open another archive or commit, with a password if one was typed.
     Open(Door, Option<Password>),
     /// List the commits.
@@ -47,7 +48,7 @@ pub struct Session {
     /// The state.
     pub state: State,
     pub(super) work: Work,
-    events: Receiver<Event>,
+    pub(super) events: Receiver<Event>,
     started: Instant,
     /// Lets the thread that reads keys read the next one.
     pub(super) keys: Option<Sender<()>>,
@@ -60,13 +61,27 @@ pub struct Session {
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     pub(super) terminated: bool,
+    /// Jobs go on without a screen.
+    pub(super) detached: bool,
 }
 
 impl Session {
     /// Begins.
     pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
-        Self { state, work, events, started, keys: None, outside, opened, outer: Vec::new(), pending: None, terminated: false }
+        Self {
+            state,
+            work,
+            events,
+            started,
+            keys: None,
+            outside,
+            opened,
+            outer: Vec::new(),
+            pending: None,
+            terminated: false,
+            detached: false,
+        }
     }
 
     /// Does effects and takes events until something concerns the terminal itself.
@@ -85,10 +100,14 @@ impl Session {
             }
             match self.outside.pop_front() {
                 None => {}
+                Some(Effect::Detach) => {
+                    self.detached = true;
+                    return Ok(Next::Quit);
+                }
                 Some(Effect::Quit) => return Ok(Next::Quit),
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
-                Some(Effect::Page(entry)) => return Ok(Next::Page(entry)),
+                Some(Effect::Show(entry, program)) => return Ok(Next::Show(entry, program)),
                 Some(Effect::Open(door)) => return Ok(Next::Open(door, None)),
                 Some(Effect::Unlock(door, password)) => return Ok(Next::Open(door, Some(password))),
                 Some(Effect::Commits) => return Ok(Next::Commits),
@@ -149,12 +168,17 @@ impl Session {
         }
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         let effects = update(&mut self.state, event, self.started.elapsed());
-        // What is typed from here on may belong to the shell, or to the pager.
-        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Suspend | Effect::Page(_));
+        // What is typed from here on may belong to the shell, or to another program.
+        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Detach | Effect::Suspend | Effect::Show(..));
         if typed && !effects.iter().any(other) {
             self.next_key();
         }
         effects
+    }
+
+    /// Returns how long the run has lasted.
+    pub(super) fn now(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Lets the next key be read.

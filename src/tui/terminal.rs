@@ -1,10 +1,9 @@
 //! The terminal in raw mode, given back as it was: at the end, after a panic, when the program is suspended.
 
-use std::io::{self, Stdout, Write, stdin, stdout};
+use std::io::{self, Stdout, Write, stdout};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use base64::Engine as _;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
@@ -12,20 +11,10 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
-use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::tui::canvas::Protocol;
 use crate::tui::preview::sent;
 use crate::tui::theme::{Depth, Ground};
-
-/// How long a terminal may take to tell its background: one that does not know the question says so at once, but the line may be slow.
-const ANSWER: Duration = Duration::from_millis(500);
-
-/// Tenths of a second that a terminal may take to tell what it can draw.
-const TENTHS: u8 = 3;
-/// Bytes of an answer that are looked at.
-const MAX_ANSWER: usize = 256;
 
 /// The terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -168,76 +157,11 @@ pub fn is_plain(variable: impl Fn(&str) -> Option<String>) -> bool {
     locale.is_some_and(|locale| !utf8(&locale)) || set(&"NRA_ACCESSIBLE").is_some_and(|value| value != "0")
 }
 
-/// Asks the terminal which background it has (OSC 11). `None` when it does not tell, or when keys wait that the answer would be mixed with. Call it
-/// while the terminal is taken and nobody reads from it.
-pub fn ask_ground() -> Option<Ground> {
-    if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
-        return None;
-    }
-    let mut options = QueryOptions::default();
-    options.timeout = ANSWER;
-    match theme_mode(options).ok()? {
-        ThemeMode::Dark => Some(Ground::Dark),
-        ThemeMode::Light => Some(Ground::Light),
-    }
-}
-
 /// Returns columns and rows of a cell, pixels, if the terminal tells.
 pub fn font() -> Option<(u16, u16)> {
     let size = crossterm::terminal::window_size().ok()?;
     let font = (size.width.checked_div(size.columns)?, size.height.checked_div(size.rows)?);
     (font.0 > 0 && font.1 > 0).then_some(font)
-}
-
-/// Asks the terminal whether it draws sixels (DA1), and returns what was typed meanwhile. It is not asked when keys wait that the answer would be mixed
-/// with. Call it while the terminal is taken and nobody reads from it.
-///
-/// # Errors
-///
-/// What the system says.
-pub fn ask_sixel() -> io::Result<(bool, Vec<u8>)> {
-    if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
-        return Ok((false, Vec::new()));
-    }
-    let before = tcgetattr(stdin())?;
-    let mut patient = before.clone();
-    // A read ends with what is there, or after a while with nothing.
-    patient.special_codes[SpecialCodeIndex::VMIN] = 0;
-    patient.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
-    tcsetattr(stdin(), OptionalActions::Now, &patient)?;
-    let answer = question();
-    tcsetattr(stdin(), OptionalActions::Now, &before)?;
-    Ok(attributes(&answer?))
-}
-
-fn question() -> io::Result<Vec<u8>> {
-    stdout().write_all(b"\x1b[c")?;
-    stdout().flush()?;
-    let (mut answer, mut part) = (Vec::new(), [0; MAX_ANSWER]);
-    while answer.len() < MAX_ANSWER && answer_of(&answer).is_none() {
-        match rustix::io::read(stdin(), &mut part) {
-            Ok(0) => break,
-            Ok(len) => answer.extend(&part[..len]),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(answer)
-}
-
-/// Returns where an answer to DA1 lies: `ESC [ ? 62 ; 4 c`.
-fn answer_of(bytes: &[u8]) -> Option<(usize, usize)> {
-    let start = bytes.windows(3).position(|part| part == b"\x1b[?")?;
-    let end = bytes[start + 3..].iter().position(|byte| !byte.is_ascii_digit() && *byte != b';')? + start + 3;
-    (bytes[end] == b'c').then_some((start, end))
-}
-
-/// Says whether an answer to DA1 names sixels, and returns the bytes around it.
-fn attributes(bytes: &[u8]) -> (bool, Vec<u8>) {
-    let Some((start, end)) = answer_of(bytes) else { return (false, bytes.to_vec()) };
-    // The first number is the class of the terminal, the others what it can.
-    let sixel = bytes[start + 3..end].split(|byte| *byte == b';').skip(1).any(|number| number == b"4");
-    (sixel, [&bytes[..start], &bytes[end + 1..]].concat())
 }
 
 /// Says which background the terminal has, if its environment tells.
@@ -308,19 +232,6 @@ mod tests {
         assert!(at(sent::FORGET) < told);
         // Given back once: the guard has nothing left to do when the panic passes it.
         assert_eq!(text.matches("\x1b[?1049l").count(), 1, "{text:?}");
-    }
-
-    #[test]
-    fn sixels_are_told_by_the_terminal() {
-        assert_eq!(attributes(b"\x1b[?62;4;22c"), (true, vec![]));
-        assert_eq!(attributes(b"\x1b[?64;1;2;6c"), (false, vec![]));
-        // The class of a terminal is no ability, nor is 14 or 42.
-        assert_eq!(attributes(b"\x1b[?4;14;42c"), (false, vec![]));
-        assert_eq!(attributes(b"j\x1b[?1;4ck"), (true, b"jk".to_vec()));
-        for cut in 0..8 {
-            let bytes = &b"\x1b[?62;4c"[..cut];
-            assert_eq!(attributes(bytes), (false, bytes.to_vec()));
-        }
     }
 
     #[test]

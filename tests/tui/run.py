@@ -236,6 +236,27 @@ def content_in_a_pager(terminal, nra):
     terminal.is_restored()
 
 
+def content_in_an_editor(terminal, nra):
+    (terminal.directory / "editor.sh").write_text("echo edits $1; cat $1; sleep 1\n")
+    terminal.run("EDITOR='sh editor.sh' TMPDIR=. " + nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("F4")
+    terminal.sees("/README.md")
+    terminal.sees("6 entries")
+    terminal.keys("q")
+    terminal.is_restored()
+    assert not list(terminal.directory.glob("nra-*")), "the copy is still there"
+
+
+def faster_than_the_rows(terminal, nra):
+    # Typed before the terminal is taken: down to docs, into it, and to the first file.
+    terminal.run(nra + " tree.nra")
+    terminal.keys("j", "Enter", "Enter")
+    terminal.sees("the first line")
+    terminal.keys("Q")
+    terminal.is_restored()
+
+
 def settings(terminal, nra):
     (terminal.directory / "bad.toml").write_text("theme = \"dark\"\n[keys]\nhelp = [\"hyper-h\"]\n")
     terminal.run("NRA_CONFIG=bad.toml " + nra + " tree.nra")
@@ -479,7 +500,7 @@ def not_a_terminal(terminal, nra):
     terminal.sees("needs a terminal")
 
 
-STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, settings, chosen_archive, history,
+STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
            keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
            duplicates_and_bookmarks, completed_path, without_unicode, not_a_terminal]

@@ -14,12 +14,18 @@ use crate::cli::ui::Ui;
 use crate::convert::kinds::kind_of;
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
+use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::path::Quoted;
+use crate::format::progress::Warning;
+use crate::format::source::FileSource;
+use crate::text;
 use crate::tui::canvas::Pictures;
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::Door;
 use crate::tui::glyphs;
+use crate::tui::left::{Left, Told};
 use crate::tui::run::{self, Opened, Options};
+use crate::tui::state::jobs::Ending;
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
 const CACHE: u64 = 32 << 20;
@@ -68,7 +74,7 @@ pub struct Args {
 /// # Errors
 ///
 /// When there is no terminal, or the archive does not open.
-pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
+pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !is_interactive() {
         let failure = Failure::usage("browse needs a terminal for its screen and its keys");
         return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
@@ -80,7 +86,10 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
             let opened = reading::open(&argument(path, args), &resources)?;
-            (Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None }), None)
+            (
+                Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None, remains: None }),
+                None,
+            )
         }
         Some(path) => {
             let (path, commit) = reading::locate(path, args.at)?;
@@ -110,9 +119,50 @@ pub fn run(args: &Args, _ui: &mut Ui) -> CommandResult {
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
     match run::run(opened, &Options { config, warning, opener, archives, locked, read_only: args.read_only }) {
-        Ok(true) => Err(Error::Cancelled.into()),
-        Ok(false) => Ok(Outcome::Done),
+        Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
+    }
+}
+
+/// Follows what goes on without the screen, and says how it ended.
+fn follow(mut left: Left, ui: &Ui) -> CommandResult {
+    let console = ui.console();
+    let mut failed = None;
+    while let Some(told) = left.tell() {
+        match told {
+            Told::GoingOn(count) => {
+                console.note(&format!("{} still at work; ctrl-c stops", text::counted(count as u64, "job is", "jobs are")));
+            }
+            Told::Running(job) => {
+                let share = job.share().map_or_else(String::new, |share| format!(": {:.0} %", share * 100.0));
+                console.note(&format!("{}{share}", job.title));
+            }
+            Told::Ended(job) => {
+                let Some((ending, text)) = job.ending else { continue };
+                for message in job.log {
+                    let bad = ending != Ending::Done;
+                    console.warn(Warning { path: Vec::new(), message, degraded: bad, damage: false });
+                }
+                match ending {
+                    Ending::Done => console.note(&text),
+                    Ending::Degraded => {
+                        console.warn(Warning { path: Vec::new(), message: text, degraded: true, damage: false });
+                    }
+                    // The last one is what the process ends with.
+                    Ending::Failed | Ending::Cancelled => {
+                        let message = format!("cannot {}: {text}", job.title);
+                        if let Some(before) = failed.replace(message) {
+                            console.line(&format!("nra: {before}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    match failed {
+        _ if left.is_terminated() => Err(Error::Cancelled.into()),
+        Some(message) => Err(Failure::failed(message)),
+        None => Ok(Outcome::Done),
     }
 }
 
@@ -146,8 +196,34 @@ fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
 }
 
 fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
-    let archive: Arc<dyn Archive> = Arc::from(open_path(&path, options)?);
-    Ok(Opened { archive, name: name(&path), path: Some(path) })
+    let (archive, remains): (Arc<dyn Archive>, _) = match open_path(&path, options) {
+        Ok(archive) => (Arc::from(archive), None),
+        Err(error) => {
+            let (archive, remains) = what_remains(&path, options, error)?;
+            (Arc::new(archive), Some(remains))
+        }
+    };
+    Ok(Opened { archive, name: name(&path), path: Some(path), remains })
+}
+
+/// Opens what is left of an NRA archive that does not open as one, and says what it is; the error when nothing is.
+fn what_remains(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
+    let by_name = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("nra"));
+    if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::Unsupported { .. }) && by_name) {
+        return Err(error);
+    }
+    let found = FileSource::open(path).and_then(|source| open_remains(Arc::new(source), options));
+    match found {
+        Ok((archive, base)) if base > 0 => Ok((archive, format!("damaged: {base} bytes lie in front of the archive"))),
+        Ok((archive, base)) if base < 0 => {
+            Ok((archive, format!("damaged: the first {} bytes of the archive are missing", base.unsigned_abs())))
+        }
+        Ok((archive, _)) => Ok((archive, format!("damaged: {error}"))),
+        // The password opens what remains as it opens the whole.
+        Err(Error::KeyNeeded) => Err(Error::KeyNeeded),
+        Err(Error::WrongKey) => Err(Error::WrongKey),
+        Err(_) => Err(error),
+    }
 }
 
 /// Returns what an archive is called on the screen.

@@ -11,6 +11,7 @@ pub mod seek;
 pub mod sent;
 pub mod sheet;
 pub mod source;
+pub mod summary;
 pub mod syntax;
 pub mod text;
 
@@ -183,7 +184,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
     let remark = |form, text| whole(form, Body::Sheet(sheet::Sheet::remark(text)));
     if entry.kind != Kind::File || request.form == Form::Info {
-        return whole(Form::Info, Body::Sheet(sheet::load(&**archive, entry, request.form == Form::Info)?));
+        return whole(Form::Info, Body::Sheet(sheet::load(&**archive, entry, request.form == Form::Info, awaited)?));
     }
     if entry.size == 0 {
         return remark(Form::Text, "empty file");

@@ -8,12 +8,15 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
-use crate::tui::preview::{Scroll, Scrolled};
+use crate::tui::preview::{Scroll, Scrolled, summary};
 use crate::tui::rows::{self, Scope, Want};
 use crate::tui::theme::Theme;
 
 /// Children of a directory that are shown.
 const CHILDREN: usize = 200;
+
+/// Entries below a directory that are gone through for its preview.
+const SUMMED_UP: u64 = 50_000;
 
 /// A page of facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,12 +62,12 @@ impl Scrolled for Sheet {
     }
 }
 
-/// Collects facts about an entry: all of them, or those that stand for content.
+/// Collects facts about an entry: all of them, or those that stand for content. What takes long ends early when it is no longer awaited.
 ///
 /// # Errors
 ///
 /// As reading the index does.
-pub fn load(archive: &dyn Archive, entry: &Entry, all: bool) -> Result<Sheet> {
+pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, awaited: &dyn Fn() -> bool) -> Result<Sheet> {
     let mut sheet = Sheet::default();
     if all {
         sheet.fact("path", glyphs::shown(entry.path.as_bytes()));
@@ -90,6 +93,11 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool) -> Result<Sheet> {
         common(entry, &mut sheet);
         inside(archive, entry, &mut sheet);
     } else if entry.kind == Kind::Directory {
+        let numbers = archive.subtree(Some(entry.path.as_bytes()))?;
+        if numbers.end - numbers.start <= SUMMED_UP {
+            // Nobody looks at the half of it.
+            let _ = summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, awaited);
+        }
         children(archive, entry, &mut sheet)?;
     }
     Ok(sheet)

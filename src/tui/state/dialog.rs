@@ -68,6 +68,8 @@ pub enum Purpose {
     MakeDirectory,
     /// Archive to write.
     Convert,
+    /// Archive to write what reads to.
+    Salvage,
     /// What entries must be.
     Query,
     /// Message of a commit.
@@ -102,7 +104,7 @@ pub struct Prompt {
 impl Purpose {
     /// Says whether a path on disk is asked for.
     pub fn is_path(self) -> bool {
-        matches!(self, Self::Extract | Self::Add | Self::Convert)
+        matches!(self, Self::Extract | Self::Add | Self::Convert | Self::Salvage)
     }
 }
 
@@ -125,6 +127,8 @@ pub enum Choice {
     StopAndQuit,
     /// The program ends once the jobs have.
     WaitAndQuit,
+    /// The same, without a screen.
+    Detach,
     /// Nothing.
     Nothing,
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::format::entry::{Entry, Kind};
 use crate::format::path::EntryPath;
-use crate::tui::rows::{Order, Page, Row, Scope, Want};
+use crate::tui::rows::{Order, Page, Scope, Want};
+use crate::tui::state::line::Line;
 
 /// Rows that are fetched at once.
 pub const FETCH: usize = 256;
@@ -12,35 +13,6 @@ pub const FETCH: usize = 256;
 const KEEP: usize = 2_048;
 /// With fewer rows than this between the cursor and the end of the window more are fetched.
 const MARGIN: usize = 128;
-
-/// What a row shows beside its entry; found out after the row is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Facts {
-    /// Size of the content below a directory, bytes.
-    pub content_bytes: Option<u64>,
-    /// Bytes that hold the content of a file.
-    pub stored_bytes: Option<u64>,
-}
-
-/// A row with what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// The row.
-    pub row: Row,
-    /// What is known beyond.
-    pub facts: Option<Facts>,
-}
-
-impl Line {
-    /// Returns the size to show: of a file, or of all below a directory once it is known.
-    pub fn size(&self) -> Option<u64> {
-        match self.row.entry.kind {
-            Kind::File => Some(self.row.entry.size),
-            Kind::Directory => self.facts?.content_bytes,
-            _ => None,
-        }
-    }
-}
 
 /// Asks for rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +35,16 @@ pub struct RowsAnswer {
     /// What was asked.
     pub want: Want,
     /// The rows.
-    pub page: Result<Page, String>,
+    pub page: Result<Page, NoRows>,
+}
+
+/// Why there are no rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRows {
+    /// There is no such directory.
+    Gone,
+    /// They do not read: a sentence on it.
+    Failed(String),
 }
 
 /// A list of entries of which a window is loaded.
@@ -235,7 +216,10 @@ impl Listing {
         let page = match answer.page {
             Ok(page) => page,
             Err(error) => {
-                self.error = Some(error);
+                self.error = Some(match error {
+                    NoRows::Gone => "there is no such directory".to_owned(),
+                    NoRows::Failed(error) => error,
+                });
                 self.loaded = true;
                 // What is there stays; asking again would fail again.
                 (self.first, self.last) = (true, true);
@@ -339,7 +323,7 @@ mod tests {
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
         while let Some(RowsRequest { generation, scope, want, count }) = request {
-            let page = rows::page(archive, &scope, &want, count).map_err(|error| error.to_string());
+            let page = rows::page(archive, &scope, &want, count).map_err(|error| NoRows::Failed(error.to_string()));
             request = listing.take(RowsAnswer { generation, want, page });
         }
     }
@@ -376,7 +360,7 @@ mod tests {
     fn stale_answers_change_nothing() {
         let archive = sample::archive(&["a", "b"]);
         let (mut listing, request) = Listing::open(Scope::default(), 2, None, 20);
-        let page = rows::page(&*archive, &request.scope, &request.want, 9).map_err(|error| error.to_string());
+        let page = rows::page(&*archive, &request.scope, &request.want, 9).map_err(|error| NoRows::Failed(error.to_string()));
         assert_eq!(listing.take(RowsAnswer { generation: 1, want: Want::Start, page: page.clone() }), None);
         assert!(!listing.loaded);
         listing.take(RowsAnswer { generation: 2, want: Want::Start, page });

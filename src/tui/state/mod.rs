@@ -4,13 +4,14 @@ pub mod arrange;
 pub mod dialog;
 pub mod finder;
 pub mod jobs;
+pub mod line;
 pub mod listing;
 pub mod marks;
 pub mod pane;
 pub mod sizes;
 pub mod staged;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,10 @@ use ratatui::layout::Rect;
 use crate::format::archive::Info;
 use crate::format::path::EntryPath;
 use crate::tui::effect::Door;
+use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
-use crate::tui::layout::{Areas, Column, SAID, Wanted};
+use crate::tui::layout::{Areas, Column, SAID, SHARE, Wanted};
+use crate::tui::memory::Memory;
 use crate::tui::theme::Theme;
 
 use jobs::JobId;
@@ -68,6 +71,8 @@ pub struct Facts {
     pub remarks: Vec<String>,
     /// Its index is damaged: what is shown was found in another way.
     pub damaged: bool,
+    /// What it is remembered by, if it may be.
+    pub home: Option<String>,
 }
 
 /// Where the cursor was in an archive when one within it was entered.
@@ -79,6 +84,8 @@ pub struct Spot {
     pub directory: Option<EntryPath>,
     /// The entry.
     pub at: Option<EntryPath>,
+    /// What the archive is remembered by.
+    pub home: Option<String>,
 }
 
 /// A sentence in the status line.
@@ -166,8 +173,12 @@ pub struct State {
     pub door: Option<Door>,
     /// Where things were extracted to the last time.
     pub target: String,
-    /// The program ends with the last job.
-    pub leaving: bool,
+    /// Where one was in other archives, and earlier.
+    pub memory: Memory,
+    /// Archives of this run that may be remembered.
+    pub homes: Vec<String>,
+    /// Since when the program is to end with the last job.
+    pub leaving: Option<Duration>,
     /// What lies over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
     /// Entries to come back to, by their letters.
@@ -190,6 +201,8 @@ pub struct State {
     pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
     /// Number of the last list.
     pub(super) generation: u64,
+    /// Keys that wait for the rows they are about.
+    pub(super) held: VecDeque<Key>,
 }
 
 impl State {
@@ -203,7 +216,7 @@ impl State {
             pane: Pane::default(),
             preview: true,
             zoom: false,
-            share: 58,
+            share: SHARE,
             focus: Focus::List,
             arrangement: Arrangement::default(),
             arranging: false,
@@ -226,7 +239,9 @@ impl State {
             writing: None,
             door: None,
             target: String::new(),
-            leaving: false,
+            memory: Memory::default(),
+            homes: Vec::new(),
+            leaving: None,
             dialogs: Vec::new(),
             bookmarks: Vec::new(),
             found: Default::default(),
@@ -238,6 +253,7 @@ impl State {
             open: Arc::default(),
             remembered: HashMap::new(),
             generation: 0,
+            held: VecDeque::new(),
         }
     }
 
@@ -277,6 +293,12 @@ impl State {
             self.said.drain(..old);
         }
         self.message = Some(Message { text, tone, until: self.now + Duration::from_secs(stay) });
+    }
+
+    /// Returns what the archive, or the outermost around it, is remembered by.
+    pub(super) fn home(&self) -> Option<&str> {
+        let home = self.outer.first().map_or(&self.archive.home, |spot| &spot.home);
+        home.as_deref()
     }
 
     /// Keeps where the cursor is.

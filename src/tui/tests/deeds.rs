@@ -10,6 +10,7 @@ use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
+use crate::tui::program::Program;
 use crate::tui::state::jobs::{Ending, News};
 
 fn files(directory: &Path) -> Vec<String> {
@@ -216,6 +217,25 @@ fn leaving_with_a_job_asks() {
     assert!(story.outside.is_empty());
     story.event(Event::Job(id, News::End(Ending::Done, "done".to_owned())));
     assert_eq!(story.outside, [Effect::Quit]);
+}
+
+#[test]
+fn a_job_is_left_to_the_terminal() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    // One that waits goes on, since nobody could tell it to.
+    story.then("J p esc q l");
+    assert_eq!(story.outside, [Effect::Pause(id, true), Effect::Pause(id, false), Effect::Detach]);
+}
+
+#[test]
+fn content_goes_to_other_programs() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let entry = story.state.listing.entry().unwrap().clone();
+    story.then("o f4");
+    assert_eq!(story.outside, [Program::Pager, Program::Editor].map(|program| Effect::Show(entry.clone(), program)));
+    story.then("G k f4");
+    story.sees("only files have content");
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, on archives in memory.
 
 mod cost;
+mod damage;
 mod deeds;
 mod docs;
 mod find;
 mod inside;
 mod look;
 mod mouse;
+mod recalled;
 mod screens;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -135,7 +135,7 @@ fn a_damaged_archive_says_so() {
     story.event(Event::Opened(Box::new(facts)));
     story.sees("the root of the entry tree is damaged").sees("README.md");
     story.then("j");
-    story.sees("the index is damaged: what still reads is shown");
+    story.sees("the archive is damaged: what still reads is shown");
     story.then("f7");
     story.sees(ONLY_NRA);
 }

@@ -7,10 +7,12 @@ use crate::format::entry::Kind;
 use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::effect::{Effect, FactsRequest};
+use crate::tui::glyphs;
 use crate::tui::rows::{Order, Scope};
 use crate::tui::state::arrange::Found;
-use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
-use crate::tui::state::{Focus, Listing, State};
+use crate::tui::state::line::Facts;
+use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::tui::state::{Focus, Listing, State, Tone};
 use crate::tui::update::{arrange, nested, preview, sizes};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
@@ -52,6 +54,14 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
 
 /// Takes rows.
 pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
+    if answer.page == Err(NoRows::Gone)
+        && answer.generation == state.listing.generation
+        && let Some(directory) = state.listing.scope.directory.clone()
+    {
+        // What is above it is there, or the top at last.
+        go(state, directory.parent(), None, effects);
+        return state.say(Tone::Warning, format!("{} is not in it", glyphs::shown(directory.as_bytes())));
+    }
     let request = state.listing.take(answer);
     moved(state, request, effects);
 }

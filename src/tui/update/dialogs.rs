@@ -11,7 +11,7 @@ use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview};
+use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview, salvage};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -121,6 +121,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::MakeDirectory => change::make_directory(state, &text),
         Purpose::Query => arrange::find_by(state, &text, effects),
         Purpose::Convert => jobs::convert(state, &text, effects),
+        Purpose::Salvage => salvage::start(state, &text, effects),
         Purpose::Goto => preview::jump(state, &text, effects),
         _ => Ok(()),
     };
@@ -153,7 +154,13 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             state.pane.needle = text;
             preview::find(state, false, false, effects);
         }
-        Purpose::Goto | Purpose::Filter | Purpose::Rename | Purpose::MakeDirectory | Purpose::Convert | Purpose::Query => {}
+        Purpose::Goto
+        | Purpose::Filter
+        | Purpose::Rename
+        | Purpose::MakeDirectory
+        | Purpose::Convert
+        | Purpose::Salvage
+        | Purpose::Query => {}
     }
 }
 
@@ -201,6 +208,10 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::StopAndQuit => effects.push(Effect::Quit),
         Choice::WaitAndQuit => self::jobs::wait(state, effects),
+        Choice::Detach => {
+            self::jobs::wait(state, effects);
+            effects.push(Effect::Detach);
+        }
         Choice::Nothing => {}
     }
 }

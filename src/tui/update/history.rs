@@ -3,12 +3,11 @@
 use std::os::unix::ffi::OsStrExt;
 
 use crate::format::archive::CommitInfo;
-use crate::format::path::EntryPath;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
-use crate::tui::state::{Dialog, Facts, Spot, Staged, State, Tone};
-use crate::tui::update::browse;
+use crate::tui::state::{Dialog, Facts, Listing, Spot, Staged, State, Tone};
+use crate::tui::update::{browse, recall};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
@@ -70,8 +69,8 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
 /// Says what is unusual about the archive.
 pub fn remark(state: &mut State) {
     if let Some(first) = state.archive.remarks.first().cloned() {
-        let tone = if state.archive.damaged { Tone::Error } else { Tone::Warning };
-        state.say(tone, glyphs::shown(first.as_bytes()));
+        let (tone, way) = if state.archive.damaged { (Tone::Error, " (R: what reads)") } else { (Tone::Warning, "") };
+        state.say(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
     }
 }
 
@@ -79,7 +78,7 @@ pub fn remark(state: &mut State) {
 fn turn(state: &mut State, next: &Facts) -> Option<Spot> {
     if next.depth > state.archive.depth {
         let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
-        state.outer.push(Spot { name: state.archive.name.clone(), directory, at });
+        state.outer.push(Spot { name: state.archive.name.clone(), directory, at, home: state.archive.home.clone() });
         return None;
     }
     let spot = state.outer.get(next.depth).cloned();
@@ -92,6 +91,9 @@ fn turn(state: &mut State, next: &Facts) -> Option<Spot> {
 pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     let same = facts.name == state.archive.name && !state.vacant;
     let commit = facts.info.commit.filter(|_| same);
+    if facts.depth == 0 && !same && !state.vacant {
+        recall::keep(state);
+    }
     let back = turn(state, &facts);
     state.vacant = false;
     state.opening = false;
@@ -102,18 +104,20 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.marks.clear();
     state.staged = Staged::default();
     state.pane = state.pane.renewed();
-    let (directory, at): (Option<EntryPath>, Option<EntryPath>) = if let Some(spot) = back {
+    state.found = Default::default();
+    if let Some(spot) = back {
         state.remembered.clear();
-        (spot.directory, spot.at)
+        browse::go(state, spot.directory, spot.at, effects);
     } else if same {
-        (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()))
+        let at = state.listing.entry().map(|entry| entry.path.clone());
+        browse::go(state, state.listing.scope.directory.clone(), at, effects);
     } else {
+        // Nothing of the other archive is here; `go` keeps nothing of it.
+        state.listing = Listing::default();
         state.remembered.clear();
         state.bookmarks.clear();
-        (None, None)
-    };
-    state.found = Default::default();
-    browse::go(state, directory, at, effects);
+        recall::begin(state, effects);
+    }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));
     }

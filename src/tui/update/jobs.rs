@@ -138,7 +138,7 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
                 effects.push(Effect::Open(Door::Commit(None)));
             }
         }
-        if state.leaving && state.jobs.running().next().is_none() {
+        if state.leaving.is_some() && state.jobs.running().next().is_none() {
             effects.push(Effect::Quit);
         }
     }
@@ -159,6 +159,7 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
         lines: running,
         items: vec![
             ('w', "wait until it is done, then quit".to_owned(), Choice::WaitAndQuit),
+            ('l', "leave it to the terminal and quit".to_owned(), Choice::Detach),
             ('s', "stop it and quit".to_owned(), Choice::StopAndQuit),
             ('b', "back".to_owned(), Choice::Nothing),
         ],
@@ -171,7 +172,7 @@ const LEAVING: &str = "Work is under way";
 
 /// Lets all jobs come to their end before the program ends.
 pub fn wait(state: &mut State, effects: &mut Vec<Effect>) {
-    state.leaving = true;
+    state.leaving = Some(state.now);
     for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
         job.pause(false, state.now);
         effects.push(Effect::Pause(job.id, false));

@@ -12,10 +12,13 @@ mod mouse;
 mod nested;
 mod places;
 mod preview;
+mod recall;
+mod salvage;
 mod sizes;
 
 use std::time::Duration;
 
+use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
 
 use crate::format::entry::{Entry, Kind};
@@ -24,10 +27,15 @@ use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
+use crate::tui::program::Program;
 use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, State, Tone};
 
 pub use jobs::POLICIES;
+pub use recall::keep;
+
+/// Keys that wait for rows; more than anybody types meanwhile.
+const MAX_HELD: usize = 256;
 
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
@@ -36,7 +44,7 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     if state.vacant {
         find::archives(state);
     } else {
-        browse::go(state, None, None, &mut effects);
+        recall::begin(state, &mut effects);
     }
     effects
 }
@@ -49,6 +57,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     }
     let mut effects = Vec::new();
     match event {
+        Event::Key(key) if hold(state, key) => {}
         Event::Key(key) => press(state, key, &mut effects),
         Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
         Event::Mouse(event) => mouse::take(state, event, &mut effects),
@@ -104,9 +113,43 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Terminate => effects.push(Effect::Quit),
     }
+    // They may lead to another list, whose rows are still to come.
+    while state.listing.loaded
+        && let Some(key) = state.held.pop_front()
+    {
+        press(state, key, &mut effects);
+    }
     state.opening |= effects.iter().any(|effect| matches!(effect, Effect::Open(_) | Effect::Unlock(..)));
     effects.extend(state.pane.wake(now).map(Effect::Preview));
     effects
+}
+
+/// Keeps a key until the rows that it is about have come, and those behind it in their order; says whether it did.
+fn hold(state: &mut State, key: Key) -> bool {
+    if state.listing.loaded || state.vacant {
+        return false;
+    }
+    let action = state.keymap.action(state.place(), key);
+    let held = match action {
+        // Whoever waits in vain can leave.
+        Some(Action::QuitNow | Action::Suspend | Action::Redraw) => return false,
+        Some(Action::Quit) if key.code == KeyCode::Esc => {
+            state.held.clear();
+            return false;
+        }
+        _ if !state.held.is_empty() => true,
+        _ => state.dialogs.is_empty() && action.is_some_and(is_about_rows),
+    };
+    if held && state.held.len() < MAX_HELD {
+        state.held.push_back(key);
+    }
+    held
+}
+
+/// Says whether an action needs rows.
+fn is_about_rows(action: Action) -> bool {
+    use Action::{Archives, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
+    !matches!(action, Archives | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
 }
 
 fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
@@ -141,7 +184,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
-        Action::Page => effects.extend(content(state).map(Effect::Page)),
+        Action::Page => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Pager))),
+        Action::Edit => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Editor))),
         Action::Duplicates => arrange::duplicates(state, effects),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
@@ -150,6 +194,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Earlier => history::step(state, false, effects),
         Action::Later => history::step(state, true, effects),
         Action::Sizes => sizes::turn(state, effects),
+        _ if salvage::act(state, action, effects) => {}
         _ if marks::act(state, action, effects) => {}
         _ if places::act(state, action, effects) => {}
         _ if change::act(state, action) => {}

@@ -10,7 +10,7 @@ use crate::tui::action::Action;
 use crate::tui::crumbs::{self, BETWEEN};
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
-use crate::tui::layout::{Column, Columns};
+use crate::tui::layout::{Column, Columns, SHARES};
 use crate::tui::state::{Focus, Sizes, State};
 use crate::tui::update::{act, browse};
 
@@ -28,7 +28,8 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::Down(MouseButton::Left) if state.dialogs.is_empty() => click(state, at, effects),
         MouseEventKind::Drag(MouseButton::Left) if state.dragging => {
             let width = state.screen.width.max(1);
-            state.share = u16::try_from(u32::from(at.x) * 100 / u32::from(width)).unwrap_or(50).clamp(20, 80);
+            state.share =
+                u16::try_from(u32::from(at.x) * 100 / u32::from(width)).unwrap_or(50).clamp(*SHARES.start(), *SHARES.end());
             browse::fit(state, effects);
         }
         MouseEventKind::Up(MouseButton::Left) => state.dragging = false,

@@ -27,7 +27,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         None if state.opening => ("opening …".to_owned(), state.theme.dim),
         None if state.listing.lost > 0 => {
             let lost = text::counted(state.listing.lost, "entry does", "entries do");
-            (format!("{lost} not read here: the archive is damaged"), state.theme.error)
+            (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.theme.error)
         }
         None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
         None => match notes(state) {
@@ -79,7 +79,7 @@ fn notes(state: &State) -> String {
         notes.push(format!("{what}{share}"));
     }
     if state.archive.damaged {
-        notes.push("the index is damaged: what still reads is shown".to_owned());
+        notes.push("the archive is damaged: what still reads is shown, R saves it".to_owned());
     }
     notes.join(" · ")
 }

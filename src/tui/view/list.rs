@@ -9,7 +9,7 @@ use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::layout::{Column, Columns, FRONT};
 use crate::tui::state::arrange::Sort;
-use crate::tui::state::listing::Line;
+use crate::tui::state::line::Line;
 use crate::tui::state::marks::Marked;
 use crate::tui::state::{Focus, Sizes, State};
 use crate::tui::view::{map, put, put_right};

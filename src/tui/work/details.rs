@@ -6,6 +6,7 @@ use crate::format::error::Result;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::preview::sheet::{self, Line, Sheet};
+use crate::tui::preview::summary;
 
 /// Runs of content that are listed.
 const RUNS: usize = 12;
@@ -20,7 +21,7 @@ const STRIDE: usize = 4_096;
 ///
 /// As reading the index does.
 pub fn facts(archive: &dyn Archive, entry: &Entry) -> Result<Sheet> {
-    let mut sheet = sheet::load(archive, entry, true)?;
+    let mut sheet = sheet::load(archive, entry, true, &|| true)?;
     if entry.kind != Kind::File {
         return Ok(sheet);
     }
@@ -50,11 +51,20 @@ pub fn facts(archive: &dyn Archive, entry: &Entry) -> Result<Sheet> {
 /// Longest content whose digest is computed for the eye, bytes.
 const DIGEST_BYTES: u64 = 256 << 20;
 
-/// Adds which other entries have the same content stored for them, and how much that saves. `None` when nobody waits any more.
-pub fn partners(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &dyn Fn() -> bool) -> Option<Sheet> {
-    if entry.kind != Kind::File || entry.size == 0 {
-        return Some(sheet);
+/// Adds what takes longer: which other entries have the same content stored for them, or what a directory holds. `None` when nobody waits any more.
+pub fn more(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &dyn Fn() -> bool) -> Option<Sheet> {
+    match entry.kind {
+        Kind::Directory => {
+            let numbers = archive.subtree(Some(entry.path.as_bytes())).unwrap_or_default();
+            summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, go_on)?;
+        }
+        Kind::File if entry.size > 0 => partners(archive, entry, &mut sheet, go_on)?,
+        _ => {}
     }
+    Some(sheet)
+}
+
+fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn Fn() -> bool) -> Option<()> {
     let (mut first, mut count) = (Vec::new(), 0);
     for (index, other) in archive.entries(0..archive.entry_count()).enumerate() {
         if index % STRIDE == 0 && !go_on() {
@@ -76,7 +86,7 @@ pub fn partners(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &
     if count > first.len() as u64 {
         sheet.lines.push(Line::Fact(String::new(), "…".to_owned()));
     }
-    Some(sheet)
+    Some(())
 }
 
 #[cfg(test)]
@@ -88,7 +98,7 @@ mod tests {
     fn content_is_told_with_its_blocks_and_partners() {
         let archive = sample::with_contents(&[("a", b"same"), ("b", b"other"), ("d/c", b"same")]);
         let entry = archive.entry(0).unwrap();
-        let sheet = partners(&*archive, &entry, facts(&*archive, &entry).unwrap(), &|| true).unwrap();
+        let sheet = more(&*archive, &entry, facts(&*archive, &entry).unwrap(), &|| true).unwrap();
         let value = |label: &str| {
             sheet.lines.iter().find_map(|line| match line {
                 Line::Fact(own, value) if own == label => Some(value.clone()),
@@ -99,6 +109,9 @@ mod tests {
         assert_eq!(value("digest").unwrap(), crate::format::digest::Digest::of(b"same").to_string());
         assert_eq!(value("shared with").unwrap(), "1 other entry");
         assert!(sheet.lines.contains(&Line::Fact(String::new(), "d/c".to_owned())));
-        assert_eq!(partners(&*archive, &entry, Sheet::default(), &|| false), None);
+        assert_eq!(more(&*archive, &entry, Sheet::default(), &|| false), None);
+        let (_, directory) = archive.find(b"d").unwrap().unwrap();
+        // One file below it is no summary.
+        assert_eq!(more(&*archive, &directory, Sheet::default(), &|| true), Some(Sheet::default()));
     }
 }

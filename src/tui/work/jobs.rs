@@ -12,9 +12,12 @@ use crossbeam_channel::Sender;
 
 use crate::convert::extract::{ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use crate::convert::kinds;
+use crate::convert::pack::Destination;
+use crate::convert::salvage::salvage;
 use crate::convert::select::Selection;
 use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::error::{Error, Result};
+use crate::format::nra::writer::WriterOptions;
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::Task;
@@ -114,6 +117,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
         Task::Change { file, commit, message, changes } => change::commit(archive, file, (*commit, message), changes, monitor)
             .map(|done| judged(done.text, done.left_out, monitor)),
         Task::Convert { output } => convert(shared, &expand(output), monitor),
+        Task::Salvage { output, message } => salvage_to(archive, &expand(output), message, monitor),
         Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),
     };
     match done {
@@ -167,6 +171,20 @@ fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Resul
     Ok(judged(text, stats.left_out, monitor))
 }
 
+fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Teller) -> Result<(Ending, String)> {
+    // What was secret stays so.
+    let encryption = archive.keyring().cloned();
+    let writer = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
+    let stats = salvage(archive, Destination::File { path: output.to_owned(), overwrite: false }, writer, true, monitor)?;
+    let text = format!(
+        "salvaged {}, {} to {}",
+        text::counted(stats.written.entries, "entry", "entries"),
+        SizeStyle::Binary.show(stats.written.content_bytes),
+        glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str())),
+    );
+    Ok(judged(text, stats.lost, monitor))
+}
+
 fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monitor: &Teller) -> Result<Verdict> {
     let Some(ranges) = ranges else { return archive.verify(Depth::Full, None, monitor) };
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
@@ -186,7 +204,13 @@ fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
         format!("{}, {}", text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
     match verdict.damage.len() as u64 {
         0 => (Ending::Done, format!("nothing is damaged ({checked} checked)")),
-        damages => (Ending::Degraded, format!("{} ({checked} checked)", text::counted(damages, "damage", "damages"))),
+        damages => (
+            Ending::Degraded,
+            format!(
+                "{} ({checked} checked): R lists what it hurts and saves the rest",
+                text::counted(damages, "damage", "damages")
+            ),
+        ),
     }
 }
 

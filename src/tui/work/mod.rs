@@ -20,7 +20,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
@@ -29,7 +29,9 @@ use crate::tui::preview::seek::{self, Seek};
 use crate::tui::rows;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
-use crate::tui::state::listing::{Facts, RowsAnswer, RowsRequest};
+use crate::tui::state::jobs::JobId;
+use crate::tui::state::line::Facts;
+use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest};
 use crate::tui::state::sizes::MapRequest;
 
@@ -105,6 +107,11 @@ impl Work {
         &self.archive
     }
 
+    /// Asks a job to stop.
+    pub fn stop(&self, id: JobId) {
+        self.jobs.stop(id);
+    }
+
     /// Turns to another archive. Jobs go on with the one they were started for.
     pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
         let jobs = std::mem::take(&mut self.jobs);
@@ -137,15 +144,16 @@ impl Work {
                 thread::spawn(move || drop(events.send(content(&*archive, &entry))));
             }
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
-            Effect::Stop(id) => self.jobs.stop(id),
+            Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
             Effect::Commits
             | Effect::Open(_)
             | Effect::Unlock(..)
             | Effect::Copy(_)
-            | Effect::Page(_)
+            | Effect::Show(..)
             | Effect::Suspend
             | Effect::Redraw
+            | Effect::Detach
             | Effect::Quit => return Some(effect),
         }
         None
@@ -209,7 +217,10 @@ fn of_newest_list(queue: &mut Vec<FactsRequest>) {
 
 fn rows(archive: &dyn Archive, request: RowsRequest) -> RowsAnswer {
     let RowsRequest { generation, scope, want, count } = request;
-    let page = rows::page(archive, &scope, &want, count).map_err(|error| told(&error));
+    let page = rows::page(archive, &scope, &want, count).map_err(|error| match error {
+        Error::NotFound { .. } => NoRows::Gone,
+        other => NoRows::Failed(told(&other)),
+    });
     RowsAnswer { generation, want, page }
 }
 
@@ -270,7 +281,7 @@ fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go
     let name = glyphs::shown(entry.path.name());
     let sheet = details::facts(archive, entry).map_err(|error| told(&error));
     tell(Event::Inspected(name.clone(), sheet.clone()));
-    if let Some(sheet) = sheet.ok().and_then(|sheet| details::partners(archive, entry, sheet, go_on)) {
+    if let Some(sheet) = sheet.ok().and_then(|sheet| details::more(archive, entry, sheet, go_on)) {
         tell(Event::Completed(name, sheet));
     }
 }

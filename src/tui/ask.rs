@@ -1,0 +1,154 @@
+//! What only the terminal itself can tell: its background (OSC 11), and whether it draws sixels (DA1).
+//!
+//! Both are asked at once and before keys are read; what is typed meanwhile is not lost.
+
+use std::io::{self, Write, stdin, stdout};
+use std::time::{Duration, Instant};
+
+use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
+
+use crate::tui::key::Key;
+use crate::tui::theme::Ground;
+
+/// Tenths of a second that a terminal may be silent: one that does not know a question says nothing, but the line may be slow.
+const TENTHS: u8 = 5;
+/// No answer is awaited longer than this, whatever is typed.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Bytes of an answer that are looked at.
+const MAX_ANSWER: usize = 1024;
+
+/// What the terminal told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    /// Its background.
+    pub ground: Option<Ground>,
+    /// It draws sixels.
+    pub sixel: bool,
+    /// Keys that were pressed meanwhile.
+    pub typed: Vec<Key>,
+}
+
+/// Asks the terminal for its background if `ground`, and what it can draw. It is not asked when keys wait that the answer would be mixed with. Call
+/// it while the terminal is taken and nobody reads from it.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn ask(ground: bool) -> io::Result<Told> {
+    if crossterm::event::poll(Duration::ZERO).unwrap_or(true) {
+        return Ok(Told::default());
+    }
+    let before = tcgetattr(stdin())?;
+    let mut patient = before.clone();
+    // A read ends with what is there, or after a while with nothing.
+    patient.special_codes[SpecialCodeIndex::VMIN] = 0;
+    patient.special_codes[SpecialCodeIndex::VTIME] = TENTHS;
+    tcsetattr(stdin(), OptionalActions::Now, &patient)?;
+    let answer = question(ground);
+    tcsetattr(stdin(), OptionalActions::Now, &before)?;
+    Ok(understood(&answer?))
+}
+
+fn question(ground: bool) -> io::Result<Vec<u8>> {
+    // Every terminal answers the second question, and answers come in order: so silence is told from slowness.
+    let questions: &[u8] = if ground { b"\x1b]11;?\x1b\\\x1b[c" } else { b"\x1b[c" };
+    stdout().write_all(questions)?;
+    stdout().flush()?;
+    let (mut answer, mut part, started) = (Vec::new(), [0; 256], Instant::now());
+    while answer.len() < MAX_ANSWER && attributes(&answer).is_none() && started.elapsed() < LONGEST {
+        match rustix::io::read(stdin(), &mut part) {
+            Ok(0) => break,
+            Ok(len) => answer.extend(&part[..len]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(answer)
+}
+
+/// Takes answers and keys apart.
+fn understood(bytes: &[u8]) -> Told {
+    let mut rest = bytes.to_vec();
+    let sixel = attributes(&rest).is_some_and(|(start, end)| {
+        let answer: Vec<u8> = rest.drain(start..=end).collect();
+        // The first number is the class of the terminal, the others what it can.
+        answer[3..answer.len() - 1].split(|byte| *byte == b';').skip(1).any(|number| number == b"4")
+    });
+    let ground = color(&rest).and_then(|(start, end)| {
+        let answer: Vec<u8> = rest.drain(start..end).collect();
+        let text = std::str::from_utf8(&answer[5..]).ok()?;
+        let text = text.trim_end_matches(['\x07', '\\', '\x1b']);
+        Some(if lightness(text)? > 0.5 { Ground::Light } else { Ground::Dark })
+    });
+    Told { ground, sixel, typed: Key::read(&rest) }
+}
+
+/// Returns where an answer to DA1 lies, first byte and last: `ESC [ ? 62 ; 4 c`.
+fn attributes(bytes: &[u8]) -> Option<(usize, usize)> {
+    let start = find(bytes, b"\x1b[?")?;
+    let end = bytes[start + 3..].iter().position(|byte| !byte.is_ascii_digit() && *byte != b';')? + start + 3;
+    (bytes[end] == b'c').then_some((start, end))
+}
+
+/// Returns where an answer to OSC 11 lies, first byte and the one behind it: `ESC ] 11 ; rgb:… BEL`, or with `ESC \` at its end.
+fn color(bytes: &[u8]) -> Option<(usize, usize)> {
+    let start = find(bytes, b"\x1b]11;")?;
+    let rest = &bytes[start + 5..];
+    let end = rest.iter().position(|byte| matches!(byte, 0x07 | 0x1b))? + start + 5;
+    Some((start, if bytes[end..].starts_with(b"\x1b\\") { end + 2 } else { end + 1 }))
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|part| part == what)
+}
+
+/// Returns how light `rgb:ffff/ffff/ffff` is to the eye, 0 to 1. A channel has one to four digits.
+fn lightness(text: &str) -> Option<f64> {
+    let channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
+    let mut values = channels.split('/').map(|digits| {
+        let most = 16u32.checked_pow(u32::try_from(digits.len()).ok()?)?.checked_sub(1).filter(|most| *most > 0)?;
+        Some(f64::from(u32::from_str_radix(digits, 16).ok()?) / f64::from(most))
+    });
+    let mut next = || values.next().flatten();
+    Some(0.299 * next()? + 0.587 * next()? + 0.114 * next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(names: &str) -> Vec<Key> {
+        names.split_whitespace().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn sixels_are_told_by_the_terminal() {
+        let told = |bytes: &[u8]| (understood(bytes).sixel, understood(bytes).typed);
+        assert_eq!(told(b"\x1b[?62;4;22c"), (true, vec![]));
+        assert_eq!(told(b"\x1b[?64;1;2;6c"), (false, vec![]));
+        // The class of a terminal is no ability, nor is 14 or 42.
+        assert_eq!(told(b"\x1b[?4;14;42c"), (false, vec![]));
+        assert_eq!(told(b"j\x1b[?1;4ck"), (true, keys("j k")));
+        for cut in 0..8 {
+            assert!(!told(&b"\x1b[?62;4c"[..cut]).0);
+        }
+    }
+
+    #[test]
+    fn the_background_is_told_and_keys_stay() {
+        for (answer, ground) in [
+            ("rgb:ffff/ffff/ffff\x07", Some(Ground::Light)),
+            ("rgb:1e1e/1e1e/2e2e\x1b\\", Some(Ground::Dark)),
+            ("rgb:f/f/8\x07", Some(Ground::Light)),
+            ("rgba:0000/0000/0000/ffff\x07", Some(Ground::Dark)),
+            ("rgb:/0/0\x07", None),
+            ("white\x07", None),
+            ("rgb:fffffffffffffff/0/0\x07", None),
+        ] {
+            let bytes = format!("j\x1b]11;{answer}/\x1b[?62;4ck\r");
+            assert_eq!(understood(bytes.as_bytes()), Told { ground, sixel: true, typed: keys("j / k enter") }, "{answer:?}");
+        }
+        // Silence, with keys.
+        assert_eq!(understood(b"\x1b[B\x1b[5~G").typed, keys("down pageup G"));
+    }
+}

@@ -1,0 +1,156 @@
+//! What is left of a run when the terminal has been given back: jobs that go on, and what those said that were waited for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crossbeam_channel::RecvTimeoutError;
+use signal_hook::iterator::Handle;
+
+use crate::tui::event::Event;
+use crate::tui::session::Session;
+use crate::tui::state::jobs::{Job, JobId, News};
+
+/// Work that says nothing for so long gives a sign of life.
+const SIGN: Duration = Duration::from_secs(30);
+
+/// Something to tell.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// So many jobs go on.
+    GoingOn(usize),
+    /// A job is still under way.
+    Running(Job),
+    /// A job has ended.
+    Ended(Job),
+}
+
+/// A run without its screen.
+pub struct Left {
+    session: Session,
+    signals: Handle,
+    /// Jobs whose end is still to be told.
+    awaited: Vec<JobId>,
+    queue: VecDeque<Told>,
+}
+
+impl Left {
+    pub(super) fn new(session: Session, signals: Handle) -> Self {
+        let (mut queue, mut awaited) = (VecDeque::new(), Vec::new());
+        let running = session.state.jobs.running().count();
+        if running > 0 && session.detached {
+            awaited.extend(session.state.jobs.running().map(|job| job.id));
+            queue.push_back(Told::GoingOn(running));
+        }
+        // Whoever waited for an end has not seen what was said about it.
+        if let Some(since) = session.state.leaving {
+            let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
+            queue.extend(ended.cloned().map(Told::Ended));
+        }
+        Self { session, signals, awaited, queue }
+    }
+
+    /// Says whether a signal has asked to end.
+    pub fn is_terminated(&self) -> bool {
+        self.session.terminated
+    }
+
+    /// Waits for what there is to tell next; `None` when all work has come to its end. A signal stops it.
+    pub fn tell(&mut self) -> Option<Told> {
+        loop {
+            if let Some(told) = self.queue.pop_front() {
+                return Some(told);
+            }
+            if self.awaited.is_empty() {
+                return None;
+            }
+            match self.session.events.recv_timeout(SIGN) {
+                Ok(Event::Job(id, news)) => self.take(id, news),
+                Ok(Event::Terminate) => {
+                    self.session.terminated = true;
+                    self.awaited.iter().for_each(|id| self.session.work.stop(*id));
+                }
+                // What the screen asked for.
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.queue.extend(self.session.state.jobs.running().cloned().map(Told::Running))
+                }
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    fn take(&mut self, id: JobId, news: News) {
+        let ended = matches!(news, News::End(..));
+        let now = self.session.now();
+        if let Some(job) = self.session.state.jobs.take(id, news, now)
+            && ended
+        {
+            self.awaited.retain(|other| *other != id);
+            self.queue.push_back(Told::Ended(job.clone()));
+        }
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.signals.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::unbounded;
+    use signal_hook::iterator::Signals;
+
+    use super::*;
+    use crate::tui::effect::{Effect, Task};
+    use crate::tui::keymap::Keymap;
+    use crate::tui::sample;
+    use crate::tui::state::jobs::Ending;
+    use crate::tui::state::{Facts, State};
+    use crate::tui::theme::{Depth, Ground, Theme};
+    use crate::tui::work::Work;
+
+    /// Returns a run in which a job is under way.
+    fn session() -> Session {
+        let (sender, events) = unbounded();
+        let archive = sample::with_contents(&[("a", b"content")]);
+        let theme = Theme::new(Ground::Dark, Depth::Mono);
+        let mut state = State::new(Facts::default(), theme, Keymap::default(), 80, 24);
+        let id = state.jobs.add("verify a".to_owned(), Duration::ZERO);
+        let mut work = Work::start(&archive, &sender);
+        work.perform(Effect::Start(id, Task::Verify { ranges: None }));
+        Session::new(state, work, events)
+    }
+
+    fn left(session: Session) -> Left {
+        Left::new(session, Signals::new(std::iter::empty::<i32>()).unwrap().handle())
+    }
+
+    #[test]
+    fn jobs_that_were_left_come_to_their_end() {
+        let mut session = session();
+        session.detached = true;
+        session.state.leaving = Some(Duration::ZERO);
+        let mut left = left(session);
+        assert_eq!(left.tell(), Some(Told::GoingOn(1)));
+        let Some(Told::Ended(job)) = left.tell() else { panic!("no end") };
+        assert!(matches!(job.ending, Some((Ending::Done, _))), "{job:?}");
+        assert_eq!((left.tell(), left.is_terminated()), (None, false));
+    }
+
+    #[test]
+    fn only_what_was_waited_for_is_told() {
+        assert_eq!(left(session()).tell(), None);
+        let mut session = session();
+        let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);
+        let late = session.state.jobs.add("late".to_owned(), Duration::ZERO);
+        for (id, at) in [(early, 1), (late, 3)] {
+            session.state.jobs.take(id, News::End(Ending::Done, String::new()), Duration::from_secs(at));
+        }
+        session.state.leaving = Some(Duration::from_secs(2));
+        let mut left = left(session);
+        assert!(matches!(left.tell(), Some(Told::Ended(job)) if job.title == "late"));
+        assert_eq!(left.tell(), None);
+    }
+}

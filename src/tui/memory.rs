@@ -1,0 +1,187 @@
+//! What one run leaves for the next: where one was in an archive, how its list was ordered, how the screen was divided.
+//!
+//! It is a small JSON file in the directory for state. Nothing of an encrypted archive goes there, not even the name of its file, and nothing is
+//! kept with `--read-only` or `remember = false`. What does not read counts as nothing remembered: comfort is no reason for a failure.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use serde::{Deserialize, Serialize};
+
+use crate::format::path::EntryPath;
+use crate::tui::state::arrange::Sort;
+
+/// Archives that are remembered.
+const MAX_PLACES: usize = 100;
+/// Longest path that is remembered, bytes.
+const MAX_PATH: usize = 4_096;
+/// Longest file that is read, bytes.
+const MAX_LEN: u64 = 1 << 20;
+
+/// What is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Share of the list beside the preview, percent.
+    pub share: Option<u16>,
+    /// Where one was, the last archive first.
+    places: Vec<Place>,
+}
+
+/// Where one was in an archive, and how its list was ordered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Place {
+    /// Its file.
+    pub archive: String,
+    /// The directory; empty = the top.
+    pub directory: String,
+    /// The entry under the cursor.
+    pub entry: String,
+    /// The order.
+    pub sort: Sort,
+    /// The other way round.
+    pub reverse: bool,
+    /// As a tree.
+    pub tree: bool,
+}
+
+impl Place {
+    /// Returns a path of the archive, as it was kept.
+    pub fn path(text: &str) -> Option<EntryPath> {
+        EntryPath::try_from(text).ok()
+    }
+}
+
+impl Memory {
+    /// Returns where one was in an archive.
+    pub fn place(&self, archive: &str) -> Option<&Place> {
+        self.places.iter().find(|place| place.archive == archive)
+    }
+
+    /// Keeps where one is, for the next time. What is too long for that is forgotten.
+    pub fn keep(&mut self, place: Place) {
+        self.places.retain(|other| other.archive != place.archive);
+        if [&place.archive, &place.directory, &place.entry].iter().all(|path| path.len() <= MAX_PATH) {
+            self.places.insert(0, place);
+            self.places.truncate(MAX_PLACES);
+        }
+    }
+
+    /// Takes over what another run has kept since this one began to remember `archives`.
+    fn merge(&mut self, other: Self, archives: &[String]) {
+        let kept = |place: &Place| archives.contains(&place.archive);
+        let mut places: Vec<Place> = self.places.iter().filter(|place| kept(place)).cloned().collect();
+        places.extend(other.places.into_iter().filter(|place| !kept(place)));
+        places.truncate(MAX_PLACES);
+        self.places = places;
+    }
+
+    /// Reads what is remembered.
+    pub fn read() -> Self {
+        file().and_then(|path| read(&path).ok()).unwrap_or_default()
+    }
+
+    /// Writes what is remembered, with what other runs have kept meanwhile; `archives` are those of this run.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn write(mut self, archives: &[String]) -> io::Result<()> {
+        let Some(path) = file() else { return Ok(()) };
+        self.merge(read(&path).unwrap_or_default(), archives);
+        write(&path, &self)
+    }
+}
+
+/// Returns where it is kept, if anywhere.
+fn file() -> Option<PathBuf> {
+    Some(etcetera::choose_base_strategy().ok()?.state_dir()?.join("nra").join("browse.json"))
+}
+
+fn read(path: &Path) -> io::Result<Memory> {
+    let mut text = Vec::new();
+    let len = File::open(path)?.take(MAX_LEN + 1).read_to_end(&mut text)?;
+    if len as u64 > MAX_LEN {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Writes a file that only its owner reads, whole or not at all.
+fn write(path: &Path, memory: &Memory) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(&serde_json::to_vec_pretty(memory)?)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn place(archive: &str, directory: &str) -> Place {
+        Place { archive: archive.to_owned(), directory: directory.to_owned(), ..Place::default() }
+    }
+
+    #[test]
+    fn the_last_places_are_kept() {
+        let mut memory = Memory::default();
+        for number in 0..200 {
+            memory.keep(place(&format!("/{number}.nra"), "a"));
+        }
+        memory.keep(place("/150.nra", "b"));
+        assert_eq!(memory.places.len(), MAX_PLACES);
+        assert_eq!(memory.place("/150.nra").unwrap().directory, "b");
+        assert_eq!((memory.places[0].archive.as_str(), memory.place("/99.nra")), ("/150.nra", None));
+        memory.keep(place("/150.nra", &"x".repeat(MAX_PATH + 1)));
+        assert_eq!(memory.place("/150.nra"), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let work = tempfile::tempdir().unwrap();
+        let path = work.path().join("state/nra/browse.json");
+        let mut memory = Memory { share: Some(40), ..Memory::default() };
+        memory.keep(Place {
+            sort: Sort::Size,
+            reverse: true,
+            tree: true,
+            entry: "d/\u{1b}日".to_owned(),
+            ..place("/a.nra", "d")
+        });
+        write(&path, &memory).unwrap();
+        assert_eq!(read(&path).unwrap(), memory);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        // Of another version, cut off, too long, not there.
+        std::fs::write(&path, "{\"share\": 7, \"new\": 1, \"places\": [{\"archive\": \"/b\", \"sort\": \"time\"}]}").unwrap();
+        assert_eq!(read(&path).unwrap().place("/b").unwrap().sort, Sort::Time);
+        for text in ["{\"share\":".to_owned(), " ".repeat(MAX_LEN as usize + 1)] {
+            std::fs::write(&path, text).unwrap();
+            assert!(read(&path).is_err());
+        }
+        assert!(read(&work.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn runs_at_the_same_time_keep_what_each_has_seen() {
+        let mut ours = Memory::default();
+        ours.keep(place("/old.nra", "as we read it"));
+        ours.keep(place("/ours.nra", "x"));
+        let mut theirs = Memory::default();
+        theirs.keep(place("/ours.nra", "earlier"));
+        theirs.keep(place("/old.nra", "newer"));
+        theirs.keep(place("/theirs.nra", "y"));
+        ours.merge(theirs, &["/ours.nra".to_owned()]);
+        let directory = |archive: &str| ours.place(archive).unwrap().directory.clone();
+        assert_eq!([directory("/ours.nra"), directory("/old.nra"), directory("/theirs.nra")], ["x", "newer", "y"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Content in another program of the user: the pager, or the editor.
+//!
+//! A pager gets it through a pipe: nothing of an archive is left in a file. An editor needs a file: a copy that nobody else can read, gone when the
+//! editor has ended.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::format::archive::{Access, Archive, Part};
+use crate::format::entry::Entry;
+use crate::format::error::Error;
+
+/// Zero bytes written at once for a hole.
+const ZEROS: [u8; 4096] = [0; 4096];
+/// Longest content that is copied for an editor, bytes.
+const MAX_COPY: u64 = 256 << 20;
+/// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
+const MAX_NAME: usize = 64;
+
+/// A program that shows content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `$PAGER`, or `less`.
+    Pager,
+    /// `$VISUAL`, `$EDITOR`, or `vi`.
+    Editor,
+}
+
+impl Program {
+    /// Returns the command line that the environment names.
+    fn command(self) -> String {
+        let (variables, default): (&[&str], _) = match self {
+            Self::Pager => (&["PAGER"], "less"),
+            Self::Editor => (&["VISUAL", "EDITOR"], "vi"),
+        };
+        let set = |name: &&str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
+        variables.iter().find_map(set).unwrap_or_else(|| default.to_owned())
+    }
+}
+
+/// Runs a program on the content of a file and waits for it. Returns what the user should know.
+///
+/// # Errors
+///
+/// When there is no such program, or the content does not read.
+pub fn show(archive: &dyn Archive, entry: &Entry, program: Program) -> io::Result<Option<&'static str>> {
+    let command = program.command();
+    match program {
+        Program::Pager => page(archive, entry, &command).map(|()| None),
+        Program::Editor => edit(archive, entry, &command),
+    }
+}
+
+fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
+    // The variable is a command line, not a path.
+    let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).env("LESSSECURE", "1").spawn()?;
+    let mut pipe = child.stdin.take().expect("asked for above");
+    let sent = copy(archive, entry, &mut pipe);
+    drop(pipe);
+    let status = child.wait()?;
+    match sent {
+        // The user has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && status.success() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => ended(pager, status),
+    }
+}
+
+fn edit(archive: &dyn Archive, entry: &Entry, editor: &str) -> io::Result<Option<&'static str>> {
+    if entry.size > MAX_COPY {
+        return Err(io::Error::other("it is too long for an editor: 256 MiB at most"));
+    }
+    let directory = tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()?;
+    let path = directory.path().join(name(entry.path.name()));
+    let mut file = File::create_new(&path)?;
+    copy(archive, entry, &mut file)?;
+    file.set_permissions(PermissionsExt::from_mode(0o400))?;
+    drop(file);
+    let before = state(&path);
+    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status()?;
+    let changed = state(&path) != before;
+    ended(editor, status)?;
+    Ok(changed.then_some("what was changed in the editor is not kept: it had a copy"))
+}
+
+/// Returns what changes when a file is written.
+fn state(path: &Path) -> Option<(u64, std::time::SystemTime)> {
+    let facts = std::fs::metadata(path).ok()?;
+    Some((facts.len(), facts.modified().ok()?))
+}
+
+/// Returns a name for the copy that means nothing to a file system or a terminal.
+fn name(name: &[u8]) -> String {
+    let harmless = |byte: &u8| if byte.is_ascii_alphanumeric() || b"._-".contains(byte) { char::from(*byte) } else { '_' };
+    let kept: String = name[name.len().saturating_sub(MAX_NAME)..].iter().map(harmless).collect();
+    // Alone they would be directories.
+    if kept.trim_matches('.').is_empty() { "content".to_owned() } else { kept }
+}
+
+fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program} ended with {status}"))) }
+}
+
+fn copy(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
+    let mut sent = Ok(());
+    let read = archive.with_content(entry, Access::Random, &mut |part| {
+        sent = write(to, part);
+        if sent.is_ok() { Ok(()) } else { Err(Error::Cancelled) }
+    });
+    sent?;
+    read.map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {
+    match part {
+        Part::Data(bytes) => to.write_all(bytes),
+        Part::Hole(mut len) => {
+            while len > 0 {
+                let step = usize::try_from(len).unwrap_or(ZEROS.len()).min(ZEROS.len());
+                to.write_all(&ZEROS[..step])?;
+                len -= step as u64;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn an_editor_gets_a_copy_that_is_gone_afterwards() {
+        let work = tempfile::tempdir().unwrap();
+        let archive = sample::with_contents(&[("d/bad\x1b name.txt", b"hello\n")]);
+        let (_, entry) = archive.find(b"d/bad\x1b name.txt").unwrap().unwrap();
+        let seen = work.path().join("seen");
+        // Notes what it was given, and with which rights.
+        let editor = format!(
+            "look() {{ (echo \"$1\"; cat \"$1\"; stat -c %a \"$1\" \"$(dirname \"$1\")\") > '{}'; }}; look",
+            seen.display()
+        );
+        assert_eq!(edit(&*archive, &entry, &editor).unwrap(), None);
+        let seen = std::fs::read_to_string(seen).unwrap();
+        let lines: Vec<&str> = seen.lines().collect();
+        assert!(lines[0].ends_with("/bad__name.txt"), "{seen}");
+        assert_eq!(lines[1..], ["hello", "400", "700"]);
+        assert!(!Path::new(lines[0]).exists() && !Path::new(lines[0]).parent().unwrap().exists());
+        let told = edit(&*archive, &entry, "change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change").unwrap();
+        assert!(told.unwrap().contains("not kept"));
+        assert!(edit(&*archive, &entry, "exit 3; :").unwrap_err().to_string().contains("3"));
+        let long = Entry { size: MAX_COPY + 1, ..entry };
+        assert!(edit(&*archive, &long, "true").unwrap_err().to_string().contains("256 MiB"));
+    }
+
+    #[test]
+    fn names_of_copies_are_harmless() {
+        assert_eq!(name(b".."), "content");
+        assert_eq!(name("日.txt".as_bytes()), "___.txt");
+        assert_eq!(name(&[b'a'; 300]).len(), MAX_NAME);
+    }
+}

@@ -1,0 +1,93 @@
+//! A damaged archive: what reads, what does not, and what is saved.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use insta::assert_snapshot;
+
+use super::{Story, everything};
+use crate::format::archive::{OpenOptions, open_path};
+use crate::tui::event::Event;
+use crate::tui::sample;
+
+/// Writes an archive in which the content of one of two files is damaged.
+fn damaged(file: &Path) {
+    let noise = |seed: u64| -> Vec<u8> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        (0..3 << 20).map(|_| next()).collect()
+    };
+    let (first, second) = (noise(1), noise(2));
+    let mut bytes = sample::bytes(&[("d/hurt.bin", &first), ("d/whole.bin", &second), ("note.txt", b"hello")]);
+    let at = bytes.windows(64).position(|part| part == &first[1 << 20..][..64]).expect("noise is stored as it is");
+    bytes[at] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}
+
+fn open(story: &mut Story, file: &Path) {
+    story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
+    let mut facts = story.state.archive.clone();
+    facts.info = story.archive.info().clone();
+    story.event(Event::Opened(Box::new(facts)));
+    story.rest();
+}
+
+#[test]
+fn what_reads_is_listed_and_saved() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    damaged(&file);
+    let mut story = Story::begin(everything(), 120, 30);
+    open(&mut story, &file);
+    story.then("V");
+    story.sees("1 damage").sees("R lists what it hurts");
+    story.then("enter R");
+    story.sees("Damage").sees("list files that do not read whole");
+    story.then("d");
+    assert_eq!(story.names(), ["d/hurt.bin"]);
+    story.then("R i");
+    assert_eq!(story.names(), ["d/whole.bin", "note.txt"]);
+    story.then("R s");
+    story.sees("Write what reads of a.nra to").sees("a-salvaged.nra");
+    story.then("ctrl-u").types("saved.zip");
+    story.then("enter");
+    story.sees("the name ends with .nra");
+    let output = work.path().join("saved.nra");
+    story.then("ctrl-u");
+    story.event(Event::Paste(output.display().to_string()));
+    story.then("enter");
+    story.sees("salvaged 3 entries, 3.0 MiB").sees("1 entry left out");
+    story.then("J");
+    story.sees("d/hurt.bin");
+    let saved = open_path(&output, &OpenOptions::default()).unwrap();
+    let paths: Vec<String> = saved.entries(0..saved.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect();
+    assert_eq!(paths, ["d", "d/whole.bin", "note.txt"]);
+    assert_eq!(saved.info().message, "salvaged from a.nra");
+    // Never over something that is there.
+    story.then("esc R s ctrl-u");
+    story.event(Event::Paste(output.display().to_string()));
+    story.then("enter");
+    story.sees("exists");
+}
+
+#[test]
+fn what_is_known_of_the_damage_is_told() {
+    for (width, height) in [(120, 40), (80, 24), (40, 10)] {
+        let mut story = Story::begin(everything(), width, height);
+        story.state.archive.remarks = vec!["the root of the entry tree at offset 4096 is damaged".to_owned()];
+        story.state.archive.damaged = true;
+        story.then("R");
+        assert_snapshot!(format!("damage-{width}x{height}"), story.screen());
+    }
+    // From the preview and from a directory, too; and where nothing is wrong nothing is listed.
+    let mut story = Story::begin(everything(), 120, 40);
+    story.then("G k enter enter R");
+    story.sees("no damage is known");
+    story.then("d");
+    story.sees("nothing is like that");
+    story.then("esc");
+    story.sees("README.md");
+}

@@ -1,0 +1,86 @@
+//! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
+
+use super::{Story, everything};
+use crate::tui::event::Event;
+use crate::tui::memory::Memory;
+use crate::tui::sample;
+use crate::tui::state::Facts;
+use crate::tui::state::arrange::Sort;
+use crate::tui::update::keep;
+
+/// Opens an archive that is remembered by a name, with what is remembered.
+fn open(home: Option<&str>, memory: Memory) -> Story {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.state.memory = memory;
+    story.state.vacant = true;
+    let facts = Facts { home: home.map(str::to_owned), ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    story.rest();
+    story
+}
+
+/// Ends a run and returns what it leaves.
+fn end(story: &mut Story) -> Memory {
+    keep(&mut story.state);
+    story.state.memory.clone()
+}
+
+#[test]
+fn the_next_run_begins_where_the_last_one_ended() {
+    let mut story = open(Some("/a.nra"), Memory::default());
+    story.then("G k enter j s s");
+    let memory = end(&mut story);
+    assert_eq!(story.state.homes, ["/a.nra"]);
+    let mut again = open(Some("/a.nra"), memory.clone());
+    assert_eq!((again.name().as_str(), again.state.arrangement.sort), ("train/0002.json", Sort::Size));
+    again.then("s n t");
+    let memory = end(&mut again);
+    let again = open(Some("/a.nra"), memory.clone());
+    assert!(again.state.tree && again.state.arrangement.is_natural());
+    // Another archive begins at the top.
+    let other = open(Some("/b.nra"), memory);
+    assert_eq!((other.name().as_str(), other.state.tree), ("README.md", false));
+}
+
+#[test]
+fn nothing_is_kept_of_what_has_no_home() {
+    let mut story = open(None, Memory::default());
+    story.then("G k enter");
+    assert_eq!(end(&mut story), Memory::default());
+    assert!(story.state.homes.is_empty());
+}
+
+#[test]
+fn of_archives_within_archives_the_outermost_is_kept() {
+    let mut story = open(Some("/a.nra"), Memory::default());
+    story.then("G k enter j");
+    let facts = Facts { name: "inner".to_owned(), depth: 1, home: None, ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    story.then("G");
+    let memory = end(&mut story);
+    let place = memory.place("/a.nra").unwrap();
+    assert_eq!((place.directory.as_str(), place.entry.as_str()), ("train", "train/0002.json"));
+    // The next archive instead of it: the place is kept all the same.
+    let next = Facts { name: "b.nra".to_owned(), home: Some("/b.nra".to_owned()), depth: 0, ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(next)));
+    story.then("j");
+    assert_eq!(end(&mut story).place("/a.nra"), Some(place));
+    assert_eq!(story.state.homes, ["/a.nra", "/b.nra"]);
+}
+
+#[test]
+fn a_directory_that_is_gone_leads_to_what_is_above() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("j j j enter j enter enter");
+    assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
+    story.archive = sample::archive(&["docs/guide.md", "other"]);
+    let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    assert_eq!(story.names(), ["docs/guide.md"]);
+    story.sees("docs/more is not in it");
+    story.archive = sample::archive(&["other"]);
+    let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    assert_eq!(story.names(), ["other"]);
+    story.sees("docs is not in it");
+}

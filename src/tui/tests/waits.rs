@@ -1,0 +1,49 @@
+//! Keys that are faster than the archive.
+
+use std::time::Duration;
+
+use super::{Story, everything};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::update::update;
+
+/// Presses keys before anything that they ask for has come; returns what they ask for.
+fn quickly(story: &mut Story, keys: &str) -> Vec<Effect> {
+    let press = |key: &str| update(&mut story.state, Event::Key(key.parse().unwrap()), Duration::from_secs(1));
+    keys.split_whitespace().flat_map(press).collect()
+}
+
+#[test]
+fn keys_wait_for_the_rows_they_are_about() {
+    let mut story = Story::begin(everything(), 100, 30);
+    // Into train/, to its second file, which is marked.
+    let effects = quickly(&mut story, "G k enter j space");
+    assert!(!story.state.listing.loaded);
+    story.perform(effects);
+    assert_eq!(story.name(), "train/0002.json");
+    assert_eq!(story.state.marks.count(), 1);
+    // And on through several directories, whose rows come one after the other; what is typed there is text.
+    let effects = quickly(&mut story, "h k k k enter j enter enter enter h / q x");
+    story.perform(effects);
+    assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
+    story.sees("› qx");
+}
+
+#[test]
+fn whoever_waits_in_vain_can_leave() {
+    let mut story = Story::begin(everything(), 100, 30);
+    drop(quickly(&mut story, "G k enter j"));
+    assert_eq!(quickly(&mut story, "q"), []);
+    assert_eq!(quickly(&mut story, "ctrl-c"), [Effect::Quit]);
+    // Escape forgets what waits.
+    assert_eq!(quickly(&mut story, "esc"), [Effect::Quit]);
+    assert!(story.state.held.is_empty());
+    // Nothing waits: keys that need no row work at once.
+    let mut story = Story::begin(everything(), 100, 30);
+    drop(quickly(&mut story, "G k enter ?"));
+    story.sees("Keys: list");
+    for _ in 0..1_000 {
+        drop(quickly(&mut story, "esc j"));
+    }
+    assert!(story.state.held.len() < 300);
+}

@@ -1,0 +1,43 @@
+//! Where one was the last time: kept when an archive is left, gone to when it is opened again.
+
+use crate::format::path::EntryPath;
+use crate::tui::effect::Effect;
+use crate::tui::memory::Place;
+use crate::tui::state::{Arrangement, Sizes, State};
+use crate::tui::update::browse;
+
+/// Lists what is shown of an archive first: where one was the last time, or the top.
+pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
+    let place = state.archive.home.as_ref().and_then(|home| state.memory.place(home)).cloned().unwrap_or_default();
+    state.arrangement = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
+    state.tree = place.tree && state.arrangement.is_natural();
+    browse::go(state, Place::path(&place.directory), Place::path(&place.entry), effects);
+}
+
+/// Keeps where one is in the archive that is open, or in the outermost around it, unless nothing may be kept of it.
+pub fn keep(state: &mut State) {
+    let Some(home) = state.home().map(str::to_owned) else { return };
+    let text =
+        |path: Option<&EntryPath>| path.and_then(|path| std::str::from_utf8(path.as_bytes()).ok()).unwrap_or_default().to_owned();
+    let (directory, entry) = match state.outer.first() {
+        Some(spot) => (spot.directory.as_ref(), spot.at.as_ref()),
+        None => (state.listing.scope.directory.as_ref(), state.listing.entry().map(|entry| &entry.path)),
+    };
+    let arrangement = match &state.sizes {
+        // The map has an order of its own.
+        Sizes::Map(map) => &map.before,
+        _ => &state.arrangement,
+    };
+    let place = Place {
+        archive: home.clone(),
+        directory: text(directory),
+        entry: text(entry),
+        sort: arrangement.sort,
+        reverse: arrangement.reverse,
+        tree: state.tree,
+    };
+    state.memory.keep(place);
+    if !state.homes.contains(&home) {
+        state.homes.push(home);
+    }
+}

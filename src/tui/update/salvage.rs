@@ -1,0 +1,79 @@
+//! What to do about damage: see what reads and what does not, write what does to a new archive.
+
+use std::path::Path;
+
+use crate::text;
+use crate::tui::action::Action;
+use crate::tui::effect::{Effect, Task};
+use crate::tui::glyphs;
+use crate::tui::query::{DAMAGED, INTACT};
+use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::{Arrangement, Dialog, Focus, State};
+use crate::tui::update::{arrange, browse, preview};
+
+/// Does what the user asked for; says whether it was about damage.
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    match action {
+        Action::Salvage => ask(state),
+        Action::ListDamaged => list(state, DAMAGED, effects),
+        Action::ListIntact => list(state, INTACT, effects),
+        Action::SalvageTo => ask_output(state),
+        _ => return false,
+    }
+    true
+}
+
+/// Tells what is known of the damage and asks what to do.
+fn ask(state: &mut State) {
+    let mut lines: Vec<String> = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes())).collect();
+    if state.listing.lost > 0 {
+        lines.push(format!("{} not read here", text::counted(state.listing.lost, "entry does", "entries do")));
+    }
+    if lines.is_empty() {
+        lines.push("no damage is known so far: to list it reads all content".to_owned());
+    }
+    let item = |key: char, words: &str, action| (key, words.to_owned(), Choice::Do(action));
+    state.dialogs.push(Dialog::Menu(Menu {
+        title: "Damage".to_owned(),
+        lines,
+        items: vec![
+            item('d', "list files that do not read whole", Action::ListDamaged),
+            item('i', "list files that read whole", Action::ListIntact),
+            item('s', "write what reads to a new archive", Action::SalvageTo),
+        ],
+        cursor: 0,
+    }));
+}
+
+/// Lists files of the whole archive.
+fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
+    if state.focus == Focus::Preview {
+        preview::zoom(state, false, effects);
+    }
+    if state.listing.scope.directory.is_some() {
+        browse::go(state, None, None, effects);
+    }
+    arrange::change(state, Arrangement { query: query.to_owned(), ..Arrangement::default() }, effects);
+}
+
+fn ask_output(state: &mut State) {
+    let note = if state.archive.info.encrypted {
+        "what does not read is left out; encrypted stays encrypted"
+    } else {
+        "what does not read is left out and named in the log (J)"
+    };
+    let stem = Path::new(&state.archive.name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let title = format!("Write what reads of {} to", state.archive.name);
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Salvage, title, note, format!("{stem}-salvaged.nra"))));
+}
+
+/// Starts writing what reads; says what is wrong with the name of the new archive.
+pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    if !output.ends_with(".nra") {
+        return Err("what reads is written as an NRA archive: the name ends with .nra".to_owned());
+    }
+    let id = state.jobs.add(format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes())), state.now);
+    let message = format!("salvaged from {}", state.archive.name);
+    effects.push(Effect::Start(id, Task::Salvage { output: output.into(), message }));
+    Ok(())
+}

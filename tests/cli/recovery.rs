@@ -178,3 +178,54 @@ fn an_archive_is_packed_with_it() {
     assert_eq!(room.run(&["pack", "text", "-o", "-", "--recovery", "30"]).code, Some(2));
     assert_eq!(room.run(&["pack", "text", "-o", "x.nra", "--recovery", "101"]).code, Some(2));
 }
+
+#[test]
+fn bytes_that_belong_to_nothing_are_told_and_no_damage() {
+    let room = Room::new();
+    let archive = room.file("rich.nra");
+    let plain = fs::read(&archive).unwrap();
+    for round in 0..2 {
+        let whole = fs::read(&archive).unwrap();
+        fs::write(&archive, [&whole[..], b"junk\n"].concat()).unwrap();
+        let said = room.run(&["list", "rich.nra"]);
+        assert!(said.code == Some(0) && said.err.contains("5 bytes behind"), "{}", said.err);
+        let said = room.run(&["verify", "rich.nra"]);
+        assert!(said.code == Some(3) && said.err.contains("5 bytes behind"), "{}", said.err);
+        assert!(said.out.contains(": ok (") && !said.err.contains("missing"), "{}{}", said.out, said.err);
+        // Once more with recovery data.
+        fs::write(&archive, &plain).unwrap();
+        assert!(round == 1 || room.run(&["protect", "rich.nra"]).code == Some(0));
+    }
+}
+
+#[test]
+fn what_another_process_is_writing_is_no_damage() {
+    let room = Room::new();
+    let archive = room.file("rich.nra");
+    fs::write(room.file("text"), "some text").unwrap();
+    room.run(&["add", "rich.nra", "text"]);
+    let whole = fs::read(&archive).unwrap();
+    fs::write(&archive, [&whole[..], &[7; 700]].concat()).unwrap();
+    let store = nra::format::source::FileStore::open(&archive).unwrap();
+    let said = room.run(&["verify", "rich.nra"]);
+    assert!(said.code == Some(0) && said.err.contains("another process is changing it"), "{}", said.err);
+    drop(store);
+    assert_eq!(room.run(&["verify", "rich.nra"]).code, Some(3));
+}
+
+#[test]
+fn a_lost_tail_is_not_called_a_lost_index() {
+    let room = Room::new();
+    let archive = room.file("rich.nra");
+    let mut bytes = fs::read(&archive).unwrap();
+    let end = bytes.len();
+    bytes[end - 64..].fill(0);
+    fs::write(&archive, bytes).unwrap();
+    let said = room.run(&["verify", "rich.nra", "--json"]);
+    assert!(said.code == Some(4) && !said.err.contains("missing"), "{}", said.err);
+    let document: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(document["summary"]["complete"], true);
+    let said = room.run(&["verify", "rich.nra"]);
+    assert!(said.err.contains("0 entries hurt") && said.err.contains("nra salvage rich.nra -o OUT"), "{}", said.err);
+    assert!(!said.err.contains("nra extract"), "{}", said.err);
+}

@@ -12,6 +12,10 @@ use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
 use crate::format::archive::{Damage, Depth, Verdict};
 use crate::format::entry::Entry;
+use crate::format::nra::frame::FrameKind;
+use crate::format::nra::reader::NraReader;
+use crate::format::progress::Warning;
+use crate::format::source::is_locked;
 
 /// Entries named below a place of damage unless `-v` asks for all that are known.
 const SHOWN_ENTRIES: usize = 10;
@@ -19,6 +23,9 @@ const SHOWN_ENTRIES: usize = 10;
 /// Arguments of `nra verify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+The exit code is 0 if every byte is right, 3 if only bytes behind the archive
+belong to nothing (an append that did not finish), 4 if something is damaged.
+
 Examples:
   nra verify photos.nra
   nra verify photos.nra --quick && echo intact
@@ -83,7 +90,16 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let verdict = reading::threads(&args.resources)?.install(|| opened.archive.verify(depth, select, &progress));
     let seconds = progress.elapsed();
     drop(progress);
-    let verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
+    let mut verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
+    let remains = opened.archive.as_nra().is_some_and(NraReader::has_remains);
+    // Nothing was abandoned while somebody works there: bytes behind the end grow, and recovery data goes.
+    let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
+    let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
+    if is_busy {
+        verdict.damage.clear();
+        let message = format!("{}: another process is changing it; what is behind its last commit was not checked", opened.name);
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     for damage in &verdict.damage {
         tell(damage, ui)?;
     }
@@ -95,7 +111,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     sum_up(&verdict, &opened, seconds, ui)?;
     let summary = Summary {
         ok,
-        complete: !opened.archive.is_recovered(),
+        complete: is_complete(&opened),
         depth: if args.quick { "quick" } else { "full" },
         damage: verdict.damage.len(),
         entries: verdict.entries,
@@ -104,7 +120,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         restorable: verdict.restorable,
         seconds: ui::seconds(seconds),
     };
-    ui.finish(if ok { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
+    let outcome = match (ok, remains && !is_busy) {
+        (false, _) => Outcome::Damaged,
+        (true, true) => Outcome::Degraded,
+        (true, false) => Outcome::Done,
+    };
+    ui.finish(outcome, "summary", &summary)
+}
+
+/// Says whether no entry can be missing from what was checked.
+fn is_complete(opened: &Opened) -> bool {
+    opened.archive.as_nra().map_or_else(|| !opened.archive.is_recovered(), NraReader::is_complete)
 }
 
 fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
@@ -150,9 +176,9 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
     let places = verdict.damage.len() as u64;
     if places > 0 {
         let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
-        let hurts = hurt > 0 || opened.archive.is_recovered();
+        let hurts = hurt > 0 || !is_complete(opened);
         let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
-        let missing = if opened.archive.is_recovered() { "; the index is lost, more entries may be missing" } else { "" };
+        let missing = if is_complete(opened) { "" } else { "; more entries may be missing" };
         let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
         let failure = match verdict.restorable {
             Some(true) => failure.hint(format!("nra repair {name} restores all of it by the recovery data")),

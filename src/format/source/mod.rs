@@ -8,7 +8,7 @@ mod store;
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use record::RecordingSource;
-pub use store::{FileStore, Store};
+pub use store::{FileStore, Store, is_locked};
 
 use crate::format::error::Result;
 

@@ -76,6 +76,12 @@ impl FileStore {
     }
 }
 
+/// Says whether another process is changing the file at `path`.
+pub fn is_locked(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    matches!(flock(&file, FlockOperation::NonBlockingLockShared), Err(errno) if io::Error::from(errno).kind() == io::ErrorKind::WouldBlock)
+}
+
 impl ReadAt for FileStore {
     fn len(&self) -> u64 {
         self.len
@@ -110,6 +116,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, b"12345").unwrap();
         let store = FileStore::open(&path).unwrap();
+        assert!(is_locked(&path));
         let Err(Error::Io { action, source, .. }) = FileStore::open(&path) else { panic!("two writers") };
         assert_eq!((action, source.kind()), ("lock", io::ErrorKind::ResourceBusy));
         let source = crate::format::source::FileSource::open(&path).unwrap();
@@ -120,6 +127,7 @@ mod tests {
         assert_eq!(&bytes, b"1234567");
         store.truncate(2).unwrap();
         drop(store);
+        assert!(!is_locked(&path));
         assert_eq!(FileStore::open(&path).unwrap().len(), 2);
     }
 }

@@ -23,6 +23,7 @@ use crate::format::nra::reader::opener::{self, Unlock};
 use crate::format::nra::reader::tree::{Node, is_damage};
 use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, frames, open};
+use crate::format::nra::recovery;
 use crate::format::source::ReadAt;
 
 /// Pieces of one key that are looked at, and pages: 40 bits of a digest are rarely shared, and never by many unless on purpose.
@@ -40,6 +41,8 @@ pub(in crate::format::nra) struct BaseState {
     pub end: u64,
     /// The tail is damaged, the commit is not.
     pub lost_tail: bool,
+    /// Bytes behind it that are no recovery data: remains of an append that did not finish.
+    pub remains: u64,
 }
 
 /// A piece that an archive holds.
@@ -107,9 +110,11 @@ impl NraReader {
         refuse_others(&window)?;
         let keys = Unlock::Keyring(keyring.as_ref());
         opener::unlock(&mut window, keys, false)?;
-        let (state, head, lost_tail) = open::for_append(&mut window, keys)?;
+        let (state, head) = open::for_append(&mut window, keys)?;
+        let is_protected = !state.tells_remains || recovery::begins(window.source(), state.end)?.is_some();
+        let remains = if is_protected { 0 } else { window.file_len().saturating_sub(state.end) };
         let (commit, place, keys, end) = (state.commit.clone(), state.place, state.keys, state.end);
-        let base = BaseState { head, commit, place, keys, end, lost_tail };
+        let base = BaseState { head, commit, place, keys, end, lost_tail: !state.has_tail, remains };
         let options = OpenOptions { cache_bytes, recover: false, ..OpenOptions::default() };
         Ok((Self::with_state(window, state, &options, true)?, base))
     }

@@ -82,7 +82,7 @@ pub(super) fn at(window: &Window, newest: State, number: u64) -> Result<State> {
         let Place { commit, end } = place?;
         first = commit.number;
         if commit.number == number {
-            return Ok(State { commit, end, recovered: false, ..newest });
+            return Ok(State { commit, end, has_tail: true, recovered: false, ..newest });
         }
     }
     none(first)

@@ -46,6 +46,7 @@ pub(in crate::format::nra) use base::{BaseState, HeldPiece};
 use cache::Caches;
 use iter::{Children, Entries};
 use open::State;
+pub(in crate::format::nra) use open::lost_commit;
 use opener::Unlock;
 pub use remains::open_remains;
 use scan::Scan;
@@ -63,7 +64,11 @@ pub struct NraReader {
     state: Option<(Commit, u64)>,
     /// `state` is the newest one of the file.
     is_newest: bool,
-    /// The way to `state` was not the usual one.
+    /// What lies behind `state` was told.
+    tells_remains: bool,
+    /// A commit later than `state` is lost.
+    lost_later: bool,
+    /// Something is damaged that belongs to the archive, but may not hurt `state`.
     recovered: bool,
     /// The newest keys are damaged, earlier ones were used.
     recovered_keys: bool,
@@ -157,6 +162,8 @@ impl NraReader {
             root,
             state: None,
             is_newest: true,
+            tells_remains: false,
+            lost_later: false,
             recovered: true,
             recovered_keys: false,
             may_recover: true,
@@ -169,7 +176,7 @@ impl NraReader {
     /// Goes by a state that was found.
     fn with_state(window: Window, state: State, options: &OpenOptions, is_newest: bool) -> Result<Self> {
         let info = open::describe(&window, &state, is_newest)?;
-        let State { commit, end, recovered, .. } = state;
+        let State { commit, end, tells_remains, lost_later, recovered, .. } = state;
         let root = match commit.entry_root {
             Some(page) => {
                 let (entries, content_bytes) = (commit.entries, commit.content_bytes);
@@ -184,6 +191,8 @@ impl NraReader {
             root,
             state: Some((commit, end)),
             is_newest,
+            tells_remains,
+            lost_later,
             recovered,
             recovered_keys: false,
             may_recover: options.recover,
@@ -191,6 +200,16 @@ impl NraReader {
             memory: options.cache_bytes,
             scanning: Mutex::default(),
         })
+    }
+
+    /// Says whether the index is whole, and of the newest state that there was: no entry is missing.
+    pub fn is_complete(&self) -> bool {
+        self.state.is_some() && !self.lost_later && !matches!(self.rescue.get(), Some(Some(_)))
+    }
+
+    /// Says whether bytes behind the newest commit belong to nothing: an append that did not finish left them, or somebody else.
+    pub fn has_remains(&self) -> bool {
+        self.tells_remains && self.is_newest
     }
 
     /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.

@@ -30,10 +30,16 @@ pub(super) struct State {
     pub(super) keys: (u64, u64),
     /// Salt of its frames, if they are sealed.
     pub(super) salt: Option<[u8; SALT_LEN]>,
-    /// Length of the file at that commit.
+    /// Length of the file at that commit, its tail included.
     pub(super) end: u64,
+    /// Its tail is there and whole.
+    pub(super) has_tail: bool,
     pub(super) remarks: Vec<String>,
-    /// The way to it was not the one by the tail or a slot.
+    /// What lies behind it was told.
+    pub(super) tells_remains: bool,
+    /// A later commit that was finished is lost.
+    pub(super) lost_later: bool,
+    /// Something that belongs to the archive is damaged: the tail, or all of a later commit.
     pub(super) recovered: bool,
 }
 
@@ -69,15 +75,16 @@ fn tail_at_end(window: &Window) -> Result<Tail> {
 }
 
 /// Finds the newest whole state: by the tail, else by a slot (if `recover`, on to what [`finished_behind`] finds), else (if `recover`) by the last
-/// commit near the end of the file.
+/// commit near the end of the file, or from commit to commit.
 ///
 /// # Errors
 ///
-/// `Unsupported` for a version or features that this reader does not know; else the error of the tail or commit that should have led to the state.
+/// `Unsupported` for a version or features that this reader does not know; else the error of the tail or commit that should have led to the state, or,
+/// unless `recover`, that of a slot which says that a later commit was there.
 pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
-    let lost = match tail_at_end(window) {
+    let (lost, slots) = match tail_at_end(window) {
         Ok(tail) => match by_tail(window, &tail) {
-            Err(error) if is_damage(&error) => error,
+            Err(error) if is_damage(&error) => (error, [None; 2]),
             other => return other,
         },
         Err(error) if is_damage(&error) => {
@@ -90,22 +97,90 @@ pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
                 Err(error) => return Err(error),
             };
             match by_slots(window, slots) {
-                Ok(Some(state)) if recover => return behind(window, state, &error),
-                Ok(Some(state)) => return Ok(state),
-                Ok(None) => error,
-                Err(error) if is_damage(&error) => error,
+                Ok(Some(state)) => {
+                    let state = if recover { newest_behind(window, state)? } else { state };
+                    return told(window, state, slots, &error, recover);
+                }
+                Ok(None) => (error, slots),
+                Err(error) if is_damage(&error) => (error, slots),
                 Err(error) => return Err(error),
             }
         }
         Err(error) => return Err(error),
     };
-    match if recover { last_commit(window)? } else { None } {
-        Some(mut state) => {
-            state.remarks.push(format!("{lost}; the archive was opened by its last commit"));
-            Ok(state)
-        }
+    if !recover {
+        return Err(lost);
+    }
+    let mut found = last_commit(window)?;
+    if found.is_none() && slots == [None; 2] {
+        // Nobody has changed it since it was made: its only commit may have more bytes behind it.
+        let first = finished(window, None)?.filter(|first| first.has_tail);
+        found = first.map(|first| is_last(window, first.end).map(|is_last| is_last.then_some(first))).transpose()?.flatten();
+    }
+    match found {
+        Some(state) => told(window, state, slots, &lost, recover),
         None => Err(lost),
     }
+}
+
+/// Goes on from a state that a slot led to: over appends that finished, or to the last commit of the file where what is between does not read.
+fn newest_behind(window: &Window, state: State) -> Result<State> {
+    let state = onwards(window, state)?;
+    let last = last_commit(window)?
+        .filter(|last| last.commit.number > state.commit.number && last.commit.archive_id == state.commit.archive_id);
+    Ok(last.unwrap_or(state))
+}
+
+/// Says whether no frame lies behind `end`.
+fn is_last(window: &Window, end: u64) -> Result<bool> {
+    let mut behind = Walk::from(window, end);
+    while let Some(step) = behind.next()? {
+        if matches!(step, Step::Frame { .. }) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Completes a state that was not found by the tail at the end of the file, for which `lost` is why: what has to be said of it.
+fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Error, recover: bool) -> Result<State> {
+    let number = state.commit.number;
+    if !state.has_tail {
+        state.recovered = true;
+        state.remarks.push(format!("{lost}; the archive was opened by its last commit"));
+    }
+    if let Some(error) = lost_commit(slots, number) {
+        if !recover {
+            return Err(error);
+        }
+        (state.recovered, state.lost_later) = (true, true);
+        state.remarks.push(format!("{error}; commit {number} is the newest one left"));
+    }
+    let left = window.file_len().saturating_sub(state.end);
+    if left > 0 {
+        let is_noted = slots.iter().flatten().any(|slot| slot.number == number);
+        state.remarks.push(match recovery::begins(window.source(), state.end)? {
+            Some(geometry) if geometry.file_len() < window.file_len() => {
+                format!("{} bytes behind the recovery data belong to nothing", window.file_len() - geometry.file_len())
+            }
+            Some(_) => "the recovery data behind the archive is not whole".into(),
+            None if is_noted || state.lost_later => {
+                format!("{left} bytes behind commit {number} are the remains of an append that did not finish")
+            }
+            // Whoever appends notes that first.
+            None => format!("{left} bytes behind commit {number} belong to nothing"),
+        });
+        state.tells_remains = true;
+    }
+    Ok(state)
+}
+
+/// Returns the damage that a slot proves which names a commit later than `newest`: slots are only written for commits that are finished.
+pub(in crate::format::nra) fn lost_commit(slots: [Option<Slot>; 2], newest: u64) -> Option<Error> {
+    let later = slots.iter().enumerate().filter_map(|(index, slot)| slot.map(|slot| (index, slot)));
+    let (index, slot) = later.max_by_key(|(_, slot)| slot.number).filter(|(_, slot)| slot.number > newest)?;
+    let detail = format!("it says that commit {} ended at offset {}, which is lost", slot.number, slot.end);
+    Some(Error::corrupt("slot", Slot::place(index), detail))
 }
 
 fn head(window: &Window) -> Result<Head> {
@@ -122,8 +197,7 @@ fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
         );
         return Err(Error::corrupt("commit", tail.commit_offset, detail));
     }
-    let end = commit_ref.offset + commit_ref.length + TAIL_LEN as u64;
-    let state = State { commit, place: commit_ref, keys: tail.keys, salt, end, remarks: Vec::new(), recovered: false };
+    let state = State { keys: tail.keys, has_tail: true, ..State::found(commit, commit_ref, salt) };
     match window.opener().filter(|opener| opener.keys.offset == tail.keys.0) {
         Some(opener) => opener.keys.check(&state).map(|()| state),
         None => Ok(state),
@@ -146,46 +220,52 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
             Err(error) if is_damage(&error) => continue,
             Err(error) => return Err(error),
         };
-        let mut state = by_tail(window, &tail)?;
-        let left = window.file_len() - slot.end;
-        state
-            .remarks
-            .push(format!("{left} bytes behind commit {} are the remains of an append that did not finish", slot.number));
-        return Ok(Some(state));
+        return by_tail(window, &tail).map(Some);
     }
     Ok(None)
 }
 
-/// Finds the newest finished state for a writer with these keys, the head, and whether the tail of that state is lost.
+/// Finds the newest finished state for a writer with these keys, and the head.
 ///
 /// # Errors
 ///
-/// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head, commit or newest keys are damaged, or nothing leads to a
-/// state.
-pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State, Head, bool)> {
+/// `Unsupported` for a version or features that this writer does not know; `Corrupt` when head, commit or newest keys are damaged, a later commit is lost, or nothing
+/// leads to a state.
+pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State, Head)> {
     let head = head(window)?;
     check_required(head.required, SUPPORTED)?;
     check_optional(head.optional, 0)?;
-    let mut state = match tail_at_end(window) {
-        Ok(tail) => by_tail(window, &tail)?,
-        Err(error) if is_damage(&error) => by_slots(window, head.slots)?.ok_or(error)?,
+    let state = match tail_at_end(window) {
+        Ok(tail) => {
+            let state = onwards(window, by_tail(window, &tail)?)?;
+            // Bytes may have been cut off, and the commits that were in them.
+            lost_commit(head.slots, state.commit.number).map_or(Ok(state), Err)?
+        }
+        Err(lost) if is_damage(&lost) => match by_slots(window, head.slots)? {
+            Some(state) => State { recovered: false, ..told(window, onwards(window, state)?, head.slots, &lost, false)? },
+            None => return Err(lost),
+        },
         Err(error) => return Err(error),
     };
-    let mut lost_tail = false;
-    while let Some(next) = finished_behind(window, &state)? {
-        (state, lost_tail) = (next, true);
-    }
     opener::settle(window, &state, keys)?;
     if window.opener().is_some_and(|opener| opener.keys.offset != state.keys.0) {
         let detail = "it does not read, and with an earlier one keys would come back that were removed";
         return Err(Error::corrupt(FrameKind::Keys.name(), state.keys.0, detail));
     }
-    Ok((state, head, lost_tail))
+    Ok((state, head))
 }
 
-/// Returns the state of the append behind `state` if it did finish and has lost its tail since: frames, then the next commit.
-fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
-    let mut behind = Walk::from(window, state.end);
+/// Goes on from a state over the appends behind it that finished.
+fn onwards(window: &Window, mut state: State) -> Result<State> {
+    while let Some(next) = finished(window, Some(&state))? {
+        state = next;
+    }
+    Ok(state)
+}
+
+/// Returns the state of the append behind `state` if it did finish: frames, then the next commit. `None`: the first one of the file.
+fn finished(window: &Window, state: Option<&State>) -> Result<Option<State>> {
+    let mut behind = Walk::from(window, state.map_or(HEAD_LEN as u64, |state| state.end));
     let mut keys = (0, 0);
     while let Some(Step::Frame { offset, start }) = behind.next()? {
         let header = start.header;
@@ -199,29 +279,50 @@ fn finished_behind(window: &Window, state: &State) -> Result<Option<State>> {
             Err(error) if is_damage(&error) => return Ok(None),
             found => found?,
         };
-        if Some(commit.number) != state.commit.number.checked_add(1) || commit.previous != Some(state.place) {
+        let (number, before) = (commit.number, commit.previous);
+        let follows = match state {
+            Some(state) => Some(number) == state.commit.number.checked_add(1) && before == Some(state.place),
+            None => number == 1 && before.is_none(),
+        };
+        if !follows {
             return Ok(None);
         }
-        let end = place.offset + place.length + TAIL_LEN as u64;
-        return Ok(Some(State { commit, place, keys, salt, end, remarks: Vec::new(), recovered: false }));
+        return State { keys, ..State::found(commit, place, salt) }.with_tail(window).map(Some);
     }
     Ok(None)
 }
 
-/// Goes on from the state that a slot led to, over appends that finished and have lost their tails since; `lost` is what is wrong with the last one.
-fn behind(window: &Window, by_slot: State, lost: &Error) -> Result<State> {
-    let Some(mut state) = finished_behind(window, &by_slot)? else { return Ok(by_slot) };
-    while let Some(next) = finished_behind(window, &state)? {
-        state = next;
+impl State {
+    /// The state of a commit that was read, whatever is behind it.
+    fn found(commit: Commit, place: FrameRef, salt: Option<[u8; SALT_LEN]>) -> Self {
+        let end = place.offset + place.length + TAIL_LEN as u64;
+        Self {
+            commit,
+            place,
+            keys: (0, 0),
+            salt,
+            end,
+            has_tail: false,
+            remarks: Vec::new(),
+            tells_remains: false,
+            lost_later: false,
+            recovered: false,
+        }
     }
-    state.recovered = true;
-    state.remarks.push(format!("{lost}; the archive was opened by its last commit"));
-    let left = window.file_len().saturating_sub(state.end);
-    if left > 0 {
-        let number = state.commit.number;
-        state.remarks.push(format!("{left} bytes behind commit {number} are the remains of an append that did not finish"));
+
+    /// Looks whether its tail is whole.
+    fn with_tail(mut self, window: &Window) -> Result<Self> {
+        let place = self.end - TAIL_LEN as u64;
+        let tail = match window.array("tail", place).and_then(|bytes| Tail::parse(&bytes, place)) {
+            Ok(tail) => Some(tail),
+            Err(error) if is_damage(&error) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(tail) = tail.filter(|tail| (tail.number, tail.commit_offset) == (self.commit.number, self.place.offset)) {
+            (self.has_tail, self.keys) = (true, tail.keys);
+        }
+        Ok(self)
     }
-    Ok(state)
 }
 
 /// Looks for a commit frame in the last bytes of the file.
@@ -240,15 +341,11 @@ fn last_commit(window: &Window) -> Result<Option<State>> {
             other => other?,
         };
         if let Some((commit, place, salt)) = found {
-            let end = place.offset + place.length;
             // Frames behind it belong to a later state, which the directories tell better.
-            let mut behind = Walk::from(window, end);
-            while let Some(step) = behind.next()? {
-                if matches!(step, Step::Frame { .. }) {
-                    return Ok(None);
-                }
+            if !is_last(window, place.offset + place.length)? {
+                return Ok(None);
             }
-            return Ok(Some(State { commit, place, keys: (0, 0), salt, end, remarks: Vec::new(), recovered: true }));
+            return State::found(commit, place, salt).with_tail(window).map(Some);
         }
         offset -= ALIGNMENT;
     }

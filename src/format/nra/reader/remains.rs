@@ -1,16 +1,22 @@
-//! Opening what is left of an archive: also with bytes in front of it, or without its own first bytes.
+//! Opening what is left of an archive: also with bytes in front of it, or without its own first bytes, and with what lies behind the last
+//! commit.
 //!
 //! Spec: nra.md, section 22. All checksums depend on the place in the archive, so the place has to be found first: by a head somewhere in the
 //! file, or by a tail at its end, which tells where it lies.
 
 use std::sync::Arc;
 
-use crate::format::archive::OpenOptions;
+use crate::format::archive::{Access, Archive, OpenOptions};
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
+use crate::format::nra::frame::ALIGNMENT;
 use crate::format::nra::head::{HEAD_LEN, Head, MAGIC, TAIL_LEN, TAIL_MAGIC, Tail, VERSION};
 use crate::format::nra::layout::tail as field;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tree::is_damage;
+use crate::format::nra::reader::gather::Gathered;
+use crate::format::nra::reader::scan::Scan;
+use crate::format::nra::reader::tree::{Leaf, Node, is_damage};
+use crate::format::nra::reader::walk::Walk;
+use crate::format::nra::reader::{NraReader, Root, lost_commit};
 use crate::format::source::ReadAt;
 
 /// How much is read at once in search of a head, bytes.
@@ -20,6 +26,8 @@ const HEAD_SEARCH: u64 = 1 << 30;
 
 /// Opens what is left of an archive, and tells by how many bytes it begins behind the start of the file (less than 0: so many are missing).
 ///
+/// Entries behind the newest commit that is left are taken up where their content reads: those of a later commit that is lost, or of one that did not finish.
+///
 /// # Errors
 ///
 /// As [`NraReader::open`] when no entry can be found in any way.
@@ -27,15 +35,92 @@ pub fn open_remains(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<(N
     let options = OpenOptions { recover: true, ..options.clone() };
     let cause = match NraReader::open(Arc::clone(&source), &options) {
         Err(error) if is_damage(&error) || matches!(error, Error::Unsupported { .. }) => error,
-        opened => return opened.map(|reader| (reader, 0)),
+        opened => return Ok((opened?.with_remains()?, 0)),
     };
     for base in [base_by_tail(&*source)?, base_by_head(&*source)?].into_iter().flatten().filter(|&base| base != 0) {
         match NraReader::open(Arc::new(Shifted { inner: Arc::clone(&source), base }), &options) {
             Err(error) if is_damage(&error) => {}
-            opened => return opened.map(|reader| (reader, base)),
+            opened => return Ok((opened?.with_remains()?, base)),
         }
     }
     Err(cause)
+}
+
+impl NraReader {
+    /// Takes up what is behind the newest commit.
+    fn with_remains(mut self) -> Result<Self> {
+        let Some((number, end)) = self.state.as_ref().map(|(commit, end)| (commit.number, *end)) else { return Ok(self) };
+        if !self.lost_later {
+            // A tail at the end of the file leads to its commit without a look at the head.
+            let head = self.window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
+            if let Some(error) = head.ok().and_then(|(head, _)| lost_commit(head.slots, number)) {
+                self.info.remarks.push(format!("{error}; commit {number} is the newest one left"));
+                (self.lost_later, self.recovered) = (true, true);
+            }
+        }
+        if !self.tells_remains {
+            return Ok(self);
+        }
+        let Merged { entries, found, unreadable } = match self.merged(end) {
+            Ok(Some(merged)) => merged,
+            Ok(None) => return Ok(self),
+            // More than there can be: then what the commit has is all there is.
+            Err(error) if is_damage(&error) => return Ok(self),
+            Err(error) => return Err(error),
+        };
+        let files = entries.iter().filter(|entry| entry.kind == Kind::File);
+        self.info.entries = entries.len() as u64;
+        self.info.files = files.clone().count() as u64;
+        self.info.content_bytes = files.fold(0, |sum, file| file.size.saturating_add(sum));
+        let entry = if found == 1 { "1 entry was" } else { &format!("{found} entries were") };
+        self.info
+            .remarks
+            .push(format!("{entry} found behind commit {number}; what was removed or renamed there has its former name too"));
+        if unreadable > 0 {
+            self.info.remarks.push(format!("{unreadable} parts of the index do not read; entries may be missing"));
+        }
+        self.root = Root::Whole(Arc::new(Node::Leaf(Leaf::shared(Arc::new(entries)))));
+        (self.state, self.recovered) = (None, true);
+        Ok(self)
+    }
+
+    /// Returns the entries of the state with those behind `end`; `None` when there are none of these that read.
+    fn merged(&self, end: u64) -> Result<Option<Merged>> {
+        let walk = Walk::from(&self.window, end.next_multiple_of(ALIGNMENT));
+        let behind = Scan::gather(&self.window, walk, self.memory)?;
+        let mut whole = Vec::new();
+        for entry in behind.entries.iter().filter(|entry| !entry.implied) {
+            match self.with_content(entry, Access::Sequential, &mut |_| Ok(())) {
+                Ok(()) => whole.push(entry.clone()),
+                // The state may have an earlier version.
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if whole.is_empty() {
+            return Ok(None);
+        }
+        let (found, mut unreadable) = (whole.len(), 0);
+        let mut all = Gathered::new(self.window.file_len(), self.memory);
+        for entry in self.entries(0..self.info.entries) {
+            match entry {
+                Ok(entry) => all.add(std::iter::once(entry))?,
+                Err(error) if is_damage(&error) => unreadable += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        all.add(whole.into_iter())?;
+        Ok(Some(Merged { entries: all.finish()?.0, found, unreadable }))
+    }
+}
+
+/// Entries of a state, and of what lies behind it.
+struct Merged {
+    entries: Vec<Entry>,
+    /// How many lie behind it.
+    found: usize,
+    /// Parts of the index of the state that do not read.
+    unreadable: usize,
 }
 
 /// Finds where the archive begins if the file ends with its tail.

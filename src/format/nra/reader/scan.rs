@@ -43,9 +43,17 @@ impl Scan {
     ///
     /// `Limit` when the entries would take much more memory than those of a file of this length do.
     pub(super) fn run(window: &Window, end: u64, memory: u64) -> Result<Self> {
+        Self::gather(window, Walk::up_to(window, end), memory)
+    }
+
+    /// Goes through the frames that `walk` meets.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub(super) fn gather(window: &Window, mut walk: Walk<'_>, memory: u64) -> Result<Self> {
         let mut scan = Self::default();
         let mut found = Gathered::new(window.file_len(), memory);
-        let mut walk = Walk::up_to(window, end);
         while let Some(step) = walk.next()? {
             match step {
                 Step::Frame { offset, start } => {

@@ -19,7 +19,7 @@ mod survey;
 pub use geometry::{GEOMETRY_LEN, Geometry};
 pub use protect::{plan, protect};
 pub use restore::{MEMORY, restore};
-pub use survey::{Report, check, find, present};
+pub use survey::{Report, begins, check, find, present};
 
 use crate::format::error::Result;
 use crate::format::source::ReadAt;

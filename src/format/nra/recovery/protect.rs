@@ -3,12 +3,14 @@
 use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{count, write_group};
+use super::survey::{begins, present};
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
 use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
-use crate::format::progress::{Counter, Monitor};
+use crate::format::nra::reader::lost_commit;
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::source::{ReadAt, Store};
 
 /// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
@@ -22,6 +24,11 @@ use crate::format::source::{ReadAt, Store};
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
     let Plan { head, tail, end, geometry } = plan_of(store, percent, memory_bytes)?;
+    if store.len() > end && present(store)?.is_none() && begins(store, end)?.is_none() {
+        let (bytes, number) = (store.len() - end, tail.number);
+        let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     monitor.expect(Counter::Bytes, geometry.protected);
     // With a slot that leads to it the archive is whole without what is written now.
     if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {
@@ -62,6 +69,9 @@ fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan>
     source.read_exact_at(0, &mut head)?;
     let (head, _) = Head::parse(&head)?;
     let (tail, end) = last_tail(source, &head)?;
+    if let Some(error) = lost_commit(head.slots, tail.number) {
+        return Err(error);
+    }
     let geometry = Geometry::choose(end, percent, tail.number, memory_bytes)?;
     Ok(Plan { head, tail, end, geometry })
 }

@@ -69,6 +69,15 @@ pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
     }
 }
 
+/// Returns the recovery data that begins at `end`, whatever has become of the rest of it: one read.
+///
+/// # Errors
+///
+/// What reading gives.
+pub fn begins(source: &dyn ReadAt, end: u64) -> Result<Option<Geometry>> {
+    Ok(at(View::new(source), end)?.filter(|geometry| geometry.protected == end))
+}
+
 /// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
 ///
 /// Content that is stored as it is may look like recovery data, even on purpose. So the search ends at a frame of another kind: nothing

@@ -45,6 +45,13 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         let (out, _) = placing.output.finish()?;
         return Ok((out, unchanged(base)));
     }
+    if let Some(base) = &base
+        && base.state.remains > 0
+    {
+        let (bytes, number) = (base.state.remains, base.state.commit.number);
+        let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     let (ids, again) = order(&mut index, base.as_ref(), options.repeats, monitor)?;
     for id in again {
         placing.carry(id, &mut index)?;

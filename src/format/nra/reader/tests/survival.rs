@@ -28,7 +28,7 @@ use crate::format::source::{FileStore, MemorySource};
 /// First cell of a row, and what is tried.
 type Row = (&'static str, fn(&Sample));
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     ("payload of a block", payload_of_a_block),
     ("directory of a block", directory_of_a_block),
     ("header of a block", header_of_a_block),
@@ -43,6 +43,7 @@ const ROWS: [Row; 16] = [
     ("one byte of a sealed payload", payload_of_a_block),
     ("padding", padding),
     ("the file is cut", cut),
+    ("commit and tail of an append at once", end_of_append),
     ("bytes appended", appended),
     ("the first bytes are gone, or others lie in front of them", front),
 ];
@@ -436,6 +437,26 @@ fn cut(sample: &Sample) {
         let lost: Names = expected.difference(&found.good).cloned().collect();
         assert!(lost.is_empty(), "cut at {end}: lost {lost:?}");
         assert!(found.told);
+    }
+}
+
+fn end_of_append(sample: &Sample) {
+    if sample.commits == 1 {
+        return;
+    }
+    let commit = sample.of_kind(&[FrameKind::Commit]).into_iter().last().unwrap().range.clone();
+    let bytes = sample.zeroed([commit.clone(), sample.tail()]);
+    let reader = open(&bytes, false, None).unwrap();
+    assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_remains());
+    // What it added and replaced is found; what it removed is there again.
+    assert!(sample.keeps_all("an append", bytes));
+    // A slot knows of the commit before.
+    if sample.commits > 2 {
+        let commits = sample.of_kind(&[FrameKind::Commit]);
+        let before = commits[commits.len() - 2].range.clone();
+        let bytes = sample.zeroed([before, commit, sample.tail()]);
+        assert!(open(&bytes, false, None).is_err() && open(&bytes, true, None).unwrap().is_recovered());
+        assert!(sample.keeps_all("two appends", bytes));
     }
 }
 

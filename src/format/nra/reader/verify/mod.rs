@@ -26,7 +26,6 @@ use crate::format::error::Result;
 use crate::format::nra::commit::Commit;
 use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::TAIL_LEN;
 use crate::format::nra::page::Child;
 use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, Root};
@@ -55,22 +54,21 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
     let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
     monitor.expect(Counter::Bytes, reader.info.piece_bytes.unwrap_or_default());
     monitor.expect(Counter::Entries, reader.info.entries);
-    // A state that was found without its tail ends where that should begin.
     let recovery = recovery::present(window.source())?;
     let end = match &reader.state {
-        Some((_, end)) if reader.recovered => *end + TAIL_LEN as u64,
         Some((_, end)) => *end,
         None => recovery.map_or(window.file_len(), |geometry| geometry.protected),
     };
     let end = end.min(window.file_len());
     let tail = fixed::tail(window, end, &mut ledger)?;
     fixed::head(window, tail.as_ref(), &mut ledger)?;
-    // What came after the commit that is checked is no business of it; only what is behind all commits is.
+    // What came after the commit that is checked is no business of it; only what is behind all commits is. Remains that belong to nothing
+    // are told by the reader, and no fault.
+    let more = end < window.file_len() && reader.is_newest;
     let is_protected = recovery.is_some_and(|geometry| geometry.protected == end);
-    if end < window.file_len() && reader.is_newest && !is_protected {
-        let detail =
-            format!("{} bytes behind the last commit are the remains of an append that did not finish", window.file_len() - end);
-        ledger.add(Finding::new("file", end, detail));
+    if more && !is_protected && !reader.tells_remains {
+        let detail = format!("{} bytes between the last commit and the tail at the end are not whole", window.file_len() - end);
+        ledger.add(Finding::new(FrameKind::Recovery.name(), end, detail));
     }
     let mut survey = Survey::new(window, depth);
     survey.all(end, &mut ledger, monitor)?;
@@ -93,7 +91,7 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
         _ => each(reader, check, &|_| true, monitor)?,
     }
     // Recovery data that lost its end is worth a search when there is something to restore.
-    if recovery.is_some() || !ledger.is_empty() {
+    if recovery.is_some() || more || !ledger.is_empty() {
         restorable(window, &mut verdict, &mut ledger, monitor)?;
     }
     verdict.damage = ledger.finish();

@@ -8,6 +8,7 @@ mod disk;
 mod model;
 mod parts;
 mod recovery;
+mod remains;
 mod sealed;
 
 use super::*;

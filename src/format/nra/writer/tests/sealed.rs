@@ -161,7 +161,8 @@ fn every_flip_and_every_cut_is_found() {
             }
         }
         let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
-        assert!(may_be_older || !verdict.damage.is_empty() || reader.is_recovered(), "{what} was not found");
+        let is_told = !verdict.damage.is_empty() || reader.is_recovered() || reader.has_remains();
+        assert!(may_be_older || is_told, "{what} was not found");
     };
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
@@ -217,7 +218,8 @@ fn pieces_that_are_moved_or_of_another_time_are_refused() {
             // Without its index an archive is served from the records that read, and that may be of a fork: it is told.
             assert!(reader.is_recovered() || good.contains(&(path, Some(content))), "{what}");
         }
-        assert!(!reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty(), "{what}");
+        let damage = reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage;
+        assert!(!damage.is_empty() || reader.has_remains(), "{what}");
     };
     for frame in &frames_left {
         if left[frame.clone()] != right[frame.clone()] && !left[frame.clone()].starts_with(b"NRATAIL") {
@@ -260,6 +262,7 @@ fn plain_frames_in_an_encrypted_archive_are_refused() {
             assert!(
                 !reader.info().encrypted
                     || contents(&reader).is_empty()
+                    || reader.has_remains()
                     || !reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage.is_empty()
             );
         }

@@ -80,14 +80,14 @@ fn any_cut_leaves_right_content_or_none() {
     let all = all(&builder);
     for len in 0..builder.bytes.len() {
         let good = readable(&builder, &builder.bytes[..len]);
-        // What lies in front of the cut with its records stays. Those of entries without content may be in any block.
+        // What lies in front of the cut with its record stays: that of an entry with one extent lies in its block, others may be in any.
         let blocks = builder.frames.iter().filter(|frame| frame.0 == FrameKind::Block);
-        let (cut, whole): (Vec<&(FrameKind, u64, u64)>, Vec<_>) = blocks.partition(|block| block.1 + block.2 > len as u64);
-        let mut hurt: BTreeSet<_> = cut.iter().flat_map(|block| users(&builder, block.1)).collect();
-        if !cut.is_empty() {
-            let with_content: BTreeSet<_> = cut.iter().chain(&whole).flat_map(|block| users(&builder, block.1)).collect();
-            hurt.extend(all.difference(&with_content).cloned());
-        }
+        let cut: Vec<u64> = blocks.filter(|block| block.1 + block.2 > len as u64).map(|block| block.1).collect();
+        let may_be_hurt = |entry: &&Entry| match entry.content() {
+            Content::Extent(extent) | Content::Raw(extent, _) => cut.contains(&extent.block.offset),
+            _ => !cut.is_empty(),
+        };
+        let hurt: BTreeSet<_> = builder.entries.values().filter(may_be_hurt).map(|entry| entry.path.clone()).collect();
         let lost: BTreeSet<_> = all.difference(&good).cloned().collect();
         assert!(lost.is_subset(&hurt), "{len}: lost {lost:?}, hurt {hurt:?}");
         most = most.max(good.len());

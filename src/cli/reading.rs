@@ -198,7 +198,7 @@ pub fn remark(opened: &Opened, ui: &Ui) {
         let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
         ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
-    if let Some(remark) = misnamed(opened.path.as_os_str().as_bytes(), &opened.archive.info().format) {
+    if let Some(remark) = misnamed(opened.path.as_os_str().as_bytes(), opened.archive.format()) {
         let message = format!("{}: {remark}", opened.name);
         ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }

@@ -270,6 +270,11 @@ pub trait Archive: Send + Sync {
         false
     }
 
+    /// Returns container and version, for people: [`Info::format`], which some archives know before the rest.
+    fn format(&self) -> &str {
+        &self.info().format
+    }
+
     /// Returns remarks on the state of the file: those of [`Info::remarks`] and what came to light since.
     fn remarks(&self) -> Vec<String> {
         self.info().remarks.clone()
@@ -313,6 +318,15 @@ pub trait Archive: Send + Sync {
     ///
     /// As reading the index does.
     fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>>;
+
+    /// Looks up a path and returns its entry: less work than [`find`](Self::find) where entries have no numbers of their own.
+    ///
+    /// # Errors
+    ///
+    /// As reading the index does.
+    fn find_entry(&self, path: &[u8]) -> Result<Option<Entry>> {
+        Ok(self.find(path)?.map(|(_, entry)| entry))
+    }
 
     /// Returns the numbers of `directory` itself and everything below it (an empty range if it does not exist). `None` = the whole archive.
     ///

@@ -3,7 +3,10 @@
 use nra::format::archive::{Archive, Depth, OpenOptions, open_path};
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
-use nra::format::shard::{HEADER, METADATA, NAME, RECORD, value};
+use nra::format::shard::{
+    Dialect, HEADER, Layout, METADATA, Marks, NAME, NewEntry, RECORD, Role, Shard, ShardWriter, Style, value,
+};
+use nra::format::source::MemorySource;
 
 use crate::{bytes, expected, folder, open};
 
@@ -92,4 +95,72 @@ fn what_the_file_says_is_kept_in_attributes() {
     assert_eq!(value(METADATA).unwrap(), open("go_metadata.shard").unwrap().metadata().unwrap().unwrap());
     let entry = archive.entry(0).unwrap();
     assert_eq!((&*entry.metadata.attributes[0].name, &*entry.metadata.attributes[0].value), (RECORD, &b"0:0:0:0"[..]));
+}
+
+#[test]
+fn a_path_is_found_without_a_table_as_with_one() {
+    let mut direct = 0;
+    for (name, file) in expected() {
+        if file.get("entries").is_none() || name.contains("multiflush") {
+            continue;
+        }
+        let with_table = archive(&name);
+        let mut paths = paths(&*with_table);
+        paths.push("no such path".to_owned());
+        for path in paths {
+            let fresh = archive(&name);
+            let found = fresh.find_entry(path.as_bytes()).unwrap();
+            assert_eq!(found, with_table.find(path.as_bytes()).unwrap().map(|(_, entry)| entry), "{name}: {path}");
+            direct += usize::from(found.is_some_and(|entry| entry.kind == Kind::File));
+        }
+    }
+    assert!(direct > 100, "{direct} files");
+}
+
+#[test]
+fn an_entry_below_another_hides_it_with_and_without_a_table() {
+    let file = write(&[b"a", b"a/b", b"ab"]);
+    let open =
+        || nra::format::archive::open(std::sync::Arc::new(MemorySource::new(file.clone())), &OpenOptions::default()).unwrap();
+    for (path, kind) in [(&b"a"[..], Kind::Directory), (b"a/b", Kind::File), (b"ab", Kind::File)] {
+        assert_eq!(open().find_entry(path).unwrap().unwrap().kind, kind);
+        assert_eq!(open().find(path).unwrap().unwrap().1.kind, kind);
+    }
+    let archive = open();
+    assert_eq!(archive.entry_count(), 3);
+    assert!(archive.omits_entries() && archive.remarks().iter().any(|remark| remark.contains("entries below")));
+}
+
+#[test]
+fn names_that_records_share_are_limited_together() {
+    let names: Vec<Box<[u8]>> = (0..2_000u16).map(|number| number.to_be_bytes()[..].into()).collect();
+    let mut file = write(&names.iter().map(|name| &**name).collect::<Vec<_>>());
+    let room = usize::from(u16::MAX);
+    // All records get one name, as long as a name can be; behind the index the file grows by that much.
+    let header: [u8; 64] = *file.first_chunk().unwrap();
+    let index_end = 64 + 48 * names.len();
+    for record in file[64..index_end].chunks_exact_mut(48) {
+        record[8..12].fill(0);
+        record[12..14].fill(0xff);
+        let offset = u64::from_le_bytes(record[16..24].try_into().unwrap()) + room as u64;
+        record[16..24].copy_from_slice(&offset.to_le_bytes());
+    }
+    file.splice(index_end..index_end, std::iter::repeat_n(b'n', room));
+    for at in [24, 40] {
+        let value = u64::from_le_bytes(header[at..at + 8].try_into().unwrap()) + room as u64;
+        file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    let error = Shard::open(std::sync::Arc::new(MemorySource::new(file))).err().unwrap();
+    assert_eq!(error.to_string(), "length of the names is 131070000, more than the limit of 104857600");
+}
+
+/// Returns a file of empty entries with these names.
+fn write(names: &[&[u8]]) -> Vec<u8> {
+    let layout = Layout::Names(names.iter().map(|&name| name.into()).collect());
+    let style = Style::new(Dialect::Go, Role::default(), 0, None, &layout);
+    let mut writer = ShardWriter::create(std::io::Cursor::new(Vec::new()), style, layout).unwrap();
+    for name in names {
+        writer.add(NewEntry { name, content: b"", compression: None, marks: Marks::default() }).unwrap();
+    }
+    writer.finish(None).unwrap().into_inner()
 }

@@ -159,8 +159,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 /// Looks up a path that must be a file; else says why not.
 fn find_file(path: &[u8], opened: &Opened) -> CommandResult<Entry> {
     let (name, shown) = (&opened.name, Quoted::new(path));
-    match opened.archive.find(normal(path)) {
-        Ok(Some((_, entry))) => match entry.kind {
+    match opened.archive.find_entry(normal(path)) {
+        Ok(Some(entry)) => match entry.kind {
             Kind::File => Ok(entry),
             Kind::Symlink => {
                 let target = Quoted::new(&entry.target);

@@ -6,20 +6,21 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
-use crate::format::entry::{Kind, Metadata};
+use crate::format::entry::{Entry, Kind, Location, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::inside;
-use crate::format::path::{self, Quoted};
+use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::shard::attributes::{NAME, Origin, RECORD, foreign, metadata_attributes};
-use crate::format::shard::{Header, MAX_PAYLOAD, Profile, Record, Shard};
+use crate::format::shard::names::{Names, path_of};
+use crate::format::shard::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
 use crate::format::source::ReadAt;
-use crate::format::table::{Cleaned, Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
+use crate::format::table::{Decoded, Item, Member, Members, Table, TableArchive, TableBuilder, Winner};
 
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
 
-/// Length of metadata, and of names that are no paths, that are kept as attributes, bytes.
+/// Length of metadata that are kept as attributes, bytes.
 const MAX_KEPT: u64 = 12 << 20;
 
 /// A Shard file as an archive.
@@ -31,6 +32,7 @@ pub struct ShardMembers {
     source: Arc<dyn ReadAt>,
     decoded: Decoded,
     profile: OnceLock<Profile>,
+    names: Names,
 }
 
 impl ShardMembers {
@@ -49,52 +51,31 @@ impl ShardMembers {
             return Ok(None);
         }
         let shard = Shard::open(Arc::clone(source))?;
-        let mut table = TableBuilder::new(Winner::First, options.index_bytes);
-        let (mut escaped, mut kept) = (Vec::new(), 0u64);
-        for (number, entry) in shard.entries().iter().enumerate() {
-            let record = Record {
-                number: u32::try_from(number).unwrap_or(u32::MAX),
-                flags: entry.flags,
-                content_type: entry.content_type,
-                tags: entry.tags,
-            };
-            let name = shard.name(number);
-            let path = path_of(name);
-            let mut attributes = Vec::with_capacity(2);
-            if let Some((_, is_other)) = &path {
-                // Many entries may have one long name: it counts for each of them.
-                kept += name.len() as u64;
-                if kept <= MAX_KEPT {
-                    attributes.push(foreign(NAME, name.to_vec()));
-                }
-                escaped.extend(is_other.then_some(number));
-            }
-            attributes.push(foreign(RECORD, record.encode().into_bytes()));
-            let item = Item {
-                size: entry.content_len,
-                metadata: Arc::new(Metadata { mode: 0o644, owner: None, attributes: attributes.into() }),
-                number: number as u64,
-                place: (entry.data_offset, number as u64),
-                ..Item::new(Kind::File)
-            };
-            table.add(path.as_ref().map_or(name, |(path, _)| path), item)?;
-        }
+        let names = Names::of(&shard)?;
         let mut info = describe(&shard)?;
-        if let Some(&first) = escaped.first() {
-            let name = Quoted::new(shard.name(first));
-            let path = path_of(shard.name(first)).map(|(path, _)| Quoted::new(&path).to_string()).unwrap_or_default();
-            let whose = match escaped.len() {
-                1 => "1 name can be no path and is".to_owned(),
-                count => format!("{count} names can be no paths and are"),
-            };
-            info.remarks.push(format!("{whose} shown in other letters: {name} as {path}"));
-        }
+        info.remarks.extend_from_slice(&names.remarks);
         let decoded = Decoded::new(options.cache_bytes);
-        Ok(Some(TableArchive::new(
-            table.finish()?,
-            Self { shard, source: Arc::clone(source), decoded, profile: OnceLock::new() },
-            info,
-        )))
+        let members = Self { shard, source: Arc::clone(source), decoded, profile: OnceLock::new(), names };
+        Ok(Some(if members.names.table_bytes <= options.index_bytes {
+            let table = |members: &Self| members.table(u64::MAX).expect("its size was checked when the file was opened");
+            TableArchive::on_demand(members, info, table)
+        } else {
+            TableArchive::new(members.table(options.index_bytes)?, members, info)
+        }))
+    }
+
+    /// Returns a table of at most `limit` bytes.
+    fn table(&self, limit: u64) -> Result<Table> {
+        let mut table = TableBuilder::new(Winner::First, limit);
+        let common = Item::new(Kind::File);
+        table.reserve(self.shard.entries().len());
+        for (number, entry) in self.shard.entries().iter().enumerate() {
+            let name = self.shard.name(number);
+            let Member { number, place, size } = member(number, entry);
+            let item = Item { size, number, place, ..common.clone() };
+            table.add(path_of(name).as_ref().map_or(name, |(path, _)| path), item)?;
+        }
+        table.finish()
     }
 
     /// Returns the file.
@@ -154,6 +135,29 @@ impl Members for ShardMembers {
         }
     }
 
+    fn find(&self, path: &[u8]) -> Option<Entry> {
+        let number = self.names.find(&self.shard, path)?;
+        let member = member(number, &self.shard.entries()[number]);
+        let location = Location::Member { number: member.number, place: member.place };
+        let mut entry = Entry { size: member.size, location, ..Entry::new(EntryPath::from_checked(path), Kind::File) };
+        self.complete(&member, &mut entry);
+        Some(entry)
+    }
+
+    fn complete(&self, member: &Member, entry: &mut Entry) {
+        let number = within(member.number);
+        let found = &self.shard.entries()[number];
+        let record = Record {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            flags: found.flags,
+            content_type: found.content_type,
+            tags: found.tags,
+        };
+        let name = self.names.keeps(number).then(|| foreign(NAME, self.shard.name(number).to_vec()));
+        let attributes = name.into_iter().chain([foreign(RECORD, record.encode().into_bytes())]).collect();
+        entry.metadata = Arc::new(Metadata { attributes, ..Metadata::clone(&entry.metadata) });
+    }
+
     fn describe(&self, member: Option<&Member>) -> Result<Option<inside::Table>> {
         let profile = self.profile()?;
         match member {
@@ -193,48 +197,13 @@ fn describe(shard: &Shard) -> Result<Info> {
     })
 }
 
-/// Returns the path that stands for a name that is none, and whether it has other letters than the name; `None` for names that are paths.
-fn path_of(name: &[u8]) -> Option<(Vec<u8>, bool)> {
-    path::check(name).err()?;
-    let mut cleaned = Vec::with_capacity(name.len());
-    match clean(name, &mut cleaned) {
-        Ok(Cleaned::Path | Cleaned::Relative) => Some((name.to_vec(), false)),
-        Ok(Cleaned::Top) | Err(_) => {
-            let components = name.split(|&byte| byte == b'/').map(|component| match component {
-                b"" => b"%".to_vec(),
-                b"." | b".." => b"%2E".repeat(component.len()),
-                _ => component
-                    .iter()
-                    .flat_map(|byte| if *byte == 0 { &b"%00"[..] } else { std::slice::from_ref(byte) })
-                    .copied()
-                    .collect(),
-            });
-            Some((components.collect::<Vec<_>>().join(&b'/'), true))
-        }
-    }
+/// Returns what is known of the content of an entry.
+fn member(number: usize, entry: &IndexEntry) -> Member {
+    let number = number as u64;
+    Member { number, place: (entry.data_offset, number), size: entry.content_len }
 }
 
 /// Offsets within content that is in memory, and numbers of entries, fit.
 fn within(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_has_a_path() {
-        for (name, expected) in [
-            (&b"a/b"[..], None),
-            (b"/a//b", Some((&b"/a//b"[..], false))),
-            (b"", Some((b"%", true))),
-            (b"/", Some((b"%/%", true))),
-            (b"../a", Some((b"%2E%2E/a", true))),
-            (b"./", Some((b"%2E/%", true))),
-            (b"a\0b", Some((b"a%00b", true))),
-        ] {
-            assert_eq!(path_of(name).as_ref().map(|(path, other)| (path.as_slice(), *other)), expected);
-        }
-    }
 }

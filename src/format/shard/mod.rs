@@ -42,6 +42,7 @@
 mod archive;
 mod attributes;
 mod layout;
+mod names;
 mod partial;
 mod payload;
 mod profile;
@@ -54,6 +55,7 @@ pub use attributes::{HEADER, LAYOUT, METADATA, NAME, Origin, RECORD, is_own, met
 pub use layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, flags,
 };
+pub use names::stands_for;
 pub use partial::PartialFile;
 pub use profile::Profile;
 pub use reader::Shard;

@@ -3,14 +3,16 @@
 //! Specification: shard.md, section 4.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh64::xxh64;
 
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
-use crate::format::shard::layout::{HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_PAYLOAD, Role};
+use crate::format::shard::layout::{
+    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role,
+};
 use crate::format::shard::payload;
 use crate::format::source::ReadAt;
 
@@ -18,6 +20,9 @@ use crate::format::source::ReadAt;
 const STEP: usize = 1 << 20;
 /// Index records read at once.
 const RECORDS: usize = 16_384;
+/// Low bits of a word of the [`Lookup`], which hold the number of an entry.
+const NUMBER_BITS: u32 = 24;
+const _: () = assert!(MAX_ENTRIES < 1 << NUMBER_BITS);
 
 /// An opened file: its index, and content on demand.
 ///
@@ -27,8 +32,7 @@ pub struct Shard {
     header: Header,
     entries: Vec<IndexEntry>,
     names: Vec<u8>,
-    /// Hash of the name (computed, not stored) and number, in the order of hash, name and number: names of equal hash can be made at will.
-    lookup: Vec<(u64, u32)>,
+    lookup: OnceLock<Lookup>,
     /// Whole content was read and its checksum found right.
     checked: Vec<AtomicBool>,
     data_end: u64,
@@ -56,14 +60,8 @@ impl Shard {
         let entries = read_index(&*source, &header)?;
         let data_end = check_order(&header, &entries)?;
         let names = read_names(&*source, &header, &entries)?;
-        let name = |entry: &IndexEntry| &names[name_range(entry)];
-        let mut lookup: Vec<(u64, u32)> = (0..).zip(&entries).map(|(number, entry)| (xxh64(name(entry), 0), number)).collect();
-        lookup.sort_unstable_by(|a, b| {
-            let names = || name(&entries[a.1 as usize]).cmp(name(&entries[b.1 as usize]));
-            a.0.cmp(&b.0).then_with(names).then(a.1.cmp(&b.1))
-        });
         let checked = entries.iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { source, header, entries, names, lookup, checked, data_end })
+        Ok(Self { source, header, entries, names, lookup: OnceLock::new(), checked, data_end })
     }
 
     /// Returns the header.
@@ -87,10 +85,14 @@ impl Shard {
 
     /// Returns the number of the first entry of this name.
     pub fn find(&self, name: &[u8]) -> Option<usize> {
-        let hash = xxh64(name, 0);
-        let is_before = |&(other, number): &(u64, u32)| (other, self.name(number as usize)) < (hash, name);
-        let (_, number) = self.lookup.get(self.lookup.partition_point(is_before))?;
-        Some(*number as usize).filter(|&number| self.name(number) == name)
+        let hash = xxh64(name, 0) >> NUMBER_BITS;
+        let words = &self.lookup().words;
+        let at = words.partition_point(|&word| (word >> NUMBER_BITS, self.name(number_of(word))) < (hash, name));
+        words.get(at).map(|&word| number_of(word)).filter(|&number| self.name(number) == name)
+    }
+
+    fn lookup(&self) -> &Lookup {
+        self.lookup.get_or_init(|| Lookup::new(self))
     }
 
     /// Returns the metadata, JSON as it stands in the file, or `None` when there is none.
@@ -222,20 +224,19 @@ impl Shard {
     /// Says what is odd about the file, although it reads: duplicate names, hashes that are not those of the names, damaged metadata.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
-        let named = |wrong: &dyn Fn(&(u64, u32)) -> bool| {
-            let mut found = self.lookup.iter().filter(|pair| wrong(pair)).map(|&(_, number)| number);
-            let first = found.next()?;
-            let more = match found.count() {
+        let told = |found: &Found| {
+            let more = match found.count - 1 {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            Some((Quoted::new(self.name(first as usize)).to_string(), more))
+            format!("{}{more}", Quoted::new(self.name(found.first)))
         };
-        if let Some((name, more)) = named(&|&(hash, number)| self.entries[number as usize].name_hash != hash) {
-            remarks.push(format!("the stored hash of name {name}{more} is wrong"));
+        let Lookup { wrong, again, .. } = self.lookup();
+        if let Some(wrong) = wrong {
+            remarks.push(format!("the stored hash of name {} is wrong", told(wrong)));
         }
-        if let Some((name, more)) = named(&|&(_, number)| self.find(self.name(number as usize)) != Some(number as usize)) {
-            remarks.push(format!("name {name}{more} stands more than once; the first one counts"));
+        if let Some(again) = again {
+            remarks.push(format!("name {} stands more than once; the first one counts", told(again)));
         }
         if let Err(error) = self.metadata_range() {
             remarks.push(error.to_string());
@@ -272,6 +273,61 @@ impl Shard {
     }
 }
 
+/// Entries that something is odd about.
+struct Found {
+    /// Number of the first one.
+    first: usize,
+    /// How many there are, at least 1.
+    count: usize,
+}
+
+impl Found {
+    fn of(numbers: impl Iterator<Item = usize>) -> Option<Self> {
+        numbers.fold(None, |found, number| match found {
+            None => Some(Self { first: number, count: 1 }),
+            Some(Self { first, count }) => Some(Self { first: first.min(number), count: count + 1 }),
+        })
+    }
+}
+
+/// Finds entries by the hashes of their names, which are computed: those in the file may be wrong.
+struct Lookup {
+    /// The first bits of the hash and the number of each entry, in the order of these bits, the name and the number: names of equal hash can be
+    /// made at will, and must not be searched one by one.
+    words: Vec<u64>,
+    /// Entries whose hash in the file is another one.
+    wrong: Option<Found>,
+    /// Entries that have the name of one in front of them.
+    again: Option<Found>,
+}
+
+impl Lookup {
+    fn new(shard: &Shard) -> Self {
+        let mut words = Vec::with_capacity(shard.entries.len());
+        let wrong = Found::of(shard.entries.iter().enumerate().filter_map(|(number, entry)| {
+            let hash = xxh64(shard.name(number), 0);
+            words.push(hash >> NUMBER_BITS << NUMBER_BITS | number as u64);
+            (entry.name_hash != hash).then_some(number)
+        }));
+        words.sort_unstable();
+        let name = |word: u64| shard.name(number_of(word));
+        let mut again = Vec::new();
+        let alike = words.chunk_by_mut(|a, b| a >> NUMBER_BITS == b >> NUMBER_BITS).filter(|alike| alike.len() > 1);
+        for alike in alike {
+            alike.sort_unstable_by(|&a, &b| name(a).cmp(name(b)).then(a.cmp(&b)));
+            let pairs = alike.windows(2).filter(|pair| name(pair[0]) == name(pair[1]));
+            again.extend(pairs.map(|pair| number_of(pair[1])));
+        }
+        let again = Found::of(again.into_iter());
+        Self { words, wrong, again }
+    }
+}
+
+/// Returns the number in a word of the [`Lookup`].
+fn number_of(word: u64) -> usize {
+    usize::try_from(word & ((1 << NUMBER_BITS) - 1)).expect("less than the limit of entries")
+}
+
 fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
     let count = header.entry_count as usize;
     let mut entries = Vec::with_capacity(count);
@@ -289,12 +345,8 @@ fn read_index(source: &dyn ReadAt, header: &Header) -> Result<Vec<IndexEntry>> {
 
 /// Checks that the entries lie in the data, in the order of the index and apart from each other; returns where the last one ends.
 fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
-    let mut order: Vec<usize> = (0..entries.len()).collect();
-    if header.role == Role::EPISODE {
-        order.sort_by_key(|&number| (entries[number].data_offset, entries[number].stored_len));
-    }
     let mut end = header.data_offset;
-    for number in order {
+    let mut follow = |number: usize| {
         let entry = &entries[number];
         let damaged = |detail: String| {
             let offset = HEADER_LEN as u64 + (number * INDEX_ENTRY_LEN) as u64;
@@ -306,13 +358,18 @@ fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
         match entry.data_end() {
             Some(data_end) if data_end <= header.file_len => end = data_end,
             _ => {
-                let Header { file_len, .. } = header;
-                return damaged(format!(
-                    "{} bytes at {} do not lie in a file of {file_len}",
-                    entry.stored_len, entry.data_offset
-                ));
+                let (IndexEntry { stored_len, data_offset, .. }, Header { file_len, .. }) = (entry, header);
+                return damaged(format!("{stored_len} bytes at {data_offset} do not lie in a file of {file_len}"));
             }
         }
+        Ok(())
+    };
+    if header.role == Role::EPISODE {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by_key(|&number| (entries[number].data_offset, entries[number].stored_len));
+        order.into_iter().try_for_each(follow)?;
+    } else {
+        (0..entries.len()).try_for_each(&mut follow)?;
     }
     Ok(end)
 }
@@ -320,7 +377,7 @@ fn check_order(header: &Header, entries: &[IndexEntry]) -> Result<u64> {
 /// Reads the names as far as there are any: a streaming writer leaves a gap behind them that may be long.
 fn read_names(source: &dyn ReadAt, header: &Header, entries: &[IndexEntry]) -> Result<Vec<u8>> {
     let room = header.data_offset - header.names_offset;
-    let mut len = 0;
+    let (mut len, mut sum) = (0, 0u64);
     for (number, entry) in entries.iter().enumerate() {
         let end = u64::from(entry.name_offset) + u64::from(entry.name_len);
         if end > room {
@@ -329,6 +386,11 @@ fn read_names(source: &dyn ReadAt, header: &Header, entries: &[IndexEntry]) -> R
             return Err(Error::corrupt("Shard index record", offset, detail));
         }
         len = len.max(end);
+        sum += u64::from(entry.name_len);
+    }
+    // Names that lie apart fit. Records that share one long name would be work without end.
+    if sum > MAX_NAMES_LEN {
+        return Err(Error::Limit { what: "length of the names", found: sum, limit: MAX_NAMES_LEN });
     }
     let mut names = vec![0; usize::try_from(len).expect("at most the limit of the names")];
     source.read_exact_at(header.names_offset, &mut names)?;

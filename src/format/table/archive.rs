@@ -1,6 +1,7 @@
 //! The reading face of an engine whose entries are in a table.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::rows::Table;
 use super::verify;
@@ -114,6 +115,17 @@ pub trait Members: Send + Sync {
         Ok(None)
     }
 
+    /// Looks up a path while there is no table yet ([`TableArchive::on_demand`]); `None`: the table tells it.
+    fn find(&self, path: &[u8]) -> Option<Entry> {
+        let _ = path;
+        None
+    }
+
+    /// Adds to the entry of a member what each has for itself: the table keeps what many have in common.
+    fn complete(&self, member: &Member, entry: &mut Entry) {
+        let _ = (member, entry);
+    }
+
     /// Returns the digest of a member if it is known without reading the content.
     fn digest(&self, member: &Member) -> Option<Digest> {
         let _ = member;
@@ -149,18 +161,49 @@ pub(super) fn read<M: Members + ?Sized>(
 
 /// An archive of a table and the engine that knows the content of its entries.
 pub struct TableArchive<M> {
-    pub(super) table: Table,
     pub(super) members: M,
+    /// What is known without the table.
+    known: Info,
+    whole: OnceLock<Whole>,
+    make: fn(&M) -> Table,
+}
+
+/// The table, and what is known with it.
+struct Whole {
+    table: Table,
     info: Info,
+}
+
+impl Whole {
+    fn new(mut table: Table, mut info: Info) -> Self {
+        info.attributes.extend(table.top.take().map(Top::into_attributes).unwrap_or_default());
+        info.remarks.extend_from_slice(table.remarks());
+        (info.entries, info.files, info.content_bytes) = (table.len() as u64, table.files(), table.content_bytes());
+        Self { table, info }
+    }
 }
 
 impl<M: Members> TableArchive<M> {
     /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
-    pub fn new(mut table: Table, members: M, mut info: Info) -> Self {
-        info.attributes.extend(table.top.take().map(Top::into_attributes).unwrap_or_default());
-        let remarks = info.remarks.iter().chain(table.remarks()).cloned().collect();
-        let (entries, files, content_bytes) = (table.len() as u64, table.files(), table.content_bytes());
-        Self { members, info: Info { entries, files, content_bytes, remarks, ..info }, table }
+    pub fn new(table: Table, members: M, info: Info) -> Self {
+        let whole = Whole::new(table, info);
+        let known = Info { format: whole.info.format.clone(), ..Info::default() };
+        Self { members, known, whole: OnceLock::from(whole), make: |_| unreachable!("the table is there") }
+    }
+
+    /// As [`new`](Self::new), but the table is made when it is first needed: looking up a path ([`Archive::find_entry`]) may do without. What is to
+    /// be said about names comes to light with it.
+    pub fn on_demand(members: M, info: Info, make: fn(&M) -> Table) -> Self {
+        Self { members, known: info, whole: OnceLock::new(), make }
+    }
+
+    fn whole(&self) -> &Whole {
+        self.whole.get_or_init(|| Whole::new((self.make)(&self.members), self.known.clone()))
+    }
+
+    /// Returns the table.
+    pub(super) fn table(&self) -> &Table {
+        &self.whole().table
     }
 
     /// Returns the engine.
@@ -168,15 +211,32 @@ impl<M: Members> TableArchive<M> {
         &self.members
     }
 
+    /// Returns an entry by number.
+    fn at(&self, number: usize) -> Option<Entry> {
+        let mut entry = self.table().entry(number)?;
+        if let Ok(Some(member)) = Member::of(&entry) {
+            self.members.complete(&member, &mut entry);
+        }
+        Some(entry)
+    }
+
     fn range(&self, range: Range<u64>) -> Range<usize> {
-        let within = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(self.table.len());
+        let within = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(self.table().len());
         within(range.start)..within(range.end)
     }
 }
 
 impl<M: Members> Archive for TableArchive<M> {
     fn info(&self) -> &Info {
-        &self.info
+        &self.whole().info
+    }
+
+    fn format(&self) -> &str {
+        &self.known.format
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.whole.get().map_or(&self.known, |whole| &whole.info).remarks.clone()
     }
 
     fn is_recovered(&self) -> bool {
@@ -184,41 +244,50 @@ impl<M: Members> Archive for TableArchive<M> {
     }
 
     fn omits_entries(&self) -> bool {
-        self.table.omits_entries() || self.members.omits_entries()
+        self.whole.get().is_some_and(|whole| whole.table.omits_entries()) || self.members.omits_entries()
     }
 
     fn entry(&self, number: u64) -> Result<Entry> {
-        let entry = usize::try_from(number).ok().and_then(|number| self.table.entry(number));
+        let entry = usize::try_from(number).ok().and_then(|number| self.at(number));
         entry.ok_or_else(|| Error::Usage {
-            detail: format!("there is no entry number {number}, the archive has {}", self.table.len()),
+            detail: format!("there is no entry number {number}, the archive has {}", self.table().len()),
         })
     }
 
     fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
-        let found = self.table.find(path).and_then(|number| Some((number as u64, self.table.entry(number)?)));
+        let found = self.table().find(path).and_then(|number| Some((number as u64, self.at(number)?)));
         Ok(found)
     }
 
+    fn find_entry(&self, path: &[u8]) -> Result<Option<Entry>> {
+        let found = if self.whole.get().is_none() { self.members.find(path) } else { None };
+        Ok(match found {
+            Some(entry) => Some(entry),
+            None => self.find(path)?.map(|(_, entry)| entry),
+        })
+    }
+
     fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
-        let range = self.table.subtree(directory);
+        let range = self.table().subtree(directory);
         Ok(range.start as u64..range.end as u64)
     }
 
     fn totals(&self, range: Range<u64>) -> Result<Totals> {
-        Ok(self.table.totals(self.range(range)))
+        Ok(self.table().totals(self.range(range)))
     }
 
     fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
-        Box::new(self.range(range).filter_map(|number| self.table.entry(number)).map(Ok))
+        Box::new(self.range(range).filter_map(|number| self.at(number)).map(Ok))
     }
 
     fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
-        let Range { start, end } = self.table.subtree(directory);
+        let Range { start, end } = self.table().subtree(directory);
+        let table = self.table();
         let mut next = if directory.is_some() { start + 1 } else { start };
         Box::new(std::iter::from_fn(move || {
             let number = next;
-            (number < end).then(|| next = self.table.behind(number))?;
-            self.table.entry(number).map(Ok)
+            (number < end).then(|| next = table.behind(number))?;
+            self.at(number).map(Ok)
         }))
     }
 

@@ -277,8 +277,7 @@ impl TableBuilder {
     }
 
     fn check_memory_with(&self, paths: &[u8], rows: usize) -> Result<()> {
-        let found = (paths.len() as u64).saturating_add((rows as u64).saturating_mul(size_of::<Row>() as u64));
-        let found = found.saturating_add(self.beside);
+        let found = Table::bytes(paths.len() as u64, rows as u64).saturating_add(self.beside);
         if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
     }
 

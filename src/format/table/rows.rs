@@ -78,6 +78,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// Returns the memory that so many bytes of paths and so many entries take, bytes.
+    pub(crate) fn bytes(paths: u64, entries: u64) -> u64 {
+        paths.saturating_add(entries.saturating_mul(size_of::<Row>() as u64))
+    }
+
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.rows.len()

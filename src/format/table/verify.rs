@@ -26,8 +26,8 @@ pub(super) fn run<M: Members>(
 ) -> Result<Verdict> {
     let mut verdict = Verdict::default();
     let mut numbers = Vec::new();
-    for number in 0..archive.table.len() {
-        let Some(entry) = archive.table.entry(number) else { continue };
+    for number in 0..archive.table().len() {
+        let Some(entry) = archive.table().entry(number) else { continue };
         if select.is_none_or(|select| select(&entry)) {
             verdict.entries += 1;
             verdict.content_bytes = verdict.content_bytes.saturating_add(entry.size);
@@ -38,13 +38,13 @@ pub(super) fn run<M: Members>(
     }
     monitor.expect(Counter::Entries, numbers.len() as u64);
     monitor.expect(Counter::Bytes, verdict.content_bytes);
-    numbers.sort_by_key(|&number| archive.table.place(number));
+    numbers.sort_by_key(|&number| archive.table().place(number));
     let findings = Findings::default();
     let check = |run: &[usize]| run.iter().try_for_each(|&number| check(archive, number, depth, &findings, monitor));
     if archive.members.is_sequential() {
         check(&numbers)?;
     } else {
-        let unit = |number: &usize| archive.table.place(*number).0;
+        let unit = |number: &usize| archive.table().place(*number).0;
         let runs: Vec<&[usize]> = numbers.chunk_by(|a, b| unit(a) == unit(b)).flat_map(|unit| unit.chunks(RUN)).collect();
         runs.par_iter().try_for_each(|run| check(run))?;
     }
@@ -63,7 +63,7 @@ fn check<M: Members>(
     monitor: &dyn Monitor,
 ) -> Result<()> {
     monitor.check()?;
-    let Some(Entry { path, size, location: Location::Member { number, place }, .. }) = archive.table.entry(number) else {
+    let Some(Entry { path, size, location: Location::Member { number, place }, .. }) = archive.table().entry(number) else {
         return Ok(());
     };
     monitor.current(path.as_bytes());

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::convert::output::sync_directory;
 use crate::format::error::{Error, Result};
+use crate::format::source::sync_directory;
 
 /// A file under a temporary name. Dropping it leaves nothing behind.
 pub(in crate::convert) struct Beside {

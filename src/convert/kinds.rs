@@ -135,8 +135,12 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Shard(role) => {
-            let stats =
-                write_shard(&**archive, destination, &ShardOptions { role, outgoing, ..ShardOptions::default() }, monitor)?;
+            let stats = write_shard(
+                &**archive,
+                destination,
+                &ShardOptions { usual_role: role, outgoing, ..ShardOptions::default() },
+                monitor,
+            )?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Zip => {

@@ -1,6 +1,7 @@
 //! What an archive as a whole has that a target can't hold. The table in `docs/convert.md` has all losses.
 
 use crate::format::archive::Archive;
+use crate::format::entry::Attribute;
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Monitor, Warning};
 use crate::format::shard;
@@ -18,6 +19,24 @@ pub(in crate::convert) enum Target {
     Shard,
 }
 
+impl Target {
+    /// Returns what it is called in messages.
+    pub(in crate::convert) fn name(self) -> &'static str {
+        match self {
+            Self::Nra => "archive of NRA 5",
+            Self::Tar => "tar archive",
+            Self::Zip => "zip archive",
+            Self::Shard => "Shard file",
+        }
+    }
+}
+
+/// Says of an entry that so many of its attributes are lost; at least one is.
+pub(in crate::convert) fn attributes_lost(count: usize, kind: &str) -> String {
+    let what = if count == 1 { "an attribute".to_owned() } else { format!("{count} attributes") };
+    format!("{what} can't be kept in a {kind}")
+}
+
 /// Tells what of `archive` does not come along.
 ///
 /// # Errors
@@ -29,25 +48,13 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     }
     let info = archive.info();
     let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
-    let attributes = info.attributes.iter().any(|attribute| {
-        // A Shard file has a place for what came from one.
-        let is_own = target == Target::Shard && shard::is_own(attribute);
-        !attribute.is_of_root() && !is_own
-    });
-    let kind = match target {
-        Target::Nra => None,
-        Target::Tar => Some("tar archive"),
-        Target::Zip => Some("zip archive"),
-        Target::Shard => Some("Shard file"),
-    };
-    // Tar and zip archives have comments.
-    let message = target == Target::Shard && !info.message.is_empty();
+    // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
+    let is_own = |attribute: &Attribute| shard::is_own(attribute) && (target == Target::Shard || !shard::is_metadata(attribute));
+    let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root() && !is_own(attribute));
+    let kind = (target != Target::Nra).then(|| target.name());
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
-    let losses = [
-        earlier.then(|| "earlier commits are not kept".to_owned()),
-        not_in("attributes of the archive").filter(|_| attributes),
-        not_in("the message of the commit").filter(|_| message),
-    ];
+    let losses =
+        [earlier.then(|| "earlier commits are not kept".to_owned()), not_in("attributes of the archive").filter(|_| attributes)];
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }

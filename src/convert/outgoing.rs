@@ -2,14 +2,17 @@
 //! left out when they do not read.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
+use super::loss::Target;
 use super::output::Output;
 use super::transfer::{Fidelity, Limits, Narrower, Order, leave_out, within};
 use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::{Entry, Kind};
+use crate::format::entry::{Entry, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::shard;
 
 /// What is the same for all containers that are written.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +68,9 @@ pub(super) struct Outgoing<'a> {
     pub(super) monitor: &'a dyn Monitor,
     pub(super) stats: OutgoingStats,
     options: &'a OutgoingOptions,
+    target: Target,
+    /// Entries had facts that only Shard files have a place for.
+    loses_facts: bool,
     order: Order,
     narrower: Narrower<'a>,
     place: usize,
@@ -72,11 +78,16 @@ pub(super) struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// Puts the entries of `archive` into order.
-    pub(super) fn new(archive: &'a dyn Archive, options: &'a OutgoingOptions, monitor: &'a dyn Monitor) -> Result<Self> {
+    pub(super) fn new(
+        archive: &'a dyn Archive,
+        target: Target,
+        options: &'a OutgoingOptions,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
         let order = Order::new(archive, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
         let stats = OutgoingStats { left_out: order.unreadable(), ..OutgoingStats::default() };
-        Ok(Self { archive, monitor, stats, options, order, narrower, place: 0 })
+        Ok(Self { archive, monitor, stats, options, target, loses_facts: false, order, narrower, place: 0 })
     }
 
     /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).
@@ -99,6 +110,11 @@ impl<'a> Outgoing<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
+            if self.target != Target::Shard && entry.metadata.attributes.iter().any(shard::is_own) {
+                self.loses_facts = true;
+                let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
+                entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
+            }
             return Ok(Some(Leaving { stored, entry, link: self.order.link(place).cloned() }));
         }
         Ok(None)
@@ -169,6 +185,11 @@ impl<'a> Outgoing<'a> {
     /// Gives the archive its name, as nothing was wrong.
     pub(super) fn publish(mut self, out: Counted) -> Result<OutgoingStats> {
         self.stats.archive_bytes = out.bytes;
+        if self.loses_facts {
+            let kind = self.target.name();
+            let message = format!("what a Shard file says of its entries beside names can't be kept in a {kind}");
+            self.monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        }
         self.monitor.check()?;
         out.output.publish(self.options.sync)?;
         Ok(self.stats)

@@ -9,10 +9,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
-use rustix::io::Errno;
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::format::error::{Error, Result};
+use crate::format::source::sync_directory;
 
 /// Where an archive goes.
 pub enum Destination {
@@ -160,20 +160,6 @@ impl Output {
             sync_directory(&directory).map_err(|error| Error::io("sync", &name, error))?;
         }
         Ok(())
-    }
-}
-
-/// Makes sure that names given in a directory survive a failing machine, where the system can do that.
-pub(in crate::convert) fn sync_directory(directory: &Path) -> io::Result<()> {
-    let opened = match File::open(directory) {
-        // A directory may take names and not be read.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
-        opened => opened?,
-    };
-    match opened.sync_all() {
-        // Some file systems sync files only.
-        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) => Ok(()),
-        done => done,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Any archive to a Shard file.
 //!
 //! Entries that came from a Shard file carry its facts as attributes ([`Origin`], [`RECORD`], metadata): order, flags, types and tags come
-//! back from them, and with an unchanged list of names the file has the bytes of the first one. What Shard can't hold is told.
+//! back from them, and with an unchanged list of names the file has the bytes of the first one, unless something else is asked for. What
+//! Shard can't hold is told.
 //! Specification: `docs/format/shard.md`.
 
 use std::io::{self, Seek, SeekFrom};
 
-use super::loss::{Target, tell_whole};
+use super::loss::{Target, attributes_lost, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
 use super::transfer::within;
@@ -16,8 +17,8 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::shard::{
-    ALIGNMENTS, Compression, Dialect, Header, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role,
-    ShardWriter, Style, flags, is_own, metadata_of, value,
+    ALIGNMENTS, Compression, Dialect, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
+    Style, described, description, flags, is_own, metadata_of, stands_for, value, with_description,
 };
 
 /// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
@@ -25,17 +26,19 @@ const HOLD: u64 = 8 << 20;
 /// Alignment of a new file, bytes: that of all programs unless they are told otherwise.
 const ALIGNMENT: u8 = 64;
 
-/// How a Shard file is written.
+/// How a Shard file is written. What is `None` is as in the file that the entries came from, if they came from one.
 #[derive(Debug, Clone, Default)]
 pub struct ShardOptions {
-    /// Whose files are imitated; `None`: the file that the entries came from, else [`Dialect::Go`].
+    /// Whose files are imitated; else [`Dialect::Go`].
     pub dialect: Option<Dialect>,
+    /// Profile; else that of [`ShardOptions::usual_role`].
+    pub role: Option<Role>,
     /// Profile of a file whose entries did not come from one.
-    pub role: Role,
-    /// Alignment of a file whose entries did not come from one; `None` = 64 bytes.
+    pub usual_role: Role,
+    /// Alignment, bytes; else 64.
     pub alignment: Option<u8>,
-    /// Compression of entries that did not come from a Shard file.
-    pub compression: Option<Compression>,
+    /// Compression of all entries, `Some(None)` for no compression; else new entries are not compressed.
+    pub compression: Option<Option<Compression>>,
     /// What is kept, and how far.
     pub outgoing: OutgoingOptions,
 }
@@ -62,30 +65,21 @@ pub fn write_shard(
         other => other,
     };
     tell_whole(archive, Target::Shard, monitor)?;
-    let mut from = Outgoing::new(archive, &options.outgoing, monitor)?;
+    let mut from = Outgoing::new(archive, Target::Shard, &options.outgoing, monitor)?;
     let planned = plan(&mut from)?;
     let names: Vec<Box<[u8]>> = planned.iter().map(|planned| planned.name.clone()).collect();
-    let info = archive.info();
-    let former = Origin::parse(&info.attributes);
-    let metadata = metadata_of(&info.attributes);
-    let (style, layout) = match former {
-        Some(former) if options.dialect.is_none() && unchanged(&former.header, &planned) => imitation(&former, names),
-        former => {
-            let layout = Layout::Names(names);
-            let role = former.map_or(options.role, |former| former.header.role);
-            let alignment = options.alignment.or(former.map(|former| possible(former.header.alignment))).unwrap_or(ALIGNMENT);
-            (Style::new(options.dialect.unwrap_or_default(), role, alignment, options.compression, &layout), layout)
-        }
-    };
+    let former = Origin::parse(&archive.info().attributes);
+    let metadata = metadata(archive, options, former.is_some());
+    let (style, layout) = shape(options, former.as_ref(), names, metadata.is_some());
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let mut writer = ShardWriter::create(buffered, style, layout).map_err(named)?;
     for Planned { path, name, record } in &planned {
         monitor.check()?;
         let Some((_, stored)) = archive.find(path)? else {
-            return Err(Error::Usage { detail: "the archive changed while it was read".into() });
+            return Err(Error::io("read", path, io::Error::other("the archive changed while it was read")));
         };
         monitor.current(path);
-        let compression = record.map_or(options.compression, |record| record.compression());
+        let compression = options.compression.unwrap_or_else(|| record.and_then(|record| record.compression()));
         let marks = |record: Record| Marks { content_type: record.content_type, tags: record.tags, flags: record.flags };
         let marks = record.map(marks).unwrap_or_default();
         if stored.size <= HOLD || (compression.is_some() && stored.size <= MAX_PAYLOAD) {
@@ -146,13 +140,14 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
             from.lost(&entry.path, "a hard link becomes an entry of its own in a Shard file".into());
         }
         let record = value(&entry.metadata.attributes, RECORD).and_then(Record::parse);
-        match entry.metadata.attributes.iter().filter(|attribute| !is_own(attribute)).count() {
-            0 => {}
-            1 => from.lost(&entry.path, "an attribute can't be kept in a Shard file".into()),
-            count => from.lost(&entry.path, format!("{count} attributes can't be kept in a Shard file")),
+        let lost = entry.metadata.attributes.iter().filter(|attribute| !is_own(attribute)).count();
+        if lost > 0 {
+            from.lost(&entry.path, attributes_lost(lost, "Shard file"));
         }
         facts |= record.is_none();
-        let name = record.and_then(|_| value(&entry.metadata.attributes, NAME)).unwrap_or(path);
+        // An entry that has got another path since has the name of that.
+        let name = record.and_then(|_| value(&entry.metadata.attributes, NAME)).filter(|name| stands_for(name, path));
+        let name = name.unwrap_or(path);
         planned.push(Planned { path: path.into(), name: name.into(), record });
     }
     planned.sort_by(|a, b| {
@@ -171,30 +166,63 @@ fn possible(alignment: u8) -> u8 {
     if ALIGNMENTS.contains(&alignment) { alignment } else { ALIGNMENT }
 }
 
-/// Says whether the entries are those of the file that a header is of, one for one.
-fn unchanged(former: &Header, planned: &[Planned]) -> bool {
-    let mut records = planned.iter().zip(0u32..);
-    planned.len() == former.entry_count as usize
-        && records.all(|(planned, at)| planned.record.is_some_and(|record| record.number == at))
+/// Returns the metadata that are written: those of the file that the entries came from, with what is said of the archive as a whole as their
+/// description.
+fn metadata(archive: &dyn Archive, options: &ShardOptions, came: bool) -> Option<Vec<u8>> {
+    let message = options.outgoing.message_of(archive);
+    let former = if came { metadata_of(&archive.info().attributes) } else { None };
+    let Some(former) = former else {
+        return (!message.is_empty()).then(|| described(message));
+    };
+    if message.is_empty() || description(&former).as_deref() == Some(message) {
+        return Some(former);
+    }
+    Some(with_description(&former, message).unwrap_or(former))
 }
 
-/// Returns style and layout of the file that entries came from.
-fn imitation(former: &Origin, names: Vec<Box<[u8]>>) -> (Style, Layout) {
-    let header = &former.header;
-    let streamed = header.has(flags::STREAMING);
-    let layout = if streamed { Layout::Streaming(Layout::expected(header.data_offset)) } else { Layout::Names(names) };
-    let style = Style {
-        flags: header.flags & !flags::HAS_SCHEMA,
-        marks_types: false,
-        compression_default: header.compression_default,
+/// Returns style and layout: those of the file that entries came from, but for what was asked for.
+fn shape(options: &ShardOptions, former: Option<&Origin>, names: Vec<Box<[u8]>>, has_metadata: bool) -> (Style, Layout) {
+    let header = former.map(|former| &former.header);
+    let role = options.role.or(header.map(|header| header.role)).unwrap_or(options.usual_role);
+    let alignment = options.alignment.or(header.map(|header| possible(header.alignment))).unwrap_or(ALIGNMENT);
+    let terminated = former.is_none_or(|former| options.dialect.is_some() || former.terminated);
+    let layout = match header {
+        // A streamed file has no metadata, and room for no more than it was made for.
+        Some(header) if header.has(flags::STREAMING) && !has_metadata => {
+            let expected = Layout::expected(header.data_offset);
+            if Layout::streaming_takes(expected, &names, terminated) { Layout::Streaming(expected) } else { Layout::Names(names) }
+        }
+        _ => Layout::Names(names),
+    };
+    let default = match (options.compression, header) {
+        (Some(asked), _) => asked,
+        (None, header) => header.and_then(|header| Compression::from_number(header.compression_default)),
+    };
+    let style = Style::new(options.dialect.unwrap_or_default(), role, alignment, default, &layout);
+    let Some(Origin { header, padded_end, .. }) = former.filter(|_| options.dialect.is_none()) else {
+        // The room may be that of the other dialect.
+        return (Style { counts_entries: false, ..style }, layout);
+    };
+    let mut kept = header.flags & !(flags::HAS_SCHEMA | flags::STREAMING);
+    kept |= if matches!(layout, Layout::Streaming(_)) { flags::STREAMING } else { 0 };
+    let style = match options.compression {
+        Some(_) => Style { flags: kept & !flags::COMPRESSED, ..style },
         // Whether an entry is compressed is said in its record.
-        compress_from: 0,
-        keeps_compressed: true,
+        None => Style {
+            flags: kept,
+            compression_default: header.compression_default,
+            compress_from: 0,
+            keeps_compressed: true,
+            ..style
+        },
+    };
+    let style = Style {
+        marks_types: false,
         counts_entries: false,
-        terminated: former.terminated,
-        padded_end: former.padded_end,
+        terminated,
+        padded_end: *padded_end,
         reserved: header.reserved,
-        ..Style::new(Dialect::Go, header.role, possible(header.alignment), None, &layout)
+        ..style
     };
     (style, layout)
 }
@@ -212,7 +240,7 @@ fn each(from: &Outgoing<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Resu
     if len == stored.size {
         return Ok(());
     }
-    Err(Error::Usage { detail: format!("{}: {} bytes expected, {len} found", stored.path, stored.size) })
+    Err(within(Error::corrupt("content", 0, format!("{} bytes expected, {len} found", stored.size)), &stored.path))
 }
 
 fn whole(from: &Outgoing<'_>, stored: &Entry) -> Result<Vec<u8>> {

@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::num::NonZero;
 
-use crate::convert::loss::{Target, tell_whole};
+use crate::convert::loss::{Target, attributes_lost, tell_whole};
 use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
@@ -81,7 +81,7 @@ pub fn write_tar(
         }
     };
     tell_whole(archive, Target::Tar, monitor)?;
-    let mut job = Job { from: Outgoing::new(archive, &options.outgoing, monitor)?, name: &name, sink };
+    let mut job = Job { from: Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?, name: &name, sink };
     let message = options.outgoing.message_of(archive);
     if !message.is_empty() {
         let mut header = Vec::new();
@@ -122,8 +122,7 @@ impl Job<'_> {
         let encoded = encode(entry, link.as_ref(), &holes, &mut header);
         for loss in encoded.losses {
             let message = match loss {
-                Loss::Attributes(1) => "an attribute can't be kept in a tar archive".to_owned(),
-                Loss::Attributes(count) => format!("{count} attributes can't be kept in a tar archive"),
+                Loss::Attributes(count) => attributes_lost(count, Target::Tar.name()),
                 Loss::Device => "the numbers of a device are too large to be kept in a tar archive".to_owned(),
             };
             self.from.lost(&entry.path, message);

@@ -103,7 +103,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     (
         "lz4_orig_size_over_1g",
         4,
-        "length of the content is 1073741825, more than the limit of 1073741824; hurts 1 entry\n    text",
+        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; hurts 1 entry\n    text",
     ),
     ("lz4_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; hurts 1 entry\n    text"),
     ("lz4_unknown_flag_bits", 0, "ok"),
@@ -115,7 +115,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     ("offsets_u64_max", 4, "names at 18446744073709551615 and data at 18446744073709551615; between the end of the index, 256,"),
     ("overlap", 4, "entry 3: content at 434, 484 or more expected"),
     ("reserved_nonzero", 0, "ok"),
-    ("schema_bad_json", 0, "ok"),
+    ("schema_bad_json", 4, "Shard metadata at offset 135: not the JSON it should be"),
     ("schema_offset_beyond_eof", 4, "Shard metadata at offset 513: it starts there, the data ends at 135 and the file at 413"),
     ("schema_offset_in_index", 4, "Shard metadata at offset 64: it starts there, the data ends at 135 and the file at 413"),
     (
@@ -142,7 +142,7 @@ const DAMAGED: [(&str, i32, &str); 57] = [
     (
         "zstd_orig_size_over_1g",
         4,
-        "length of the content is 1073741825, more than the limit of 1073741824; hurts 1 entry\n    text",
+        "offset 512: a content of 1073741825 bytes, more than the limit of 1073741824; hurts 1 entry\n    text",
     ),
     ("zstd_orig_size_plus1", 4, "offset 512: 4051 raw bytes expected, 4050 found; hurts 1 entry\n    text"),
     ("zstd_unknown_flag_bits", 0, "ok"),
@@ -161,4 +161,167 @@ fn damage_is_told_with_place_and_reason() {
     }
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard/corrupt");
     assert_eq!(std::fs::read_dir(all).unwrap().count(), DAMAGED.len(), "every damaged file is in the table");
+}
+
+/// Runs the program in a folder that has the file `name` of other programs.
+fn beside(name: &str) -> (tempfile::TempDir, impl Fn(&[&str]) -> Said) {
+    let folder = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard").join(name);
+    std::fs::copy(from, folder.path().join(Path::new(name).file_name().unwrap())).unwrap();
+    let path = folder.path().to_owned();
+    (folder, move |arguments: &[&str]| said(nra().args(arguments).current_dir(&path).output().unwrap()))
+}
+
+#[test]
+fn what_is_asked_for_wins_over_what_the_file_was() {
+    let (folder, run) = beside("py_zstd.shard");
+    let before = std::fs::read(folder.path().join("py_zstd.shard")).unwrap();
+    for (options, role, alignment, is_same) in [
+        (&[][..], 2, 64, true),
+        (&["--codec", "zstd"], 2, 64, false),
+        (&["--codec", "none"], 2, 64, false),
+        (&["--align", "16"], 2, 16, false),
+        (&["--align", "64"], 2, 64, true),
+        (&["--to", "cshard"], 8, 64, false),
+        (&["--to", "shard"], 2, 64, true),
+    ] {
+        let said = run(&[&["convert", "-fq", "py_zstd.shard", "out.shard"], options].concat());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{options:?}");
+        let after = std::fs::read(folder.path().join("out.shard")).unwrap();
+        // What was compressed at any price is not, when compression is asked for again.
+        assert_eq!((after[5], after[8], after == before), (role, alignment, is_same), "{options:?}");
+        assert_eq!(run(&["diff", "--content", "py_zstd.shard", "out.shard"]).code, Some(0), "{options:?}");
+        assert_eq!(after.len() > 3 * before.len(), options.contains(&"none"), "{options:?}");
+    }
+    for (options, sentence) in [
+        (&["--align", "8", "out.shard"][..], "Shard files align to 16, 32 or 64 bytes, not to 8"),
+        (&["--align", "4096", "out.shard"], "Shard files align to 16, 32 or 64 bytes, not to 4096"),
+        (&["--dialect", "go", "out.nra"], "--dialect is for Shard files"),
+        (&["--to", "shard", "-"], "a Shard file can't go to standard output"),
+    ] {
+        let said = run(&[&["convert", "-f", "py_zstd.shard"], options].concat());
+        assert!(said.code == Some(2) && said.err.contains(sentence), "{}", said.err);
+    }
+}
+
+#[test]
+fn what_other_archives_call_a_comment_is_the_description() {
+    let (folder, run) = beside("py_metadata.shard");
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    let description = |name: &str| {
+        let info: Value = serde_json::from_str(&run(&["info", "--json", name]).out).unwrap();
+        info["message"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(description("py_metadata.shard"), "m\u{e9}ta <&> test");
+    let done = |arguments: &[&str]| {
+        let said = run(arguments);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}");
+    };
+    done(&["convert", "-q", "py_metadata.shard", "a.nra"]);
+    assert_eq!(description("a.nra"), "m\u{e9}ta <&> test");
+    done(&["convert", "-q", "a.nra", "same.shard"]);
+    assert!(read("same.shard") == read("py_metadata.shard"));
+    done(&["convert", "-q", "-m", "other", "a.nra", "other.shard"]);
+    assert_eq!(description("other.shard"), "other");
+    // The rest of the metadata has no place there; what the file says of its entries is told once.
+    let zip = run(&["convert", "py_metadata.shard", "a.zip"]);
+    let lost = "nra: warning: attributes of the archive can't be kept in a zip archive\n\
+                nra: warning: what a Shard file says of its entries beside names can't be kept in a zip archive\n";
+    assert!(zip.code == Some(3) && zip.err.starts_with(lost), "{}", zip.err);
+    assert_eq!(zip.err.lines().count(), 3);
+    done(&["convert", "-q", "a.zip", "b.nra"]);
+    assert_eq!(description("b.nra"), "m\u{e9}ta <&> test");
+    let shard = run(&["convert", "-q", "a.zip", "b.shard"]);
+    assert_eq!(shard.code, Some(0), "{}", shard.err);
+    assert_eq!(description("b.shard"), "m\u{e9}ta <&> test");
+}
+
+#[test]
+fn a_plain_file_loses_nothing_worth_an_exit_code() {
+    let (_folder, run) = beside("py_basic_a16.shard");
+    let said = run(&["convert", "py_basic_a16.shard", "a.tar"]);
+    let lost = "nra: warning: what a Shard file says of its entries beside names can't be kept in a tar archive\n";
+    assert!(said.code == Some(0) && said.err.starts_with(lost), "{}", said.err);
+    assert_eq!(said.err.lines().count(), 2);
+}
+
+#[test]
+fn advice_is_given_where_it_helps() {
+    let (_folder, run) = beside("corrupt/flipped_data_byte.shard");
+    let said = run(&["convert", "flipped_data_byte.shard", "a.nra"]);
+    assert!(said.code == Some(4) && said.err.contains("--keep-going keeps what is not hurt"), "{}", said.err);
+    let (_folder, run) = beside("corrupt/overlap.shard");
+    let said = run(&["convert", "overlap.shard", "a.nra"]);
+    assert!(said.code == Some(4) && said.err.contains("get another copy") && !said.err.contains("--keep-going"), "{}", said.err);
+    let (_folder, run) = beside("corrupt/lz4_orig_size_over_1g.shard");
+    let said = run(&["convert", "lz4_orig_size_over_1g.shard", "a.nra"]);
+    assert!(said.code == Some(4) && !said.err.contains("--limit-size"), "{}", said.err);
+}
+
+#[test]
+fn a_file_stays_one_of_its_writer_when_entries_change() {
+    for (name, changes, flags) in [
+        ("py_basic_a16.shard", &[&["rm", "-q", "x.nra", "gamma"][..]][..], 0xa2),
+        ("go_basic_a16.shard", &[&["rm", "-q", "x.nra", "gamma"]], 0x22),
+        ("py_basic_a16.shard", &[&["add", "-q", "x.nra", "new.txt"]], 0xa2),
+        ("wpy_none.wshard", &[&["add", "-q", "x.nra", "new.txt"]], 0),
+        ("py_stream_none.shard", &[&["add", "-q", "x.nra", "new.txt"]], 0xe2),
+    ] {
+        let (folder, run) = beside(name);
+        std::fs::write(folder.path().join("new.txt"), "new").unwrap();
+        assert_eq!(run(&["convert", "-q", name, "x.nra"]).code, Some(0));
+        for change in changes {
+            assert_eq!(run(change).code, Some(0), "{name}");
+        }
+        let said = run(&["convert", "-q", "x.nra", "x.shard"]);
+        // Earlier commits are lost, but nothing else.
+        assert!(said.code == Some(3), "{name}: {}", said.err);
+        let after = std::fs::read(folder.path().join("x.shard")).unwrap();
+        assert_eq!(u16::from_le_bytes([after[6], after[7]]), flags, "{name}");
+        assert_eq!(run(&["verify", "-q", "x.shard"]).code, Some(0), "{name}");
+        assert_eq!(run(&["diff", "--content", "x.nra", "x.shard"]).code, Some(0), "{name}");
+    }
+}
+
+#[test]
+fn a_dialect_keeps_the_layout() {
+    for (name, dialect) in [
+        ("go_stream_none.shard", "go"),
+        ("py_stream_none.shard", "python"),
+        ("go_basic_a16.shard", "go"),
+        ("py_basic_a16.shard", "python"),
+    ] {
+        let (folder, run) = beside(name);
+        let said = run(&["convert", "-q", "--dialect", dialect, name, "x.shard"]);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{name}");
+        let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+        assert!(read("x.shard") == read(name), "{name}");
+    }
+}
+
+#[test]
+fn a_new_path_is_the_name_of_the_entry() {
+    let (folder, run) = beside("py_names_unicode.shard");
+    assert_eq!(run(&["convert", "-q", "py_names_unicode.shard", "x.nra"]).code, Some(0));
+    assert_eq!(run(&["mv", "-q", "x.nra", "abs/path", "abs/other"]).code, Some(0));
+    assert_eq!(run(&["convert", "-q", "x.nra", "x.shard"]).code, Some(3));
+    let after = std::fs::read(folder.path().join("x.shard")).unwrap();
+    let has = |name: &[u8]| after.windows(name.len()).any(|window| window == name);
+    // Others, which have still their paths, have their names too.
+    assert!(has(b"\0abs/other\0") && !has(b"/abs/path") && has(b"\0../escape\0"));
+}
+
+#[test]
+fn a_streamed_file_without_room_becomes_another_one() {
+    let long = "long/".repeat(200);
+    for (path, message, flags) in [(long.as_str(), "", 0x22), ("short", "a description", 0x32), ("short", "", 0x62)] {
+        let (folder, run) = beside("go_stream_none.shard");
+        assert_eq!(run(&["convert", "-q", "go_stream_none.shard", "x.nra"]).code, Some(0));
+        assert_eq!(run(&["mv", "-q", "x.nra", "a", path.trim_end_matches('/')]).code, Some(0));
+        let said = run(&["convert", "-q", "-m", message, "x.nra", "x.shard"]);
+        assert_eq!(said.code, Some(3), "{}", said.err);
+        let after = std::fs::read(folder.path().join("x.shard")).unwrap();
+        assert_eq!(u16::from_le_bytes([after[6], after[7]]) & !0x80, flags);
+        assert_eq!(run(&["verify", "-q", "x.shard"]).code, Some(0));
+    }
 }

@@ -63,7 +63,7 @@ pub struct Args {
     /// Keep what is not hurt when IN is damaged
     #[arg(long)]
     keep_going: bool,
-    /// Message of the commit; in tar and zip archives, their comment
+    /// Message of the commit; in tar and zip archives, their comment, in Shard files the description
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
     /// Don't wait until the archive is safely on disk
@@ -210,6 +210,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
+    if args.dialect.is_some() && !matches!(kind, Kind::Shard(_)) {
+        return Err(Failure::usage("--dialect is for Shard files").hint("--to shard writes one, whatever its name"));
+    }
+    if to_stdout && let Some(what) = needs_file(kind) {
+        let failure = Failure::usage(format!("{what} can't go to standard output: its first bytes are written last"));
+        return Err(failure.hint("-o FILE writes it to a file"));
+    }
     if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
         return Err(Failure::usage("recovery data needs an .nra archive in a file").hint("-o FILE.nra writes to one"));
     }
@@ -249,7 +256,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let report = result.map_err(|error| explain(error, &name, &output))?;
+    let report = result.map_err(|error| explain(error, &name, &output, args.keep_going))?;
     ui.console().note(&summary_line(&report, elapsed, ui));
     args.recovery.protect(&output, args.resources.memory, ui)?;
     let outcome = match (report.incomplete, report.left_out) {
@@ -317,7 +324,25 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
     })
 }
 
-fn explain(error: Error, input: &str, output: &Path) -> Failure {
+/// Returns what is written in another order than it is read in.
+fn needs_file(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Shard(_) => Some("a Shard file"),
+        Kind::Nra4 => Some("an archive of NRA 4.5"),
+        Kind::Nra | Kind::Tar(_) | Kind::Zip => None,
+    }
+}
+
+/// Returns what is to be done about damage of this part of a file, when the work has `kept_going` or not.
+fn advice(structure: &str, kept_going: bool) -> Option<&'static str> {
+    match structure {
+        "Shard header" | "Shard index record" => Some("get another copy: without its index nothing of it is found"),
+        _ if kept_going => None,
+        _ => Some("--keep-going keeps what is not hurt"),
+    }
+}
+
+fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failure {
     match error {
         Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
         Error::Limit { what, .. } => {
@@ -334,7 +359,10 @@ fn explain(error: Error, input: &str, output: &Path) -> Failure {
                 None => Failure::from(error).context(input),
             }
         }
-        Error::Corrupt { .. } => Failure::from(error).context(input).hint("--keep-going keeps what is not hurt"),
+        Error::Corrupt { structure, .. } => {
+            let failure = Failure::from(error).context(input);
+            advice(structure, kept_going).into_iter().fold(failure, Failure::hint)
+        }
         Error::Unsupported { what: "file type", .. } => {
             Failure::from(error).context(input).hint("nra formats lists what is read")
         }

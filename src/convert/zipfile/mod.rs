@@ -13,7 +13,7 @@ pub use squeeze::ZipCompression;
 
 use self::lines::{Lines, header, name};
 use self::squeeze::{Frame, Job, Squeezer, WINDOW, Waiting};
-use crate::convert::loss::{Target, tell_whole};
+use crate::convert::loss::{Target, attributes_lost, tell_whole};
 use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
@@ -71,7 +71,7 @@ pub fn write_zip(
     let pool = InOrder::new("compress", options.threads, worker).map_err(|error| Error::io("write", &name, error))?;
     tell_whole(archive, Target::Zip, monitor)?;
     let mut job = Work {
-        from: Outgoing::new(archive, &options.outgoing, monitor)?,
+        from: Outgoing::new(archive, Target::Zip, &options.outgoing, monitor)?,
         compression,
         hold: options.memory_bytes / HOLD_SHARE,
         lines: Lines::new(pool, output, 2 * options.threads.get()),
@@ -165,10 +165,9 @@ impl Work<'_> {
         if is_link {
             self.from.lost(path, "a hard link becomes a file of its own in a zip archive".into());
         }
-        match entry.metadata.attributes.len() {
-            0 => {}
-            1 => self.from.lost(path, "an attribute can't be kept in a zip archive".into()),
-            count => self.from.lost(path, format!("{count} attributes can't be kept in a zip archive")),
+        let lost = entry.metadata.attributes.len();
+        if lost > 0 {
+            self.from.lost(path, attributes_lost(lost, Target::Zip.name()));
         }
         if let Some(time) = entry.modified {
             self.coarse |= time.nanoseconds != 0;

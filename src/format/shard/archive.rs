@@ -9,9 +9,11 @@ use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::entry::{Entry, Kind, Location, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::inside;
+use crate::format::limits::MAX_MESSAGE;
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::shard::attributes::{NAME, Origin, RECORD, foreign, metadata_attributes};
+use crate::format::shard::description::{self, description};
 use crate::format::shard::names::{Names, path_of};
 use crate::format::shard::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
 use crate::format::source::ReadAt;
@@ -83,6 +85,16 @@ impl ShardMembers {
         &self.shard
     }
 
+    /// Metadata must lie behind the data and be JSON; longer ones than are kept are not read.
+    fn check_metadata(&self) -> Result<()> {
+        let Some(Range { start, end }) = self.shard.metadata_range()? else { return Ok(()) };
+        if end - start > MAX_KEPT {
+            return Ok(());
+        }
+        let metadata = self.shard.metadata()?.unwrap_or_default();
+        description::check(start, &metadata)
+    }
+
     fn profile(&self) -> Result<&Profile> {
         if let Some(profile) = self.profile.get() {
             return Ok(profile);
@@ -126,12 +138,12 @@ impl Members for ShardMembers {
 
     fn check_container(&self, _: Depth, blocks: &mut u64, _: &dyn Monitor) -> Result<Vec<Damage>> {
         *blocks += self.shard.entries().len() as u64;
-        match self.shard.metadata_range() {
+        match self.check_metadata() {
             Err(Error::Corrupt { structure, offset, detail }) => {
                 Ok(vec![Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 }])
             }
             Err(error) => Err(error),
-            Ok(_) => Ok(Vec::new()),
+            Ok(()) => Ok(Vec::new()),
         }
     }
 
@@ -175,12 +187,20 @@ fn describe(shard: &Shard) -> Result<Info> {
     let header: &Header = shard.header();
     let mut attributes = Origin::of(shard).attributes();
     let mut remarks = shard.remarks();
-    if let Ok(Some(range)) = shard.metadata_range() {
-        let len = range.end - range.start;
-        let fits = if len <= MAX_KEPT { shard.metadata()?.as_deref().and_then(metadata_attributes) } else { None };
-        match fits {
+    let mut message = String::new();
+    if let Ok(Some(Range { start, end })) = shard.metadata_range() {
+        let len = end - start;
+        let metadata = if len <= MAX_KEPT { shard.metadata()? } else { None };
+        match metadata.as_deref().and_then(metadata_attributes) {
             Some(parts) => attributes.extend(parts),
             None => remarks.push(format!("its metadata of {len} bytes is too long to be kept")),
+        }
+        if let Some(metadata) = metadata {
+            if let Err(error) = description::check(start, &metadata) {
+                remarks.push(error.to_string());
+            }
+            // A longer one is no message.
+            message = description(&metadata).filter(|text| text.len() <= MAX_MESSAGE).unwrap_or_default();
         }
     }
     let role = match header.role.name() {
@@ -191,6 +211,7 @@ fn describe(shard: &Shard) -> Result<Info> {
         format: format!("Shard 2 ({role})"),
         archive_bytes: header.file_len,
         stored_bytes: Some(shard.entries().iter().map(|entry| entry.stored_len).fold(0, u64::saturating_add)),
+        message,
         attributes,
         remarks,
         ..Info::default()

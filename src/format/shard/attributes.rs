@@ -109,6 +109,11 @@ pub fn is_own(attribute: &Attribute) -> bool {
     attribute.namespace == Namespace::Foreign && attribute.name.starts_with(OWN)
 }
 
+/// Says whether an attribute is a part of the metadata.
+pub fn is_metadata(attribute: &Attribute) -> bool {
+    is_own(attribute) && attribute.name.starts_with(METADATA)
+}
+
 /// Returns an attribute of this kind.
 pub(super) fn foreign(name: &[u8], value: Vec<u8>) -> Attribute {
     Attribute { namespace: Namespace::Foreign, name: name.into(), value: value.into() }

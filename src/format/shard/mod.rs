@@ -41,6 +41,7 @@
 
 mod archive;
 mod attributes;
+mod description;
 mod layout;
 mod names;
 mod partial;
@@ -51,7 +52,8 @@ mod record;
 mod writer;
 
 pub use archive::{ShardArchive, ShardMembers};
-pub use attributes::{HEADER, LAYOUT, METADATA, NAME, Origin, RECORD, is_own, metadata_of, value};
+pub use attributes::{HEADER, LAYOUT, METADATA, NAME, Origin, RECORD, is_metadata, is_own, metadata_of, value};
+pub use description::{described, description, with_description};
 pub use layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, flags,
 };

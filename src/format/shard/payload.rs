@@ -31,6 +31,16 @@ pub(super) fn compression(header: &Header, entry: &IndexEntry) -> Result<Option<
     }
 }
 
+/// Returns the length of compressed content.
+///
+/// # Errors
+///
+/// A sentence, when it is longer than that may be.
+pub(super) fn check_len(entry: &IndexEntry) -> Result<usize, String> {
+    let len = usize::try_from(entry.content_len).ok().filter(|_| entry.content_len <= MAX_PAYLOAD);
+    len.ok_or_else(|| format!("a content of {} bytes, more than the limit of {MAX_PAYLOAD}", entry.content_len))
+}
+
 /// Decompresses what is stored of an entry and checks length and checksum.
 ///
 /// # Errors
@@ -41,10 +51,7 @@ pub(super) fn unpack(header: &Header, entry: &IndexEntry, stored: Vec<u8>) -> Re
         check_sum(header, entry, crc32c::crc32c(&stored))?;
         return Ok(stored);
     };
-    let content_len = usize::try_from(entry.content_len)
-        .ok()
-        .filter(|_| entry.content_len <= MAX_PAYLOAD)
-        .ok_or_else(|| format!("a content of {} bytes, more than the limit of {MAX_PAYLOAD}", entry.content_len))?;
+    let content_len = check_len(entry)?;
     let (codec, name, ratio) = match compression {
         Compression::Zstd => (Codec::Zstd, "zstd", MAX_ZSTD_RATIO),
         Compression::Lz4 => (Codec::Lz4, "LZ4", MAX_LZ4_RATIO),

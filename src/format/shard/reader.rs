@@ -144,6 +144,9 @@ impl Shard {
     pub fn read(&self, number: usize, limit: u64) -> Result<Vec<u8>> {
         let entry = &self.entries[number];
         let longest = entry.stored_len.max(entry.content_len);
+        if entry.is_compressed() {
+            payload::check_len(entry).map_err(|detail| self.damaged(number, &detail))?;
+        }
         let len = usize::try_from(entry.stored_len).ok().filter(|_| longest <= limit);
         let len = len.ok_or(Error::Limit { what: "length of the content", found: longest, limit })?;
         self.check_plain(number)?;

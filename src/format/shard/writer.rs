@@ -45,6 +45,12 @@ impl Layout {
         let room = data_offset.saturating_sub(index_end(0)) / (INDEX_ENTRY_LEN as u64 + NAME_ROOM);
         u32::try_from(room).unwrap_or(u32::MAX)
     }
+
+    /// Says whether a streamed file made for `expected` entries has room for these names.
+    pub fn streaming_takes(expected: u32, names: &[Box<[u8]>], terminated: bool) -> bool {
+        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        index_end(count) + names_len(names, terminated) <= streaming_room(expected)
+    }
 }
 
 /// In what writers differ.
@@ -151,12 +157,11 @@ impl<W: Write + Seek> ShardWriter<W> {
             Layout::Names(names) => {
                 let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
                 check_count(count)?;
-                let terminator = u64::from(style.terminated);
-                index_end(count) + names.iter().map(|name| name.len() as u64 + terminator).sum::<u64>()
+                index_end(count) + names_len(names, style.terminated)
             }
             Layout::Streaming(count) => {
                 check_count(*count)?;
-                index_end(*count) + NAME_ROOM * u64::from(*count)
+                streaming_room(*count)
             }
         };
         let data_offset = aligned(room, style.alignment).expect("the limits keep it far below 64 bits");
@@ -394,6 +399,15 @@ fn compress(compression: Compression, content: &[u8], stored: &mut Vec<u8>) -> R
     }
     let keep = (content.len() as u128 * 9 / 10) as usize;
     Ok(stored.len() < keep)
+}
+
+/// Returns what a streamed file keeps for header, index and names of so many entries, bytes.
+fn streaming_room(expected: u32) -> u64 {
+    index_end(expected) + NAME_ROOM * u64::from(expected)
+}
+
+fn names_len(names: &[Box<[u8]>], terminated: bool) -> u64 {
+    names.iter().map(|name| name.len() as u64 + u64::from(terminated)).sum()
 }
 
 fn check_count(count: u32) -> Result<()> {

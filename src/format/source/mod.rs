@@ -1,10 +1,12 @@
 //! Where archive bytes come from: positional reads, shared between threads.
 
+mod directory;
 mod file;
 mod memory;
 mod record;
 mod store;
 
+pub(crate) use directory::sync_directory;
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use record::RecordingSource;

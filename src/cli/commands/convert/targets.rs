@@ -82,21 +82,32 @@ pub(super) fn to_shard(
     options: &TransferOptions,
     monitor: &dyn Monitor,
 ) -> CommandResult<Result<Report, Error>> {
-    if !args.message.is_empty() {
-        return Err(Failure::usage("a Shard file has no place for a message"));
-    }
-    let compression = match args.compression.codec() {
-        None | Some(Codec::None) => None,
-        Some(Codec::Zstd) => Some(shard::Compression::Zstd),
-        Some(Codec::Lz4) => Some(shard::Compression::Lz4),
+    let compression = args.compression.codec().map(|codec| match codec {
+        Codec::None => None,
+        Codec::Zstd => Some(shard::Compression::Zstd),
+        Codec::Lz4 => Some(shard::Compression::Lz4),
+    });
+    let alignment = match args.compression.align {
+        None => None,
+        Some(align) => match shard::ALIGNMENTS.iter().find(|known| u32::from(**known) == align) {
+            Some(known) => Some(*known),
+            None => return Err(Failure::usage(format!("Shard files align to 16, 32 or 64 bytes, not to {align}"))),
+        },
     };
-    // What the writer takes is checked there.
-    let alignment = args.compression.align.map(|align| u8::try_from(align).unwrap_or(u8::MAX));
     let dialect = args.dialect.map(|dialect| match dialect {
         DialectName::Go => Dialect::Go,
         DialectName::Python => Dialect::Python,
     });
-    let shard_options = ShardOptions { dialect, role, alignment, compression, outgoing: outgoing(options) };
+    // The ending of a name is no reason to change what a file is for; `shard` names no role.
+    let asked = args.to.is_some() && role != Role::default();
+    let shard_options = ShardOptions {
+        dialect,
+        role: asked.then_some(role),
+        usual_role: role,
+        alignment,
+        compression,
+        outgoing: outgoing(options),
+    };
     Ok(write(input, options, monitor, |archive| write_shard(archive, destination, &shard_options, monitor)))
 }
 

@@ -12,6 +12,11 @@ use crate::format::error::Result;
 use crate::format::inside::{Elements, MAX_ROWS, Table, known, product, shape};
 use crate::format::shard::Shard;
 
+/// Longest name in which a channel is looked for, bytes: names of channels may have slashes in them, and each may be the end of one.
+const MAX_NAME: usize = 4 << 10;
+/// What names of channels that are predicted begin with.
+const SIGNAL: &str = "signal/";
+
 /// What is said of the values of a channel.
 struct Channel {
     dtype: String,
@@ -51,6 +56,8 @@ pub struct Episode {
     steps: Option<u64>,
     facts: Table,
     channels: BTreeMap<String, Channel>,
+    /// Length of the longest name of a channel, bytes.
+    longest: usize,
 }
 
 impl Episode {
@@ -82,18 +89,23 @@ impl Episode {
         for (key, label) in [("version", "version"), ("wshard_version", "version"), ("residual_edges", "edges")] {
             json::fact(&mut facts, label, &whole[key]);
         }
-        Ok(Self { steps, facts, channels: channels(&listed) })
+        let channels = channels(&listed);
+        let longest = channels.keys().map(String::len).max().unwrap_or(0);
+        Ok(Self { steps, facts, channels, longest })
     }
 
     /// Tells what an entry is; `None` for what is no lane.
     fn lane(&self, name: &str, len: u64) -> Option<Lane> {
+        if !is_lane(name) {
+            return None;
+        }
         let (kind, rest) = name.split_once('/').unwrap_or((name, ""));
         let assumed = |dtype: &str, shape: &[u64]| Channel { dtype: dtype.to_owned(), shape: shape.to_vec(), modality: None };
         let (kind, channel) = match (kind, rest) {
-            ("reward", "") => ("reward", Some(assumed("f32", &[]))),
-            ("done", "") => ("end", Some(assumed("u8", &[]))),
+            ("reward", _) => ("reward", Some(assumed("f32", &[]))),
+            ("done", _) => ("end", Some(assumed("u8", &[]))),
             ("time", "ticks") => ("time", Some(assumed("i32", &[]))),
-            ("time", "timestamps_ns") => ("time", Some(assumed("i64", &[]))),
+            ("time", _) => ("time", Some(assumed("i64", &[]))),
             ("signal" | "action", _) => {
                 let kind = if kind == "signal" { "signal" } else { "action" };
                 let listed = self.channels.get(name);
@@ -114,8 +126,7 @@ impl Episode {
             }
             ("residual", _) => return Some(self.residual(len)),
             ("aux", _) => ("auxiliary", None),
-            ("debug", _) => ("debug", None),
-            _ => return None,
+            _ => ("debug", None),
         };
         let modality = channel.as_ref().and_then(|channel| channel.modality.clone());
         let (mut elements, mut problem) = (None, None);
@@ -141,9 +152,14 @@ impl Episode {
 
     /// Returns the type of the channel that a name begins with, if the length is that of such values.
     fn alike(&self, name: &str, len: u64) -> Option<Channel> {
-        // Names of channels may have slashes in them: the longest that fits is meant.
-        let ends = name.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
-        let found = ends.iter().rev().find_map(|&end| self.channels.get(&format!("signal/{}", &name[..end])));
+        // The longest that fits is meant.
+        let room = self.longest.checked_sub(SIGNAL.len()).filter(|_| name.len() <= MAX_NAME)?;
+        let ends = name.match_indices('/').map(|(at, _)| at).take_while(|&end| end <= room).collect::<Vec<_>>();
+        let mut key = format!("{SIGNAL}{}", &name[..ends.last().copied().unwrap_or(0)]);
+        let found = ends.iter().rev().find_map(|&end| {
+            key.truncate(SIGNAL.len() + end);
+            self.channels.get(&key)
+        });
         let channel =
             found.filter(|channel| channel.step().is_some_and(|step| step.checked_mul(self.steps.unwrap_or(0)) == Some(len)))?;
         Some(Channel { dtype: channel.dtype.clone(), shape: channel.shape.clone(), modality: None })
@@ -171,6 +187,17 @@ impl Episode {
             Elements { dtype: "bit".to_owned(), shape }
         });
         Lane { kind: "residual", elements, modality: None, problem: None }
+    }
+}
+
+/// Says whether an entry of this name is a lane.
+fn is_lane(name: &str) -> bool {
+    let (kind, rest) = name.split_once('/').unwrap_or((name, ""));
+    match kind {
+        "reward" | "done" => rest.is_empty(),
+        "time" => matches!(rest, "ticks" | "timestamps_ns"),
+        "signal" | "action" | "omen" | "uncert" | "residual" | "aux" | "debug" => true,
+        _ => false,
     }
 }
 
@@ -223,13 +250,18 @@ impl Face for Episode {
         let mut problems = Vec::new();
         for (number, entry) in shard.entries().iter().enumerate() {
             let Ok(name) = std::str::from_utf8(shard.name(number)) else { continue };
+            // Rows that are not kept are not looked at either.
+            if table.rows.len() == MAX_ROWS {
+                table.row_count += u64::from(is_lane(name));
+                continue;
+            }
             let Some(lane) = self.lane(name, entry.content_len) else { continue };
             let (dtype, sizes) = match &lane.elements {
                 Some(elements) => (elements.dtype.clone(), shape(&elements.shape)),
                 None => ("?".to_owned(), "?".to_owned()),
             };
             table.row(&[name, lane.kind, &dtype, &sizes, lane.modality.as_deref().unwrap_or_default()]);
-            if let Some(problem) = lane.problem.filter(|_| table.rows.len() < MAX_ROWS) {
+            if let Some(problem) = lane.problem {
                 problems.push(format!("{name}: {problem}"));
             }
         }

@@ -40,7 +40,7 @@ pub fn numbers(value: &Value) -> Option<Vec<u64>> {
     value.as_array()?.iter().map(number).collect()
 }
 
-/// Returns a value in a few words: lists and objects by what is directly in them.
+/// Returns a value in a few words: lists and objects by what is directly in them, which may be short JSON.
 pub fn brief(value: &Value) -> String {
     let listed = |open: &str, items: &mut dyn Iterator<Item = String>, close: &str| {
         let mut items: Vec<String> = items.take(MAX_TOLD + 1).collect();
@@ -49,7 +49,7 @@ pub fn brief(value: &Value) -> String {
         }
         format!("{open}{}{close}", items.join(", "))
     };
-    let simple = |value: &Value| word(value).unwrap_or_else(|| if value.is_null() { "null" } else { "…" }.to_owned());
+    let simple = |value: &Value| word(value).unwrap_or_else(|| short(&value.to_string()));
     let text = match value {
         Value::Array(values) => listed("[", &mut values.iter().map(simple), "]"),
         Value::Object(map) => {
@@ -92,8 +92,8 @@ mod tests {
         for (value, expected) in [
             (json!(null), "null"),
             (json!(18_446_744_073_709_551_615u64), "18446744073709551615"),
-            (json!([1, "two", [3], null]), "[1, two, …, null]"),
-            (json!({"a": true, "b": {"c": 1}}), "{a: true, b: …}"),
+            (json!([1, "two", [3], null]), "[1, two, [3], null]"),
+            (json!({"a": true, "b": {"c": [1]}}), "{a: true, b: {\"c\":[1]}}"),
         ] {
             assert_eq!(brief(&value), expected);
         }

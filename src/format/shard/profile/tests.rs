@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
+use crate::format::inside::MAX_ROWS;
 use crate::format::shard::{Dialect, Layout, Marks, NewEntry, ShardWriter, Style};
 use crate::format::source::MemorySource;
 
@@ -131,6 +132,25 @@ fn lanes_that_do_not_fit_are_told() {
     assert_eq!((fact(&table, "episode"), fact(&table, "steps")), ("old", "3"));
     let bare = whole(&fixture("py_golden_wshard.shard"));
     assert_eq!(fact(&bare, "but"), "signal/imu: meta/channels does not list it");
+}
+
+#[test]
+fn long_names_and_rows_beyond_the_last_are_not_looked_at() {
+    let channels = br#"{"signal/a":{"dtype":"float32","shape":[]}}"#;
+    let names: Vec<String> = ["omen/a/b".to_owned(), format!("omen/a/{}", "b/".repeat(3_000))].into();
+    let meta: [(&str, u16, &[u8]); 3] =
+        [("meta/wshard", 2, b"{}"), ("meta/episode", 2, br#"{"length_t":1}"#), ("meta/channels", 2, channels)];
+    let lanes = names.iter().map(|name| (name.as_str(), 0, &[0; 4][..]));
+    let shard = file(Role::EPISODE, &meta.into_iter().chain(lanes).collect::<Vec<_>>(), None);
+    let briefs = briefs(&shard);
+    assert_eq!(briefs[3], "omen/a/b: f32 [1]");
+    assert!(briefs[4].ends_with("/: prediction"), "a name of 6 KB has no channel");
+    let many: Vec<String> = (0..2 * MAX_ROWS).map(|number| format!("signal/{number}")).collect();
+    let entries: Vec<(&str, u16, &[u8])> = many.iter().map(|name| (name.as_str(), 0, &b""[..])).collect();
+    let table = whole(&file(Role::EPISODE, &[&meta[..], &entries].concat(), None));
+    assert_eq!((table.rows.len(), table.row_count), (MAX_ROWS, 2 * MAX_ROWS as u64));
+    let odd = table.facts.iter().filter(|(label, _)| label == "but").nth(1).map(|(_, value)| value.as_str());
+    assert_eq!(odd, Some("4999 more lanes are odd"));
 }
 
 #[test]

@@ -270,7 +270,7 @@ pub fn is_encrypted(path: &Path) -> bool {
 /// What to do about a missing or wrong key.
 pub fn hint(error: &Error, archive: &str) -> Option<String> {
     match error {
-        Error::KeyNeeded => Some(format!("-p asks for the password; {HINT}")),
+        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => Some(format!("-p asks for the password; {HINT}")),
         // Other containers have no list of keys.
         Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("nra key list {archive} tells which keys there are")),
         _ => None,

@@ -85,9 +85,9 @@ fn open_with(
         let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
         let failure = match &error {
             // What does not open can't be verified either.
-            Error::Corrupt { .. } => {
-                Failure::from(error).context(&name).hint("get another copy; of an NRA 5 archive nra salvage finds what is left")
-            }
+            Error::Corrupt { .. } => Failure::from(error)
+                .context(&name)
+                .hint("get another copy; of an NRA 5 archive nra salvage finds what is left, of others nra convert --keep-going"),
             _ => explain(error, &name),
         };
         if is_pipe { failure.hint(format!("- in its place and < {name} behind it read a pipe")) } else { failure }
@@ -259,6 +259,7 @@ pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) ->
             console.warn(Warning { path: path.to_vec(), message: error.to_string(), degraded: true, damage: true });
             Ok(None)
         }
-        Err(error) => Err(error),
+        Err(error) if path.is_empty() => Err(error),
+        Err(error) => Err(error.of_entry(path)),
     }
 }

@@ -229,7 +229,7 @@ impl From<format::Error> for Failure {
                 .hint("-f replaces, -k skips, -u replaces what is older, --backup moves it aside; nothing was written"),
             Error::InTheWay { .. } => Self { kind: "exists", ..Self::failed(text) }
                 .hint("move it away, or choose another directory with -C; nothing was written"),
-            Error::KeyNeeded | Error::WrongKey => Self::new(Code::Key, text),
+            Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::new(Code::Key, text),
             Error::Cancelled => Self::new(crate::cli::signals::code(), text),
         }
     }

@@ -12,7 +12,7 @@ use crate::convert::shardfile::{ShardOptions, write_shard};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Input, TransferOptions, transfer};
 use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, Container, ENDINGS, Ending};
 use crate::format::error::Result;
 use crate::format::nra::writer::WriterOptions;
 use crate::format::nra4;
@@ -35,56 +35,42 @@ pub enum Kind {
     Shard(Role),
 }
 
-/// Endings of the kinds that are written.
-pub const KINDS: [(&str, Kind); 21] = [
-    (".nra", Kind::Nra),
-    (".nra4", Kind::Nra4),
-    (".tar", Kind::Tar(None)),
-    (".tar.gz", Kind::Tar(Some(Compression::Gzip))),
-    (".tgz", Kind::Tar(Some(Compression::Gzip))),
-    (".tar.zst", Kind::Tar(Some(Compression::Zstd))),
-    (".tzst", Kind::Tar(Some(Compression::Zstd))),
-    (".tar.xz", Kind::Tar(Some(Compression::Xz))),
-    (".txz", Kind::Tar(Some(Compression::Xz))),
-    (".tar.bz2", Kind::Tar(Some(Compression::Bzip2))),
-    (".tbz2", Kind::Tar(Some(Compression::Bzip2))),
-    (".tbz", Kind::Tar(Some(Compression::Bzip2))),
-    (".tar.lz4", Kind::Tar(Some(Compression::Lz4))),
-    (".tlz4", Kind::Tar(Some(Compression::Lz4))),
-    (".taz", Kind::Tar(Some(Compression::Gzip))),
-    (".zip", Kind::Zip),
-    (".shard", Kind::Shard(Role(0))),
-    (".mosh", Kind::Shard(Role::MODEL)),
-    (".smpl", Kind::Shard(Role::SAMPLES)),
-    (".wshard", Kind::Shard(Role::EPISODE)),
-    (".cshard", Kind::Shard(Role::COLUMNS)),
-];
+impl Kind {
+    /// Returns the kind that is written under names with this ending, if one is.
+    fn of(ending: &Ending) -> Option<Self> {
+        match ending.container {
+            _ if !ending.written => None,
+            Container::Nra => Some(Self::Nra),
+            Container::Nra4 => Some(Self::Nra4),
+            Container::Tar(compression) => Some(Self::Tar(compression)),
+            Container::Zip => Some(Self::Zip),
+            Container::Shard(role) => Some(Self::Shard(role)),
+            Container::SevenZ | Container::Compressed(_) => None,
+        }
+    }
+
+    /// Returns the kind that people call so: by an ending, with or without its dot.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::of(Ending::named(word)?)
+    }
+}
+
+/// Returns the endings of all kinds that are written.
+pub fn endings() -> impl Iterator<Item = &'static str> {
+    ENDINGS.iter().filter(|ending| Kind::of(ending).is_some()).map(|ending| ending.text)
+}
 
 /// Tells the kind by the name of the output; `None` when its ending is not known.
 pub fn kind_of(output: &Path) -> Option<Kind> {
-    let name = output.as_os_str().as_bytes();
-    let ends =
-        |ending: &str| name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes());
-    KINDS.iter().find(|(ending, _)| ends(ending)).map(|(_, kind)| *kind)
+    Kind::of(Ending::of(output.as_os_str().as_bytes())?)
 }
-
-/// Endings that go when an archive gets another one; those of compression go with `.tar` before them.
-const ENDINGS: [&str; 23] = [
-    ".tar", ".tgz", ".taz", ".tzst", ".txz", ".tlz", ".tbz2", ".tbz", ".tlz4", ".gz", ".zst", ".xz", ".lzma", ".bz2", ".lz4",
-    ".zip", ".7z", ".nra4", ".shard", ".mosh", ".smpl", ".wshard", ".cshard",
-];
 
 /// Returns the name beside the input with `.nra` in place of its ending.
 pub fn default_output(input: &Path) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
-    let without = |name: &[u8], endings: &[&str]| {
-        let ends = |ending: &&&str| {
-            name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
-        };
-        endings.iter().find(ends).map(|ending| name[..name.len() - ending.len()].to_vec())
-    };
-    let stem = without(name, &ENDINGS).unwrap_or_else(|| name.to_vec());
-    let mut stem = without(&stem, &[".tar"]).unwrap_or(stem);
+    // Over an archive of NRA nothing is written.
+    let ending = Ending::of(name).filter(|ending| ending.container != Container::Nra);
+    let mut stem = ending.map_or(name, |ending| ending.stem(name)).to_vec();
     stem.extend_from_slice(b".nra");
     input.with_file_name(std::ffi::OsString::from_vec(stem))
 }
@@ -172,6 +158,10 @@ mod tests {
             ("x.7z", "x.nra"),
             ("x.shard", "x.nra"),
             ("x.Mosh", "x.nra"),
+            ("x.tar.lzma", "x.nra"),
+            ("x.tlz", "x.nra"),
+            ("x.jar", "x.nra"),
+            ("x.nra", "x.nra.nra"),
         ] {
             assert_eq!(default_output(Path::new(input)), Path::new(expected));
         }
@@ -182,6 +172,11 @@ mod tests {
         assert_eq!(kind_of(Path::new("a.TAR.GZ")), Some(Kind::Tar(Some(Compression::Gzip))));
         assert_eq!(kind_of(Path::new("a.nra")), Some(Kind::Nra));
         assert_eq!(kind_of(Path::new(".nra")), None);
-        assert_eq!(kind_of(Path::new("a.rar")), None);
+        assert_eq!(kind_of(Path::new("a.taz")), Some(Kind::Tar(Some(Compression::Gzip))));
+        for other in ["a.rar", "a.7z", "a.gz", "a.tar.lzma", "a.jar"] {
+            assert_eq!(kind_of(Path::new(other)), None, "{other}");
+        }
+        assert_eq!(Kind::named("CSHARD"), Some(Kind::Shard(Role::COLUMNS)));
+        assert!(endings().all(|ending| Kind::named(ending).is_some()));
     }
 }

@@ -90,6 +90,11 @@ impl<'a> Outgoing<'a> {
         Ok(Self { archive, monitor, stats, options, target, loses_facts: false, order, narrower, place: 0 })
     }
 
+    /// Puts directories behind all other entries, each behind those below it.
+    pub(super) fn put_directories_last(&mut self) {
+        self.order.put_directories_last();
+    }
+
     /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).
     pub(super) fn next(&mut self) -> Result<Option<Leaving>> {
         while self.place < self.order.len() {

@@ -81,7 +81,10 @@ pub fn write_tar(
         }
     };
     tell_whole(archive, Target::Tar, monitor)?;
-    let mut job = Job { from: Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?, name: &name, sink };
+    let mut from = Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?;
+    // GNU tar gives a directory its mode and time when an entry elsewhere follows: what comes into it later would fail, or change the time.
+    from.put_directories_last();
+    let mut job = Job { from, name: &name, sink };
     let message = options.outgoing.message_of(archive);
     if !message.is_empty() {
         let mut header = Vec::new();

@@ -53,6 +53,7 @@
 //! ```
 
 mod detect;
+mod endings;
 mod engines;
 mod open;
 mod stream;
@@ -60,6 +61,7 @@ mod stream;
 mod tests;
 
 pub use detect::misnamed;
+pub use endings::{Container, ENDINGS, Ending};
 pub use engines::{ENGINES, Engine};
 pub use open::{OpenOptions, open, open_path, open_stream};
 pub use stream::{EntryReader, reader};
@@ -214,7 +216,7 @@ pub struct Damage {
     pub offset: u64,
     /// Expected and found.
     pub detail: String,
-    /// Entries that do not read because of it (the first 1,000).
+    /// Entries that do not read because of it, or may read as what they are not (the first 1,000).
     pub entries: Vec<EntryPath>,
     /// How many there are.
     pub entry_count: u64,

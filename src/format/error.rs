@@ -82,6 +82,14 @@ pub enum Error {
     /// The archive is encrypted, and the key that was given does not open it.
     #[error("the password or key is wrong")]
     WrongKey,
+    /// An entry is encrypted in an archive that is open, and no key was given, or one that does not open it.
+    #[error("{} is encrypted: {}", Quoted::new(path), if *wrong { "the password or key is wrong" } else { "a password or key is needed" })]
+    EntryLocked {
+        /// Path of the entry.
+        path: Vec<u8>,
+        /// A key was given.
+        wrong: bool,
+    },
     /// The monitor asked to stop.
     #[error("interrupted")]
     Cancelled,
@@ -119,6 +127,16 @@ impl Error {
     /// Returns an [`Error::Corrupt`].
     pub fn corrupt(structure: &'static str, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corrupt { structure, offset, detail: detail.into() }
+    }
+
+    /// Says of which entry an error about a missing or wrong key is.
+    #[must_use]
+    pub fn of_entry(self, path: &[u8]) -> Self {
+        match self {
+            Self::KeyNeeded => Self::EntryLocked { path: path.to_vec(), wrong: false },
+            Self::WrongKey => Self::EntryLocked { path: path.to_vec(), wrong: true },
+            other => other,
+        }
     }
 
     /// Says whether the medium does not give the bytes, which is damage like any other. A connection that broke or a file that

@@ -63,7 +63,7 @@ fn tree() -> impl Strategy<Value = Tree> {
     ];
     let thing = (
         prop_oneof![4 => Just(Kind::File), 1 => Just(Kind::Symlink), 1 => Just(Kind::Directory)],
-        1u16..0o1000,
+        0u16..0o1000,
         proptest::option::of((-3_000_000_000i64..3_000_000_000, 0u32..1_000_000_000)),
         (0u64..70_000, 0u64..5_000_000_000, "[a-z]{0,40}"),
         "[!-~ä]{1,120}",

@@ -11,9 +11,8 @@ use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
-use crate::convert::kinds::kind_of;
 use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions, open_path};
+use crate::format::archive::{Archive, Container, Ending, OpenOptions, open_path};
 use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -238,8 +237,8 @@ fn archives(directory: &Path) -> Vec<PathBuf> {
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     // By name: to look into each file would read them all.
     let is_archive = |path: &PathBuf| {
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        kind_of(path).is_some() || ["zip", "7z", "shard"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        let ending = Ending::of(path.as_os_str().as_bytes());
+        ending.is_some_and(|ending| !matches!(ending.container, Container::Compressed(_)))
     };
     let mut archives: Vec<PathBuf> = files.map(|file| PathBuf::from(file.file_name())).filter(is_archive).collect();
     archives.sort();

@@ -18,7 +18,7 @@ use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, parse_size};
 use crate::cli::ui::{self, Ui};
-use crate::convert::kinds::{KINDS, Kind, default_output, kind_of};
+use crate::convert::kinds::{Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
@@ -122,8 +122,7 @@ struct LimitArgs {
 }
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
-    let known = KINDS.iter().find(|(ending, _)| ending[1..].eq_ignore_ascii_case(text));
-    known.map(|(_, kind)| *kind).ok_or_else(|| {
+    Kind::named(text).ok_or_else(|| {
         "nra writes nra, nra4, zip, shard, mosh, smpl, wshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4"
             .to_owned()
     })

@@ -17,7 +17,7 @@ use crate::cli::text::{self, PathField, parse_size};
 use crate::cli::ui::{self, Ui};
 use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use crate::convert::select::Selection;
-use crate::format::archive::{Access, Part};
+use crate::format::archive::{Access, Ending, Part};
 use crate::format::entry::Kind;
 use crate::format::path::Quoted;
 use crate::format::{Error, Result};
@@ -28,12 +28,6 @@ const MEMORY: u64 = 256 << 20;
 const OPEN_FILES: u64 = 17_000;
 /// Folder of an archive whose own name makes none: `..nra` without its ending is `.`.
 const NAMELESS: &[u8] = b"archive";
-/// Endings that are no part of what an archive is called.
-const ENDINGS: [&[u8]; 20] = [
-    b".nra", b".zip", b".7z", b".tar", b".tgz", b".tzst", b".txz", b".tbz2", b".tlz4", b".gz", b".zst", b".xz", b".bz2", b".lz4",
-    b".shard", b".cpio", b".rar", b".jar", b".whl", b".br",
-];
-
 /// Arguments of `nra extract`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -279,17 +273,11 @@ fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
     let Some(name) = archive.file_name().filter(|name| *name != "-").map(OsStrExt::as_bytes) else {
         return shown.replace(' ', "-").into_bytes();
     };
-    let mut stem = name;
-    for _ in 0..2 {
-        let ending = ENDINGS.iter().find(|ending| stem.len() > ending.len() && ends_with_ignoring_case(stem, ending));
-        stem = ending.map_or(stem, |ending| &stem[..stem.len() - ending.len()]);
+    match Ending::of(name) {
+        Some(ending) => ending.stem(name).to_vec(),
+        // The folder can't have the name of the archive itself.
+        None => [name, b".d"].concat(),
     }
-    // The folder can't have the name of the archive itself.
-    if stem == name { [name, b".d"].concat() } else { stem.to_vec() }
-}
-
-fn ends_with_ignoring_case(name: &[u8], ending: &[u8]) -> bool {
-    name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
 }
 
 fn refused(error: Error, name: &str) -> Failure {

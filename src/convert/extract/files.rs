@@ -161,7 +161,7 @@ pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Ran
     };
     match (result, fault) {
         (_, Some(fault)) => return Err(fault),
-        (Err(error), None) => return Err(Fault::reading(error)),
+        (Err(error), None) => return Err(Fault::reading(error.of_entry(item.path()))),
         (Ok(()), None) => {}
     }
     if offset != end {

@@ -25,10 +25,12 @@ pub(in crate::convert) struct Order {
     listing: Option<Vec<Entry>>,
     /// Parts of the index that do not read.
     unreadable: u64,
+    /// How many of the first positions are directories.
+    directories: usize,
 }
 
 impl Order {
-    /// Orders the entries of `archive`: directories and other entries without content first, then files by their place. Tells what came to
+    /// Orders the entries of `archive`: directories first, then other entries without content, then files by their place. Tells what came to
     /// light about the archive, since all of its index is read.
     ///
     /// # Errors
@@ -63,8 +65,14 @@ impl Order {
                 }
             };
             let position = places.len() as u64;
-            let place = if entry.kind == Kind::File { Some(entry.place()) } else { None };
-            places.push((place, position));
+            let rank = match entry.kind {
+                Kind::Directory => 0,
+                Kind::File => 2,
+                _ => 1,
+            };
+            let place = if entry.kind == Kind::File { entry.place() } else { (0, 0) };
+            self.directories += usize::from(entry.kind == Kind::Directory);
+            places.push((rank, place, position));
             if entry.link_group != 0 {
                 grouped.push((entry.link_group, place, position, entry.path.clone()));
             }
@@ -79,8 +87,15 @@ impl Order {
         for group in grouped.chunk_by(|a, b| a.0 == b.0) {
             self.links.extend(group[1..].iter().map(|(_, _, position, _)| (*position, group[0].3.clone())));
         }
-        self.positions = places.into_iter().map(|(_, position)| position).collect();
+        self.positions = places.into_iter().map(|(_, _, position)| position).collect();
         Ok(())
+    }
+
+    /// Puts directories behind all other entries, each behind those below it.
+    pub(in crate::convert) fn put_directories_last(&mut self) {
+        self.positions[..self.directories].reverse();
+        self.positions.rotate_left(self.directories);
+        self.directories = 0;
     }
 
     /// Returns the number of entries.
@@ -231,13 +246,14 @@ impl EntryReader<'_> {
 
 /// Puts the path of the entry that was read into an error.
 pub(in crate::convert) fn within(error: Error, path: &EntryPath) -> Error {
-    let path = Quoted::new(path.as_bytes());
+    let error = error.of_entry(path.as_bytes());
+    let path = Quoted::new(path.as_bytes()).to_string();
+    // Some containers name it already.
+    let told = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
     match error {
-        Error::Corrupt { structure, offset, detail } => {
-            Error::Corrupt { structure, offset, detail: format!("{detail} (entry {path})") }
-        }
-        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: format!("{found} (entry {path})"), known },
-        Error::Usage { detail } => Error::Usage { detail: format!("{detail} (entry {path})") },
+        Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
+        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
+        Error::Usage { detail } => Error::Usage { detail: told(detail) },
         error => error,
     }
 }

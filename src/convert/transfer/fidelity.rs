@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::convert::pack::OwnerPolicy;
 use crate::format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
-use crate::format::limits::{MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME};
+use crate::format::limits::MAX_OWNER_NAME;
 use crate::format::top::Top;
 
 /// What is kept of each entry.
@@ -109,6 +109,6 @@ impl<'a> Narrower<'a> {
         if attribute.namespace != Namespace::Xattr {
             return true;
         }
-        xattrs && attribute.value.len() <= MAX_ATTRIBUTE_VALUE && !(portable && attribute.is_of_machine())
+        xattrs && !(portable && attribute.is_of_machine())
     }
 }

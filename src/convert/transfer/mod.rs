@@ -36,11 +36,9 @@ use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
 use crate::format::source::{FileSource, ReadAt};
-use crate::format::stream::{Ahead, Compression, Input as Buffered, ReaderStream, SourceStream, decode};
+use crate::format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
 use crate::format::tar;
 
-/// Bytes that tell what an input is.
-const PROBE: usize = 512;
 /// The part of the memory budget that reading ahead gets; the rest is the writer's.
 const READ_SHARE: u64 = 4;
 
@@ -241,17 +239,16 @@ fn once(
     from: Option<&Engine>,
     stored: Arc<AtomicU64>,
 ) -> Result<Result<(Opened, String), Buffered>> {
-    let first = input.peek(PROBE)?;
     let is_meant = |kind: &str| from.is_none_or(|engine| engine.name == kind);
-    if tar::detect(first) && is_meant("tar") {
+    if tar::detect_stream(&mut input)? && is_meant("tar") {
         return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, "tar".into())));
     }
-    let Some(compression) = Compression::detect(first).filter(|compression| is_meant(compression.name())) else {
+    let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(compression.name())) else {
         return Ok(Err(input));
     };
     let (_, decoded) = decode(input)?;
     let mut decoded = Buffered::new(decoded, 0);
-    let (shape, format) = if tar::detect(decoded.peek(PROBE)?) {
+    let (shape, format) = if tar::detect_stream(&mut decoded)? {
         (Shape::Tar, format!("tar, {}", compression.name()))
     } else {
         let name = compression.content_name(name);

@@ -11,6 +11,7 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::writer::{EntryId, Writer, WriterStats};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Monitor, Warning};
+use crate::format::stream::casts_doubt;
 use crate::format::top::Top;
 
 /// What reading a container gives beside entries.
@@ -110,7 +111,8 @@ impl<'a, W: Write + Send> Store<'a, W> {
             return Err(error);
         }
         self.failed = true;
-        let message = format!("{error}; what came before is kept");
+        let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
+        let message = format!("{error}; what came before is kept{doubt}");
         self.monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
         Ok(())
     }

@@ -240,7 +240,12 @@ impl StreamReader<'_> {
                 outlet.push(place, None, Item::Other(Special::Top(top)));
                 return Ok(None);
             }
-            Named::Top | Named::Nothing => return Ok(None),
+            Named::Top => {
+                self.warn(&member.name, "left out: the name is that of the top directory".into(), true);
+                outlet.push(place, None, Item::Nothing);
+                return Ok(None);
+            }
+            Named::Nothing => return Ok(None),
         };
         let mut entry = Entry::new(path, kind);
         entry.modified = member.modified;

@@ -1,6 +1,6 @@
 //! Tells in words what a file is that nra can't open.
 
-use crate::format::archive::{ENGINES, Engine};
+use crate::format::archive::{ENGINES, Ending, Engine};
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
 
@@ -74,37 +74,10 @@ fn is_old_tar(first: &[u8]) -> bool {
     stored == sum - blank + 8 * u32::from(b' ')
 }
 
-/// Endings of names, and the formats (as [`Info::format`](super::Info::format) has them, or how they begin) of what is called so.
-const ENDINGS: [(&str, &[&str]); 20] = [
-    (".nra", &["NRA "]),
-    (".nra4", &["NRA "]),
-    (".shard", &["Shard "]),
-    (".mosh", &["Shard "]),
-    (".zip", &["zip"]),
-    (".7z", &["7z"]),
-    (".tar", &["tar"]),
-    (".tgz", &["tar, gzip"]),
-    (".tzst", &["tar, zstd"]),
-    (".txz", &["tar, xz"]),
-    (".tbz2", &["tar, bzip2"]),
-    (".tbz", &["tar, bzip2"]),
-    (".tlz4", &["tar, lz4"]),
-    (".tlz", &["tar, lzma"]),
-    (".gz", &["tar, gzip", "gzip"]),
-    (".zst", &["tar, zstd", "zstd"]),
-    (".xz", &["tar, xz", "xz"]),
-    (".bz2", &["tar, bzip2", "bzip2"]),
-    (".lz4", &["tar, lz4", "lz4"]),
-    (".lzma", &["tar, lzma", "lzma"]),
-];
-
 /// Returns a remark when the name of a file promises another kind of archive than it is; `format` as in [`Info::format`](super::Info::format).
 pub fn misnamed(name: &[u8], format: &str) -> Option<String> {
-    let ends =
-        |ending: &str| name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes());
-    let (ending, formats) = ENDINGS.iter().find(|(ending, _)| ends(ending))?;
-    let is_one = formats.iter().any(|known| format == *known || known.ends_with(' ') && format.starts_with(known));
-    (!is_one).then(|| format!("its name ends with {ending}, but it is {format}"))
+    let ending = Ending::of(name)?;
+    (!ending.container.is_kept_by(format)).then(|| format!("its name ends with {}, but it is {format}", ending.text))
 }
 
 #[cfg(test)]
@@ -119,11 +92,16 @@ mod tests {
             ("a.ZIP", "NRA 5", true),
             ("a.tar.gz", "tar, gzip", false),
             ("a.gz", "gzip", false),
+            ("a.gz", "tar, gzip", false),
+            ("a.gz", "tar, xz", true),
+            ("a.taz", "tar, gzip", false),
+            ("a.smpl", "zip", true),
             ("a.tgz", "gzip", true),
             ("a.tar", "tar, gzip", true),
             ("a.nra", "NRA 4.5", false),
             ("a.shard", "Shard 2 (data)", false),
             ("a.jar", "zip", false),
+            ("a.jar", "tar", true),
             ("zip", "tar", false),
         ] {
             assert_eq!(misnamed(name.as_bytes(), format).is_some(), misleads, "{name} {format}");

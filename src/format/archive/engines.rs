@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, OpenOptions};
+use crate::format::archive::{Archive, Ending, OpenOptions};
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra4;
@@ -35,23 +35,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns the engine that people call so: by its ending, with or without `tar.` in front, or by its name.
+    /// Returns the engine that people call so: by an ending of names ([`ENDINGS`](super::ENDINGS)) or by its name.
     pub fn named(word: &str) -> Option<&'static Self> {
-        let lower = word.trim().trim_start_matches('.').to_ascii_lowercase();
-        let lower = match lower.strip_prefix("tar.") {
-            Some(compression) => compression,
-            None => match &*lower {
-                "nra4" => "nra 1 to 4.5",
-                "mosh" => "shard",
-                "tgz" => "gz",
-                "tzst" => "zst",
-                "txz" => "xz",
-                "tbz2" => "bz2",
-                "tlz4" => "lz4",
-                known => known,
-            },
-        };
-        ENGINES.iter().find(|engine| engine.extension[1..] == *lower || engine.name.eq_ignore_ascii_case(lower))
+        let word = word.trim();
+        let meant = Ending::named(word).map_or(word, |ending| ending.container.engine());
+        ENGINES.iter().find(|engine| engine.name.eq_ignore_ascii_case(meant))
     }
 }
 
@@ -155,6 +143,9 @@ mod tests {
             ("tar", "tar"),
             ("tar.gz", "gzip"),
             (".tgz", "gzip"),
+            ("tbz", "bzip2"),
+            ("TLZ", "lzma"),
+            ("cshard", "Shard 2"),
             ("gzip", "gzip"),
             ("zst", "zstd"),
         ] {

@@ -10,10 +10,13 @@ use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::extra::Facts;
+use super::header::Header;
+use super::packed::Window;
 use super::records;
 use crate::format::entry::{Attribute, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::path::is_unsafe_to_show;
+use crate::format::source::ReadAt;
 use crate::format::table::{Item, Table, TableBuilder, Winner};
 
 /// Longest content of a block that is decoded as a whole, bytes. Blocks of 4.5 have up to 4 MiB and those of 1 (size) mostly 64 MiB.
@@ -107,24 +110,32 @@ impl<'a> Recipe<'a> {
 }
 
 impl Manifest {
-    /// Parses `bytes`, which lie at `offset`, into tables of at most `limit` bytes.
-    pub(super) fn parse(bytes: Vec<u8>, offset: u64, limit: u64) -> Result<(Self, Table)> {
-        let mut building = Building::new(bytes.len(), limit);
-        let parsed = if let Some(rest) = bytes.strip_prefix(&PREFIX) {
-            records::parse_packed(rest, &mut building)
-        } else if bytes.first() == Some(&b'{') {
+    /// Parses the manifest of `source` into tables of at most `limit` bytes.
+    pub(super) fn parse(source: &dyn ReadAt, header: &Header, limit: u64) -> Result<(Self, Table)> {
+        let Header { manifest_offset: offset, manifest_len: len } = *header;
+        let mut building = Building::new(usize::try_from(len).unwrap_or(usize::MAX), limit);
+        let mut window = Window::new(source, offset, len);
+        let parsed = if window.skip_prefix(&PREFIX) {
+            records::parse_packed(&mut window, &mut building)
+        } else if window.peek(1) == b"{" {
+            let len = usize::try_from(len).map_err(|_| building.too_large(len))?;
+            let mut bytes = vec![0; len];
+            source.read_exact_at(offset, &mut bytes)?;
             records::parse_json(&bytes, &mut building)
         } else {
-            let found = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-            return Err(Error::Unsupported { what: "manifest encoding", found, known: "MessagePack, JSON".into() });
+            let found = window.peek(4).iter().map(|byte| format!("{byte:02x}")).collect();
+            return Err(window.take_failure().unwrap_or(Error::Unsupported {
+                what: "manifest encoding",
+                found,
+                known: "MessagePack, JSON".into(),
+            }));
         };
-        if let Some(error) = building.failed.take() {
+        if let Some(error) = building.failed.take().or(window.take_failure()) {
             return Err(error);
         }
         // What is wrong may be told in words of the file.
         let harmless = |detail: String| detail.replace(is_unsafe_to_show, "?");
         parsed.map_err(|detail| Error::corrupt("manifest", offset, harmless(detail)))?;
-        drop(bytes);
         building.finish()
     }
 

@@ -3,7 +3,7 @@
 //! A file is a header of 32 bytes, a manifest in MessagePack or JSON wherever the header says, and blocks wherever the manifest says. There is
 //! no checksum over the manifest; blocks have CRC-32, and the chunks of 4.5 are named by their BLAKE3 digest.
 //!
-//! Promises: the manifest is read once and turned into tables that are smaller than itself; whatever it claims, memory is bounded by
+//! Promises: the manifest is read once, piece by piece, and turned into tables that are smaller than itself; whatever it claims, memory is bounded by
 //! [`OpenOptions::index_bytes`](crate::format::archive::OpenOptions::index_bytes) for the tables and by 128 MiB for a decoded block; content is handed out after the checksum of its
 //! block and the digest of its chunk were compared. Of entries of the same name the first one is served, as earlier versions did. What
 //! earlier versions accepted is accepted, what they refused is refused. [`writer`] makes files that they read.
@@ -14,6 +14,7 @@ mod cipher;
 mod extra;
 mod header;
 mod manifest;
+mod packed;
 mod reader;
 mod recent;
 mod records;

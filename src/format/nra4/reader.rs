@@ -51,11 +51,7 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
     if manifest_len > options.index_bytes {
         return Err(Error::Limit { what: "length of the manifest", found: manifest_len, limit: options.index_bytes });
     }
-    let len = usize::try_from(manifest_len);
-    let len = len.map_err(|_| Error::Limit { what: "length of the manifest", found: manifest_len, limit: usize::MAX as u64 })?;
-    let mut bytes = vec![0; len];
-    source.read_exact_at(manifest_offset, &mut bytes)?;
-    let (mut manifest, table) = Manifest::parse(bytes, manifest_offset, options.index_bytes)?;
+    let (mut manifest, table) = Manifest::parse(&**source, &header, options.index_bytes)?;
     let dictionary = match manifest.dictionary.take() {
         None => None,
         Some(bytes) => match Dictionary::new(bytes) {

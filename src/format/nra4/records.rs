@@ -9,20 +9,16 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::extra::{Extra, MARK};
 use super::manifest::{Building, Coding, File, Hash, Stored};
+use super::packed::Window;
 use crate::format::entry::{Attribute, EMBEDDING, Namespace};
 use crate::format::error::Error;
 use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 
-/// How deep values may be nested: one level more than the deepest record, and some for what is skipped.
-const MAX_DEPTH: usize = 32;
-
 /// Parses a MessagePack manifest without its prefix. Bytes behind the root are left alone, unless they are entries that have no record in it.
-pub(super) fn parse_packed(bytes: &[u8], building: &mut Building) -> Result<(), String> {
-    let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
-    deserializer.set_max_depth(MAX_DEPTH);
-    Root(building).deserialize(&mut deserializer).map_err(|error| error.to_string())?;
-    match String::deserialize(&mut deserializer) {
-        Ok(mark) if mark == MARK => Files(building).deserialize(&mut deserializer).map_err(|error| error.to_string()),
+pub(super) fn parse_packed(window: &mut Window<'_>, building: &mut Building) -> Result<(), String> {
+    Root(building).deserialize(&mut *window).map_err(|error| error.to_string())?;
+    match window.next_text() {
+        Some(mark) if mark == MARK => Files(building).deserialize(window).map_err(|error| error.to_string()),
         _ => Ok(()),
     }
 }

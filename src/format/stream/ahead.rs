@@ -108,8 +108,11 @@ impl<S: ByteStream + 'static> Ahead<S> {
         self.start += len;
     }
 
-    /// Returns the stream once it has ended.
+    /// Returns the stream, where reading has come to by then.
     pub fn into_inner(mut self) -> Option<S> {
+        // Nobody takes what was read ahead any more: the thread must not wait for that.
+        self.stop.store(true, Ordering::Relaxed);
+        self.full = None;
         self.thread.take()?.join().ok()
     }
 }

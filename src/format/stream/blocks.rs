@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::decoder::TRUNCATED;
-use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, check_ratio};
+use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
 
@@ -33,6 +33,8 @@ struct State {
     age: VecDeque<u64>,
     most: usize,
     remark: Option<String>,
+    /// Where the member begins that turned out to be damaged, but for a cut.
+    doubt: Option<u64>,
 }
 
 impl Blocks {
@@ -46,6 +48,7 @@ impl Blocks {
             age: VecDeque::new(),
             most: most.max(2),
             remark: None,
+            doubt: None,
         };
         Self { source, compression, ratio, state: Mutex::new(state) }
     }
@@ -70,6 +73,9 @@ impl Blocks {
             if let Some(error) = failed {
                 // What came in front of a cut is as good as that of a whole stream; what is wrong inside it may have begun anywhere.
                 let is_cut = matches!(&error, Error::Corrupt { detail, .. } if detail == TRUNCATED);
+                if casts_doubt(&error) {
+                    state.doubt = Some(decoder.member());
+                }
                 if !is_cut || len == 0 {
                     return Err(error);
                 }
@@ -98,6 +104,11 @@ impl Blocks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).remark.clone()
     }
 
+    /// Returns the offset of the decoded byte from which on nothing is vouched for, once damage was met that is no cut.
+    pub fn doubt(&self) -> Option<u64> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).doubt
+    }
+
     /// Returns a decoder that stands at the start of a block, at or before the one that is wanted.
     fn begin(&self, state: &mut State, number: u64) -> Result<(u64, Decoder)> {
         let start = number.saturating_mul(BLOCK as u64);
@@ -110,7 +121,7 @@ impl Blocks {
             return Ok((at, decoder));
         }
         let input = Input::new(SourceStream::new(Arc::clone(&self.source), mark.stored), mark.stored);
-        let mut decoder = Decoder::new(self.compression, input);
+        let mut decoder = Decoder::new(self.compression, input).at(mark.decoded);
         // Members begin anywhere in a block.
         let first = mark.decoded.div_ceil(BLOCK as u64);
         let mut left = usize::try_from(first * BLOCK as u64 - mark.decoded).expect("less than a block");
@@ -119,7 +130,8 @@ impl Blocks {
             let len = left.min(waste.len());
             let read = decoder.read(&mut waste[..len])?;
             if read == 0 {
-                return Err(Error::corrupt(self.compression.structure(), mark.stored, "it has changed since it was opened"));
+                // It ends in the block that the member begins in; behind it there is nothing.
+                break;
             }
             left -= read;
         }

@@ -4,7 +4,8 @@ use std::io::{ErrorKind, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::step::{self, Progress, Step};
+use super::legacy::{self, Legacy};
+use super::step::{self, Fault, Progress, Step};
 use super::{ByteStream, Compression, Input, PROBE, is_skippable};
 use crate::format::error::{Error, Result};
 
@@ -31,6 +32,8 @@ pub struct Decoder {
     marks: Vec<Mark>,
     /// Offset of bytes behind the last member that are not part of the stream.
     junk: Option<u64>,
+    /// Where the member in work begins among the decoded bytes.
+    member: u64,
 }
 
 enum State {
@@ -38,6 +41,7 @@ enum State {
     Between(Input),
     Stepping(Input, Box<dyn Step>),
     Lz4(Box<FrameDecoder<Input>>),
+    LegacyLz4(Input, Box<Legacy>),
     /// Nothing more comes: it ended, or failed.
     Ended,
 }
@@ -45,7 +49,13 @@ enum State {
 impl Decoder {
     /// Decodes `input`, which stands at the start of a member.
     pub fn new(compression: Compression, input: Input) -> Self {
-        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None }
+        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0 }
+    }
+
+    /// Counts decoded bytes from here on.
+    #[must_use]
+    pub fn at(self, decoded: u64) -> Self {
+        Self { decoded, ..self }
     }
 
     /// Returns the members that decoding can begin at, in order; those close to the one before are left out.
@@ -58,8 +68,20 @@ impl Decoder {
         self.junk
     }
 
+    /// Returns where the member that did not decode begins among the decoded bytes.
+    pub(super) fn member(&self) -> u64 {
+        self.member
+    }
+
     fn damaged(&self, offset: u64, detail: impl Into<String>) -> Error {
         Error::corrupt(self.compression.structure(), offset, detail)
+    }
+
+    fn failed(&self, offset: u64, fault: Fault) -> Error {
+        match fault {
+            Fault::Damage(detail) => self.damaged(offset, detail),
+            Fault::Memory { found, known } => Error::Unsupported { what: self.compression.structure(), found, known },
+        }
     }
 
     /// Begins the next member; `Ended` when there is none.
@@ -68,11 +90,13 @@ impl Decoder {
         if !first {
             skip_zeros(&mut input)?;
         }
-        while self.compression == Compression::Lz4 && is_skippable(input.peek(PROBE)?) {
+        let mut skipped = false;
+        while matches!(self.compression, Compression::Lz4 | Compression::Zstd) && is_skippable(input.peek(PROBE)?) {
             self.skip_frame(&mut input)?;
+            skipped = true;
         }
         let next = input.peek(PROBE)?;
-        if next.is_empty() && !first {
+        if next.is_empty() && (!first || skipped) {
             return Ok(State::Ended);
         }
         if !first && !self.compression.begins(next) {
@@ -80,14 +104,20 @@ impl Decoder {
             self.junk = Some(input.offset());
             return Ok(State::Ended);
         }
+        let is_legacy = self.compression == Compression::Lz4 && next.starts_with(&legacy::MAGIC);
         let mark = Mark { decoded: self.decoded, stored: input.offset() };
+        self.member = self.decoded;
         if self.marks.last().is_none_or(|last| mark.decoded - last.decoded >= MARK_DISTANCE) {
             self.marks.push(mark);
+        }
+        if is_legacy {
+            input.consume(legacy::MAGIC.len());
+            return Ok(State::LegacyLz4(input, Box::default()));
         }
         if self.compression == Compression::Lz4 {
             return Ok(State::Lz4(Box::new(FrameDecoder::new(input))));
         }
-        let step = step::new(self.compression).map_err(|detail| self.damaged(input.offset(), detail))?;
+        let step = step::new(self.compression).map_err(|fault| self.failed(input.offset(), fault))?;
         Ok(State::Stepping(input, step))
     }
 
@@ -116,7 +146,7 @@ impl Decoder {
             input.peek(1)?;
             let last = input.is_ended();
             let Progress { consumed, produced, ended } =
-                step.step(input.peek(1)?, buffer, last).map_err(|detail| self.damaged(offset, detail))?;
+                step.step(input.peek(1)?, buffer, last).map_err(|fault| self.failed(offset, fault))?;
             input.consume(consumed);
             if ended {
                 self.state = State::Between(input);
@@ -174,6 +204,11 @@ impl ByteStream for Decoder {
                 }
                 State::Stepping(input, step) => self.step(input, step, buffer)?,
                 State::Lz4(decoder) => self.lz4(decoder, buffer)?,
+                State::LegacyLz4(mut input, mut legacy) => {
+                    let given = legacy.read(&mut input, buffer)?;
+                    self.state = if given > 0 { State::LegacyLz4(input, legacy) } else { State::Between(input) };
+                    (given > 0).then_some(given)
+                }
                 State::Ended => return Ok(0),
             };
             if let Some(given) = given {

@@ -8,6 +8,8 @@ use crate::format::source::ReadAt;
 
 /// Length of the buffer in front of a stream, bytes: few calls, and it stays in the cache.
 const BUFFER: usize = 128 << 10;
+/// Most bytes that can be looked at before they are taken.
+pub(super) const MAX_PEEK: usize = BUFFER / 2;
 
 /// Bytes in order.
 pub trait ByteStream: Send {
@@ -122,7 +124,7 @@ impl Input {
     ///
     /// Those of the stream.
     pub fn peek(&mut self, least: usize) -> Result<&[u8]> {
-        debug_assert!(least <= BUFFER / 2);
+        debug_assert!(least <= MAX_PEEK);
         if self.end - self.start < least && !self.ended {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -157,6 +159,10 @@ impl ByteStream for Input {
         buffer[..len].copy_from_slice(&bytes[..len]);
         self.consume(len);
         Ok(len)
+    }
+
+    fn remark(&self) -> Option<String> {
+        self.inner.remark()
     }
 }
 

@@ -10,6 +10,7 @@ mod decoder;
 mod encoder;
 mod in_order;
 mod input;
+mod legacy;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use blocks::{BLOCK, Blocks};
 pub use decoder::{Decoder, Mark};
 pub use encoder::{Encoder, Level};
 pub use in_order::InOrder;
+use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
 
 use crate::format::error::{Error, Result};
@@ -113,15 +115,38 @@ impl Compression {
                     && first.get(3).is_some_and(|level| (b'1'..=b'9').contains(level))
                     && [&b"1AY&SY"[..], b"\x17\x72\x45\x38\x50\x90"].iter().any(|magic| first[4..].starts_with(magic))
             }
-            Self::Lz4 => first.starts_with(&[0x04, 0x22, 0x4d, 0x18]) || first.starts_with(&[0x02, 0x21, 0x4c, 0x18]),
+            Self::Lz4 => first.starts_with(&[0x04, 0x22, 0x4d, 0x18]) || first.starts_with(&legacy::MAGIC),
             Self::Lzma => is_lzma(first),
         }
     }
 }
 
 /// A frame that zstd and lz4 pass over; both have the same.
-fn is_skippable(first: &[u8]) -> bool {
+pub(crate) fn is_skippable(first: &[u8]) -> bool {
     first.len() >= 4 && first[0] & 0xf0 == 0x50 && first[1..4] == [0x2a, 0x4d, 0x18]
+}
+
+/// Tells a stream by its first bytes, which stay in `input`. Behind frames that two of them pass over stands one that tells.
+///
+/// # Errors
+///
+/// Those of the stream.
+pub fn detect(input: &mut Input) -> Result<Option<Compression>> {
+    let first = input.peek(PROBE)?;
+    if !is_skippable(first) {
+        return Ok(Compression::detect(first));
+    }
+    let mut at = 0usize;
+    while at < MAX_PEEK - PROBE {
+        let next = input.peek(at + PROBE)?.get(at..).unwrap_or_default();
+        let len = next.get(4..8).and_then(<[u8]>::first_chunk).filter(|_| is_skippable(next));
+        let Some(len) = len else {
+            // Without another frame it is empty either way.
+            return Ok(Compression::detect(next).filter(|next| *next == Compression::Lz4).or(Some(Compression::Zstd)));
+        };
+        at = at.saturating_add(8).saturating_add(u32::from_le_bytes(*len) as usize);
+    }
+    Ok(Some(Compression::Zstd))
 }
 
 /// The old form has no magic: the usual properties, a dictionary length that encoders use, a plausible length.
@@ -133,6 +158,13 @@ fn is_lzma(first: &[u8]) -> bool {
     let (dictionary, length) = (u32::from_le_bytes(*dictionary), u64::from_le_bytes(*length));
     let usual = dictionary.is_power_of_two() || (dictionary / 3).is_power_of_two() && dictionary.is_multiple_of(3);
     usual && dictionary >= 4096 && (length == u64::MAX || length < 1 << 40)
+}
+
+/// Says whether an error means that a compressed stream has other bytes than it should have, so that what was decoded of its member may be
+/// wrong. Where it is only cut, what came before is as good as it was.
+pub fn casts_doubt(error: &Error) -> bool {
+    let of_stream = |structure: &str| Compression::ALL.iter().any(|compression| compression.structure() == structure);
+    matches!(error, Error::Corrupt { structure, detail, .. } if of_stream(structure) && detail != decoder::TRUNCATED)
 }
 
 /// Decoded bytes that are free of the limit on ratios.
@@ -157,7 +189,7 @@ pub fn check_ratio(decoded: u64, stored: u64, limit: u64) -> Result<()> {
 ///
 /// Those of the stream.
 pub fn decode(mut input: Input) -> Result<(Option<Compression>, Box<dyn ByteStream>)> {
-    Ok(match Compression::detect(input.peek(PROBE)?) {
+    Ok(match detect(&mut input)? {
         Some(compression) => (Some(compression), Box::new(Decoder::new(compression, input))),
         None => (None, Box::new(input)),
     })

@@ -26,18 +26,33 @@ pub(super) struct Progress {
     pub(super) ended: bool,
 }
 
+/// Why a member does not decode.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// What is wrong with it, as a sentence.
+    Damage(String),
+    /// It needs more memory than a stream may ask for: what it asks for, and what it may.
+    Memory { found: String, known: String },
+}
+
+impl<T: Into<String>> From<T> for Fault {
+    fn from(detail: T) -> Self {
+        Self::Damage(detail.into())
+    }
+}
+
 /// Decodes one member.
 pub(super) trait Step: Send {
     /// Decodes from `input` into `output`. `last`: no input follows.
     ///
     /// # Errors
     ///
-    /// A sentence about what is wrong.
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String>;
+    /// What is wrong.
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault>;
 }
 
 /// Returns a decoder for one member; lz4 has another form.
-pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, String> {
+pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, Fault> {
     Ok(match compression {
         Compression::Gzip => Box::new(Gzip(Decompress::new_gzip(DEFLATE_WINDOW_LOG))),
         Compression::Zstd => {
@@ -55,7 +70,7 @@ pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, String> {
 struct Gzip(Decompress);
 
 impl Step for Gzip {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
         let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
         let status = self.0.decompress(input, output, FlushDecompress::None);
         let status = status.map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
@@ -70,7 +85,7 @@ impl Step for Gzip {
 struct Zstd(DCtx<'static>);
 
 impl Step for Zstd {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
         let mut input = InBuffer::around(input);
         let mut output = OutBuffer::around(output);
         let hint = self.0.decompress_stream(&mut output, &mut input).map_err(zstd_name)?;
@@ -78,14 +93,20 @@ impl Step for Zstd {
     }
 }
 
-fn zstd_name(code: usize) -> String {
-    zstd_safe::get_error_name(code).to_owned()
+fn zstd_name(code: usize) -> Fault {
+    match zstd_safe::get_error_name(code) {
+        "Frame requires too much memory for decoding" => Fault::Memory {
+            found: format!("with a window of more than {} MiB", 1 << (ZSTD_WINDOW_LOG - 20)),
+            known: format!("windows of up to {} MiB", 1 << (ZSTD_WINDOW_LOG - 20)),
+        },
+        name => name.into(),
+    }
 }
 
 struct Xz(Box<XzStream>);
 
 impl Step for Xz {
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault> {
         lzma_progress(self.0.process(input, output, action(last)))
     }
 }
@@ -93,7 +114,7 @@ impl Step for Xz {
 struct Lzma(Box<LzmaStream>);
 
 impl Step for Lzma {
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, String> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault> {
         lzma_progress(self.0.process(input, output, action(last)))
     }
 }
@@ -102,23 +123,27 @@ fn action(last: bool) -> Action {
     if last { Action::Finish } else { Action::Run }
 }
 
-fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, String> {
+fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, Fault> {
     match result {
         Ok(StreamResult { bytes_consumed, bytes_produced, status }) => {
             Ok(Progress { consumed: bytes_consumed, produced: bytes_produced, ended: status == LzmaStatus::StreamEnd })
         }
         Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-            Err(format!("it needs more than {} MiB of memory to decode", LZMA_MEMORY_KIB >> 10))
+            let limit = LZMA_MEMORY_KIB >> 10;
+            Err(Fault::Memory {
+                found: format!("that takes more than {limit} MiB of memory to decode"),
+                known: format!("up to {limit} MiB"),
+            })
         }
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(super::decoder::TRUNCATED.into()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.to_string().into()),
     }
 }
 
 struct Bzip2(bzip2::Decompress);
 
 impl Step for Bzip2 {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, String> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
         let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
         let status = self.0.decompress(input, output).map_err(|error| match error {
             bzip2::Error::Data => "invalid data or wrong checksum".to_owned(),

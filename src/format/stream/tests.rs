@@ -115,6 +115,74 @@ fn members_are_places_to_begin_at() {
     assert_eq!(read_all(&mut later).unwrap(), content[from(decoded)..]);
 }
 
+fn skippable(len: u32) -> Vec<u8> {
+    [&[0x5a, 0x2a, 0x4d, 0x18][..], &len.to_le_bytes(), &vec![7; len as usize]].concat()
+}
+
+#[test]
+fn frames_to_pass_over_tell_nothing() {
+    let content = text(3_000_000);
+    for compression in [Compression::Zstd, Compression::Lz4] {
+        let frames = encode(compression, &content);
+        for len in [0, 5, 1_000] {
+            for bytes in [
+                [skippable(len), frames.clone()].concat(),
+                [skippable(len), skippable(3), frames.clone()].concat(),
+                [frames.clone(), skippable(len)].concat(),
+                [frames.clone(), skippable(len), frames.clone()].concat(),
+            ] {
+                let (found, decoded) = decode_all(bytes).unwrap();
+                assert!(found == Some(compression) && decoded.chunks(content.len()).all(|part| part == content), "{len}");
+            }
+        }
+    }
+    // Nothing else in it.
+    assert_eq!(decode_all(skippable(9)).unwrap(), (Some(Compression::Zstd), Vec::new()));
+    assert!(decode_all(skippable(9)[..10].to_vec()).is_err());
+}
+
+#[test]
+fn what_ends_without_content_is_read_at_any_block() {
+    let content = text(3_000_000);
+    for compression in WRITTEN {
+        let mut empty = encode(compression, b"");
+        if compression == Compression::Zstd {
+            empty.extend(skippable(5));
+        }
+        let bytes = [encode(compression, &content), empty].concat();
+        let source = std::sync::Arc::new(crate::format::source::MemorySource::new(bytes));
+        // So little memory that it begins anew each time.
+        let blocks = Blocks::new(source, compression, 0, 1_000);
+        for _ in 0..2 {
+            for number in [0, 3, 2, 3, 1, 3, 4] {
+                let start = content.len().min(number * BLOCK);
+                let end = content.len().min(start + BLOCK);
+                assert!(*blocks.block(number as u64).unwrap() == content[start..end], "{compression:?} {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn old_lz4_files_are_read() {
+    let content = text(20 << 20);
+    let mut bytes = Vec::new();
+    for part in [&content[..9 << 20], &content[9 << 20..]] {
+        bytes.extend(legacy::MAGIC);
+        for block in part.chunks(8 << 20) {
+            let stored = lz4_flex::block::compress(block);
+            bytes.extend(u32::try_from(stored.len()).unwrap().to_le_bytes());
+            bytes.extend(stored);
+        }
+    }
+    assert!(decode_all(bytes.clone()).unwrap() == (Some(Compression::Lz4), content.clone()));
+    assert!(decode_all([bytes.clone(), encode(Compression::Lz4, b"end")].concat()).unwrap().1.ends_with(b"end"));
+    for cut in [1, 1_000] {
+        assert!(matches!(decode_all(bytes[..bytes.len() - cut].to_vec()), Err(Error::Corrupt { .. })));
+    }
+    assert_eq!(decode_all(legacy::MAGIC.to_vec()).unwrap().1, b"");
+}
+
 #[test]
 fn reading_ahead_gives_the_same_and_then_the_error() {
     let content = text(1_000_000);

@@ -186,18 +186,22 @@ impl TableBuilder {
             }
             same
         });
-        let mut whole: Vec<Row> = Vec::with_capacity(rows.len());
+        // Directories that are missing, each with the place of the row that it comes in front of.
+        let mut missing: Vec<(usize, Row)> = Vec::new();
         // Lengths of the directories that the last row lies in, itself included.
         let mut open: Vec<u16> = Vec::new();
         let implied = self.intern(Arc::new(Metadata { mode: 0o755, ..Metadata::default() }))?;
         let mut last: &[u8] = &[];
-        for row in rows {
+        for place in 0..rows.len() {
+            let row = rows[place];
             let bytes = path(&row);
             while open.last().is_some_and(|&len| !is_below(bytes, &last[..usize::from(len)])) {
                 open.pop();
             }
             if let Some(&len) = open.last()
-                && let Some(parent) = whole.last_mut().filter(|parent| parent.len == len && parent.kind != Kind::Directory)
+                && let Some(parent) = place.checked_sub(1).map(|place| &mut rows[place])
+                && parent.len == len
+                && parent.kind != Kind::Directory
             {
                 in_the_way.add(path(parent));
                 *parent = parent.as_directory(implied);
@@ -205,16 +209,17 @@ impl TableBuilder {
             let known = open.last().map_or(0, |&len| usize::from(len) + 1);
             for slash in (known..bytes.len()).filter(|&at| bytes[at] == b'/') {
                 let len = u16::try_from(slash).expect("shorter than the path");
-                whole.push(Row { len, ..row }.as_directory(implied));
+                missing.push((place, Row { len, ..row }.as_directory(implied)));
                 open.push(len);
             }
             open.push(row.len);
-            whole.push(row);
             last = bytes;
-            self.check_memory_with(&paths, whole.len())?;
+            self.check_memory_with(&paths, rows.len().saturating_add(missing.len().saturating_mul(2)))?;
         }
+        insert(&mut rows, &missing);
+        drop(missing);
         let mut before = 0u64;
-        for row in &mut whole {
+        for row in &mut rows {
             row.before = before;
             before = before.saturating_add(row.size);
         }
@@ -233,7 +238,7 @@ impl TableBuilder {
         let omits = !self.left_out.is_empty() || !in_the_way.is_empty();
         Ok(Table {
             paths,
-            rows: whole,
+            rows,
             metadata: self.metadata,
             extras: self.extras,
             content_bytes: before,
@@ -283,6 +288,21 @@ impl TableBuilder {
 
     fn too_large(&self, found: u64) -> Error {
         Error::Limit { what: "memory for the index", found, limit: self.limit }
+    }
+}
+
+/// Puts rows in front of the ones at their places, which ascend.
+fn insert(rows: &mut Vec<Row>, missing: &[(usize, Row)]) {
+    let mut from = rows.len();
+    if let Some((_, any)) = missing.first() {
+        rows.reserve_exact(missing.len());
+        rows.resize(from + missing.len(), *any);
+    }
+    // From the back, so that each row moves once.
+    for (already, (place, row)) in missing.iter().enumerate().rev() {
+        rows.copy_within(*place..from, place + already + 1);
+        rows[place + already] = *row;
+        from = *place;
     }
 }
 

@@ -73,7 +73,7 @@ fn check<M: Members>(
         Err(error @ (Error::Limit { .. } | Error::Unsupported { .. })) => {
             findings.add("member", place.0, error.to_string(), path)
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.of_entry(path.as_bytes())),
     }
     monitor.add(Counter::Entries, 1);
     monitor.add(Counter::Bytes, size);

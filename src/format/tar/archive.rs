@@ -7,14 +7,14 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::decoder::{Decoder, Event, Member as TarMember, MemberKind};
-use super::detect;
+use super::{PROBE, detect, detect_stream};
 use crate::format::archive::{Access, Damage, Depth, Info, MAX_HOLES, OpenOptions, Part};
 use crate::format::entry::{Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
-use crate::format::stream::{BLOCK, Blocks, Compression};
+use crate::format::stream::{self, BLOCK, Blocks, Compression, Input, SourceStream, is_skippable};
 use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
 
 /// Bytes read at a time from a plain archive.
@@ -25,6 +25,8 @@ const PEEK: usize = 4 << 10;
 const ENTRY_BYTES: u64 = 256;
 /// Links of links that are followed, as far as they lead to what comes later.
 const HOPS: usize = 32;
+/// Entries that are named with damage.
+const NAMED: usize = 1_000;
 /// Names in a remark.
 const SHOWN: usize = 3;
 
@@ -49,12 +51,7 @@ pub struct TarMembers {
 ///
 /// `Io`; `Limit` when the index gets too large. Damage is a remark: what came before is served.
 pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<TarMembers>>> {
-    let mut first = [0; 512];
-    if source.len() < first.len() as u64 {
-        return Ok(None);
-    }
-    source.read_exact_at(0, &mut first)?;
-    if !detect(&first) {
+    if !detect_stream(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? {
         return Ok(None);
     }
     index(Bytes::Plain(Arc::clone(source)), "tar".into(), source.len(), options).map(Some)
@@ -72,11 +69,17 @@ pub fn probe_compressed(
 ) -> Result<Option<TableArchive<TarMembers>>> {
     let mut first = vec![0; usize::try_from(source.len().min(18)).expect("at most 18")];
     source.read_exact_at(0, &mut first)?;
-    if !compression.begins(&first) {
+    let begins = if is_skippable(&first) {
+        stream::detect(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? == Some(compression)
+    } else {
+        compression.begins(&first)
+    };
+    if !begins {
         return Ok(None);
     }
     let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio));
-    let is_tar = detect(&blocks.block(0)?);
+    let first = blocks.block(0)?;
+    let is_tar = detect(&first[..first.len().min(PROBE)]);
     if is_tar {
         let format = format!("tar, {}", compression.name());
         return index(Bytes::Compressed(blocks), format, source.len(), options).map(Some);
@@ -110,15 +113,23 @@ fn single(
     let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
     table.add(&compression.content_name(source.name()), Item { size, ..Item::new(Kind::File) })?;
     let mut info = Info { format: compression.name().into(), archive_bytes: source.len(), ..Info::default() };
-    info.remarks.extend(blocks.remark());
-    info.remarks.extend(damage.as_ref().map(told));
-    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits: false };
-    Ok(TableArchive::new(table.finish()?, members, info))
+    let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
+    let omits = remark.is_some();
+    info.remarks.extend(remark);
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, doubt)));
+    if let (Some(damage), Some(_)) = (&mut damage, doubt) {
+        damage.entries.extend(table.entries().map(|entry| entry.path));
+        damage.entry_count = damage.entries.len() as u64;
+    }
+    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits };
+    Ok(TableArchive::new(table, members, info))
 }
 
-fn told(damage: &Damage) -> String {
+/// Tells damage. `doubt`: the checksum that is wrong covers all from here on.
+fn told(damage: &Damage, doubt: Option<u64>) -> String {
     let Damage { structure, offset, detail, .. } = damage;
-    format!("{structure} at offset {offset} is damaged: {detail}; what came before is served")
+    let doubt = doubt.map_or("", |_| ", but may be damaged, too, where its checksum covers it");
+    format!("{structure} at offset {offset} is damaged: {detail}; what came before is served{doubt}")
 }
 
 /// Makes the index of an archive: one pass over its headers.
@@ -129,7 +140,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Bytes::Plain(source) => walk_plain(&**source, decoder, &mut builder),
         Bytes::Compressed(blocks) => walk_blocks(blocks, decoder, &mut builder),
     };
-    let damage = match walked {
+    let mut damage = match walked {
         Ok(()) => None,
         Err(Error::Corrupt { structure, offset, detail }) => {
             Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 })
@@ -139,10 +150,17 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
     let mut info = Info { format, archive_bytes, ..Info::default() };
     info.remarks.append(&mut builder.remarks);
     info.message = builder.comment.take().unwrap_or_default();
+    let mut omits = builder.omits;
     if let Bytes::Compressed(blocks) = &bytes {
-        info.remarks.extend(blocks.remark());
+        let remark = blocks.remark();
+        omits |= remark.is_some();
+        info.remarks.extend(remark);
     }
-    info.remarks.extend(damage.as_ref().map(told));
+    let doubt = match &bytes {
+        Bytes::Compressed(blocks) => blocks.doubt(),
+        Bytes::Plain(_) => None,
+    };
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, doubt)));
     let lost = builder.resolve_links();
     if !lost.is_empty() {
         let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
@@ -155,8 +173,19 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
             table.add(&name, item)?;
         }
     }
-    let members = TarMembers { bytes, maps: builder.maps, damage, omits: !lost.is_empty() };
-    Ok(TableArchive::new(table.finish()?, members, info))
+    let table = table.finish()?;
+    if let (Some(damage), Some(doubt)) = (&mut damage, doubt) {
+        let doubtful =
+            table.entries().filter(|entry| entry.kind == Kind::File && entry.place().1.saturating_add(entry.size) > doubt);
+        for entry in doubtful {
+            damage.entry_count += 1;
+            if damage.entries.len() < NAMED {
+                damage.entries.push(entry.path);
+            }
+        }
+    }
+    let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty() };
+    Ok(TableArchive::new(table, members, info))
 }
 
 /// Goes from header to header of a plain archive.
@@ -239,13 +268,17 @@ struct Indexer {
     groups: u64,
     last_metadata: Option<Arc<Metadata>>,
     remarks: Vec<String>,
+    /// Something of the archive is not served; a remark says what.
+    omits: bool,
     comment: Option<String>,
 }
 
 impl Indexer {
     /// Takes what the archive as a whole says, at its end.
     fn ended(&mut self, decoder: &mut Decoder) {
-        self.remarks.append(&mut decoder.take_remarks());
+        let mut remarks = decoder.take_remarks();
+        self.omits |= !remarks.is_empty();
+        self.remarks.append(&mut remarks);
         self.comment = decoder.comment();
     }
 
@@ -255,6 +288,7 @@ impl Indexer {
             return Err(Error::Limit { what: "memory for the index", found: self.bytes, limit: self.limit });
         }
         if let Some(remark) = &member.remark {
+            self.omits = true;
             self.remarks.push(format!("{}: {remark}", Quoted::new(&member.name)));
         }
         let position = self.items.len();

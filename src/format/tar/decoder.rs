@@ -8,8 +8,9 @@ use super::pax::Records;
 use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_MESSAGE, MAX_OFFSET};
+use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_MESSAGE, MAX_OFFSET};
 use crate::format::names::NameEncoding;
+use crate::format::path::Quoted;
 
 /// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
 const MAX_EXTENSION: u64 = 16 << 20;
@@ -338,6 +339,7 @@ impl Decoder {
         let header = match Header::parse(block) {
             Ok(header) => header,
             Err(_) if behind => {
+                self.remarks.push(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
                 self.state = State::Done;
                 return Ok(Event::More);
             }
@@ -601,6 +603,12 @@ impl Decoder {
             for (name, value) in records.with_prefix("SCHILY.xattr.") {
                 if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
                     *remark = Some("an attribute with an impossible name is left out".into());
+                    continue;
+                }
+                if value.len() > MAX_ATTRIBUTE_VALUE {
+                    let (name, len) = (Quoted::new(name), value.len());
+                    *remark =
+                        Some(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
                     continue;
                 }
                 let attribute = Attribute { namespace: Namespace::Xattr, name: name.into(), value: value.into() };

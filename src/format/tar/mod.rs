@@ -18,8 +18,31 @@ pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
 
 use header::{BLOCK, Header};
 
-/// Says whether a file that begins with these bytes (512 are enough) is a tar archive: its first header has the right checksum,
-/// or it begins with the zero bytes that end an empty one.
+use crate::format::error::Result;
+use crate::format::stream::Input;
+
+/// Bytes that tell a tar archive, however many zero bytes it begins with.
+pub const PROBE: usize = 64 << 10;
+
+/// Says whether a file that begins with these bytes is a tar archive: its first header has the right checksum, or it is one without entries,
+/// which has zero bytes alone. For what begins with 512 of them `first` is [`PROBE`] bytes long, or the whole file: many more are no archive.
 pub fn detect(first: &[u8]) -> bool {
-    first.first_chunk::<BLOCK>().is_some_and(|block| block.iter().all(|&byte| byte == 0) || Header::parse(block).is_ok())
+    let mut blocks = first.as_chunks::<BLOCK>().0.iter();
+    match blocks.find(|block| block.iter().any(|&byte| byte != 0)) {
+        Some(block) => Header::parse(block).is_ok(),
+        None => first.len() >= BLOCK && first.len() < PROBE,
+    }
+}
+
+/// Says whether a stream is a tar archive; what was looked at stays in `input`.
+///
+/// # Errors
+///
+/// Those of the stream.
+pub fn detect_stream(input: &mut Input) -> Result<bool> {
+    let first = input.peek(BLOCK)?;
+    let zeros = first.len().min(BLOCK);
+    let len = if first[..zeros].iter().all(|&byte| byte == 0) { PROBE } else { BLOCK };
+    let first = input.peek(len)?;
+    Ok(detect(&first[..first.len().min(len)]))
 }

@@ -334,7 +334,7 @@ mod tests {
         fn records_come_back(
             name in proptest::collection::vec(1u8.., 1..300),
             is_directory: bool,
-            mode in 1u16..0o10000,
+            mode in 0u16..0o10000,
             owner in proptest::option::of((any::<u64>(), any::<u64>())),
             seconds in proptest::option::of(-11_644_473_600i64..1 << 38),
             size: u64, stored_len: u64, crc: u32, offset: u64,

@@ -20,6 +20,9 @@ const STEP: usize = 128 << 10;
 /// A record's variable parts have at most this length together, bytes.
 const MAX_RECORD: usize = CENTRAL_LEN + 3 * 65_535;
 
+/// Methods that the crate decodes: deflate64, bzip2, lzma, zstd, xz.
+const BY_CRATE: [u16; 5] = [9, 12, 14, 93, 95];
+
 /// Takes decoded bytes, and says whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
 
@@ -114,7 +117,16 @@ impl Located {
                 }
                 Ok(())
             }
-            _ => self.decode_by_crate(source, None, sink),
+            method if BY_CRATE.contains(&method) => self.decode_by_crate(source, None, sink),
+            _ => Err(self.unsupported()),
+        }
+    }
+
+    fn unsupported(&self) -> Error {
+        Error::Unsupported {
+            what: "zip method",
+            found: format!("{} ({}) of {}", self.method, method_name(self.method), Quoted::new(self.name())),
+            known: "stored, deflate, deflate64, bzip2, lzma, zstd, xz".into(),
         }
     }
 
@@ -174,11 +186,7 @@ impl Located {
 
     fn of_crate(&self, error: &ZipError) -> Error {
         match error {
-            ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => Error::Unsupported {
-                what: "zip method",
-                found: format!("{} ({}) of {}", self.method, method_name(self.method), Quoted::new(self.name())),
-                known: "stored, deflate, deflate64, bzip2, lzma, zstd, xz".into(),
-            },
+            ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => self.unsupported(),
             ZipError::InvalidPassword => Error::WrongKey,
             error => self.damaged(error.to_string()),
         }

@@ -129,7 +129,9 @@ impl<'a> Record<'a> {
     /// Returns the permission bits.
     pub fn mode(&self, kind: Kind) -> u16 {
         const DOS_READ_ONLY: u32 = 0x01;
-        let known = self.unix_mode().map(|mode| mode & 0o7777).filter(|&mode| mode != 0);
+        // Without a kind of entry it is not one that a system gave.
+        let known = self.unix_mode().map(|mode| (mode & 0o7777, mode & 0o170_000)).filter(|&mode| mode.0 != 0 || mode.1 != 0);
+        let known = known.map(|(mode, _)| mode);
         let mode = known.unwrap_or(match kind {
             Kind::Directory => 0o755,
             _ if self.attributes & DOS_READ_ONLY != 0 => 0o444,
@@ -145,16 +147,25 @@ impl<'a> Record<'a> {
             && flags & 1 != 0
             && let Some(seconds) = rest.first_chunk()
         {
-            return Some(Timestamp { seconds: i32::from_le_bytes(*seconds).into(), nanoseconds: 0 });
+            return Some(self.unix_time(*seconds));
         }
         if let Some(time) = self.field(0x000a).and_then(ntfs_time) {
             return Some(time);
         }
         // Info-ZIP, first generation: access time, modification time.
         if let Some(seconds) = self.field(0x5855).and_then(|data| data.get(4..8)?.first_chunk()) {
-            return Some(Timestamp { seconds: i32::from_le_bytes(*seconds).into(), nanoseconds: 0 });
+            return Some(self.unix_time(*seconds));
         }
         dos_time(self.dos_date, self.dos_time)
+    }
+
+    /// Returns a time of 32 bits, which some writers take for signed and others not. The DOS time has no years before 1980 and tells the century.
+    fn unix_time(&self, seconds: [u8; 4]) -> Timestamp {
+        // From 2038 on, but for what zones can make of it.
+        const LATE: i64 = i32::MAX as i64 - 2 * 86_400;
+        let is_late = dos_time(self.dos_date, self.dos_time).is_some_and(|time| time.seconds >= LATE);
+        let seconds = if is_late { u32::from_le_bytes(seconds).into() } else { i32::from_le_bytes(seconds).into() };
+        Timestamp { seconds, nanoseconds: 0 }
     }
 
     /// Returns user and group id, if the writer had them.
@@ -297,6 +308,23 @@ mod tests {
     }
 
     #[test]
+    fn times_of_32_bits_go_on_where_the_dos_time_does() {
+        for (seconds, year, expected) in [
+            (0x7fff_ffffu32, 2038u16, 0x7fff_ffff_i64),
+            (0x8000_0000, 2038, 0x8000_0000),
+            (0xffff_ffff, 2106, 0xffff_ffff),
+            (0xffff_ffff, 1980, -1),
+            (0x8000_0000, 1980, -0x8000_0000),
+            (1, 2107, 1),
+        ] {
+            let extra = [&[0x55, 0x54, 5, 0, 1][..], &seconds.to_le_bytes()].concat();
+            let mut bytes = record(3, 0, &extra);
+            bytes[14..16].copy_from_slice(&((year - 1980) << 9 | 1 << 5 | 20).to_le_bytes());
+            assert_eq!(Record::parse(&bytes).unwrap().modified().unwrap().seconds, expected, "{seconds} {year}");
+        }
+    }
+
+    #[test]
     fn kinds_and_modes() {
         for (host, attributes, name, kind, mode) in [
             (3, 0o100_755 << 16, &b"f"[..], Kind::File, 0o755),
@@ -306,6 +334,8 @@ mod tests {
             (0, 0x01, b"f", Kind::File, 0o444),
             (0, 0o120_777 << 16, b"f", Kind::File, 0o644),
             (3, 0, b"d/", Kind::Directory, 0o755),
+            (3, 0o100_000 << 16, b"f", Kind::File, 0),
+            (3, 0o040_000 << 16, b"d/", Kind::Directory, 0),
         ] {
             let bytes = record(host, attributes, &[]);
             let parsed = Record::parse(&bytes).unwrap();

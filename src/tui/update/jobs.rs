@@ -110,7 +110,7 @@ pub fn ask_output(state: &mut State) {
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(output);
     if kinds::kind_of(&path).is_none() {
-        let known: Vec<&str> = kinds::KINDS.iter().map(|(ending, _)| *ending).collect();
+        let known: Vec<&str> = kinds::endings().collect();
         return Err(format!("known endings: {}", known.join(" ")));
     }
     let id = state.jobs.add(format!("write {}", glyphs::shown(output.as_bytes())), state.now);

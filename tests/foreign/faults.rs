@@ -1,0 +1,239 @@
+//! What is wrong with an input is said in a sentence that names the member, with the code that tells whose fault it is.
+
+use std::fs;
+use std::io::{Cursor, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+use zip::write::SimpleFileOptions;
+use zip::{AesMode, CompressionMethod, ZipWriter};
+
+/// Runs nra; returns its code, and what it said.
+fn nra(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
+    command.args(arguments).current_dir(folder).env_remove("NRA_PASSWORD").env_remove("NRA_ENCRYPTION_KEY").stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    (output.status.code().unwrap(), said)
+}
+
+/// Wants a code and all of these words.
+fn expect(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
+    let (found, said) = nra(folder, arguments);
+    assert_eq!(found, code, "nra {arguments:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "nra {arguments:?}: {word:?} is missing: {said}");
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut noise = vec![0; len];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    noise
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn tar(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, content) in entries {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, *content).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn zip_of(entries: &[(&str, &[u8], SimpleFileOptions)]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content, options) in entries {
+        zip.start_file(*name, *options).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn stored() -> SimpleFileOptions {
+    SimpleFileOptions::default().compression_method(CompressionMethod::Stored)
+}
+
+/// Replaces bytes wherever they are.
+fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
+    let places: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+}
+
+#[test]
+fn what_is_cut_or_changed_is_damage() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // Longer than the part that can't be told from the damage.
+    let archive = tar(&[("a", &noise(500_000)), ("b", &noise(400_000)), ("c", &noise(700_000))]);
+    let whole = gzip(&archive);
+    fs::write(at.join("cut.tgz"), &whole[..whole.len() - 9]).unwrap();
+    let mut wrong = whole.clone();
+    let crc = wrong.len() - 8;
+    wrong[crc] ^= 1;
+    fs::write(at.join("crc.tgz"), &wrong).unwrap();
+    for (archive, words) in [("cut.tgz", "truncated"), ("crc.tgz", "gzip stream")] {
+        expect(at, &["convert", archive, "no.nra"], 4, &[archive, words, "--keep-going"]);
+        assert!(!at.join("no.nra").exists());
+    }
+    // Everything before the cut is as it was; where the wrong checksum comes from is not known.
+    expect(at, &["verify", "crc.tgz"], 4, &["2 entries"]);
+    expect(at, &["extract", "crc.tgz", "-C", "out"], 4, &["may be damaged, too"]);
+    expect(at, &["convert", "crc.tgz", "kept.nra", "--keep-going"], 4, &["may be damaged, too"]);
+    expect(at, &["convert", "cut.tgz", "kept.nra", "-f", "--keep-going"], 4, &["what came before is kept\n"]);
+
+    let mut zip = zip_of(&[("good", b"good", stored()), ("bad", b"hello hello", stored())]);
+    replace(&mut zip, b"hello hello", b"hallo");
+    fs::write(at.join("crc.zip"), &zip).unwrap();
+    for command in ["convert", "extract", "verify"] {
+        expect(at, &[command, "crc.zip"], 4, &["bad: CRC"]);
+    }
+    expect(at, &["convert", "crc.zip", "kept.nra", "-f", "--keep-going"], 4, &["bad", "left out"]);
+    assert_eq!(nra(at, &["cat", "kept.nra", "good"]), (0, "good".into()));
+}
+
+#[test]
+fn what_follows_the_end_is_told() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let archive = tar(&[("a", b"first")]);
+    let mut second = gzip(b"second");
+    second[0] ^= 0x40;
+    for (name, bytes) in [
+        ("member.gz", [gzip(b"first"), second.clone()].concat()),
+        ("junk.tar.gz", [gzip(&archive), b"junk".to_vec()].concat()),
+        ("junk.tar", [archive.clone(), noise(10_000)].concat()),
+        // Much more than is read ahead.
+        ("much.tar", [archive.clone(), noise(9 << 20)].concat()),
+    ] {
+        fs::write(at.join(name), bytes).unwrap();
+        let output = format!("{name}.nra");
+        for arguments in [&["convert", name, &output][..], &["verify", name], &["list", name]] {
+            expect(at, arguments, 3, &["what follows the", "is none and is left out"]);
+        }
+        assert_eq!(nra(at, &["verify", &output]).0, 0);
+    }
+    // Zero bytes are padding, another archive is more of it.
+    for (name, bytes) in [
+        ("zeros.tar.gz", [gzip(&archive), vec![0; 5_000]].concat()),
+        ("zeros.tar", [archive.clone(), vec![0; 50_000]].concat()),
+        ("two.tar", [archive.clone(), tar(&[("b", b"second")])].concat()),
+    ] {
+        fs::write(at.join(name), bytes).unwrap();
+        expect(at, &["verify", name], 0, &["ok"]);
+        expect(at, &["convert", name, "out.nra", "-f"], 0, &[]);
+    }
+}
+
+#[test]
+fn what_is_not_read_is_no_damage() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut zip = zip_of(&[("odd", b"content", stored())]);
+    // The method of both headers.
+    replace(&mut zip, b"PK\x03\x04\x0a\0\0\0\0\0", b"PK\x03\x04\x0a\0\0\0\x62\0");
+    let record = zip.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
+    zip[record + 10] = 98;
+    fs::write(at.join("odd.zip"), &zip).unwrap();
+    expect(at, &["convert", "odd.zip"], 4, &["zip method 98 (ppmd) of odd is not supported", "zstd"]);
+    // A frame that wants a window of 2 GiB: magic, descriptor, window, a block of nothing.
+    fs::write(at.join("wide.zst"), b"\x28\xb5\x2f\xfd\0\xa8\x01\0\0").unwrap();
+    expect(at, &["convert", "wide.zst"], 4, &["window of more than 128 MiB is not supported"]);
+}
+
+#[test]
+fn a_member_that_needs_a_password_is_named() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sealed = stored().with_aes_encryption(AesMode::Aes256, "open sesame");
+    fs::write(at.join("mixed.zip"), zip_of(&[("plain", b"for all", stored()), ("sealed", b"for some", sealed)])).unwrap();
+    for command in ["convert", "extract", "verify"] {
+        let told = ["mixed.zip: sealed is encrypted: a password or key is needed", "hint: -p asks for the password"];
+        expect(at, &[command, "mixed.zip", "-q"], 5, &told);
+    }
+    fs::write(at.join("wrong"), "open barley").unwrap();
+    expect(at, &["convert", "mixed.zip", "--password-file", "wrong"], 5, &["sealed is encrypted: the password or key is wrong"]);
+    assert!(!at.join("mixed.nra").exists());
+    assert_eq!(nra(at, &["cat", "mixed.zip", "plain"]).1, "for all");
+}
+
+#[test]
+fn bombs_end_at_a_limit_with_the_option_that_raises_it() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::write(at.join("many.tar"), tar(&[("a", b"1"), ("b", b"2"), ("c", b"3")])).unwrap();
+    fs::write(at.join("zeros.gz"), gzip(&vec![0; 40 << 20])).unwrap();
+    let deflated = SimpleFileOptions::default();
+    fs::write(at.join("zeros.zip"), zip_of(&[("zeros", &vec![0; 40 << 20], deflated)])).unwrap();
+    for (archive, option, value) in [
+        ("many.tar", "--limit-entries", "2"),
+        ("many.tar", "--limit-size", "2"),
+        ("zeros.gz", "--limit-size", "30M"),
+        ("zeros.zip", "--limit-size", "30M"),
+        ("zeros.zip", "--limit-entries", "0"),
+    ] {
+        for output in ["out.nra", "out.tar", "out.zip"] {
+            expect(at, &["convert", archive, output, option, value], 1, &[archive, option]);
+            assert!(!at.join(output).exists());
+        }
+    }
+    // A member that lies within another one.
+    let mut zip = zip_of(&[("outer", &zip_of(&[("inner", b"content", stored())]), stored())]);
+    let local = zip.windows(4).skip(1).position(|window| window == b"PK\x03\x04").unwrap() + 1;
+    let end = zip.len() - 22;
+    let directory = u32::from_le_bytes(*zip[end + 16..].first_chunk().unwrap()) as usize;
+    let mut record = zip[directory..end].to_vec();
+    let inner = zip_of(&[("inner", b"content", stored())]);
+    let inner_end = inner.len() - 22;
+    let inner_directory = u32::from_le_bytes(*inner[inner_end + 16..].first_chunk().unwrap()) as usize;
+    let mut second = inner[inner_directory..inner_end].to_vec();
+    second[42..46].copy_from_slice(&u32::try_from(local).unwrap().to_le_bytes());
+    record.extend(second);
+    let len = u32::try_from(record.len()).unwrap();
+    let mut tail = zip.split_off(end);
+    zip.truncate(directory);
+    zip.extend(record);
+    for (at, bytes) in [(8, 2u16), (10, 2)] {
+        tail[at..at + 2].copy_from_slice(&bytes.to_le_bytes());
+    }
+    tail[12..16].copy_from_slice(&len.to_le_bytes());
+    zip.extend(tail);
+    fs::write(at.join("overlap.zip"), zip).unwrap();
+    expect(at, &["convert", "overlap.zip"], 4, &["shares bytes with another member"]);
+}
+
+#[test]
+fn a_long_attribute_is_told() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, len) in [("short", 1 << 20), ("long", (1 << 20) + 1)] {
+        let value = vec![b'x'; len];
+        builder.append_pax_extensions([("SCHILY.xattr.user.big", &value[..])]).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_size(0);
+        builder.append_data(&mut header, name, &[][..]).unwrap();
+    }
+    fs::write(at.join("big.tar"), builder.into_inner().unwrap()).unwrap();
+    for output in ["out.nra", "out.tar"] {
+        let (code, said) = nra(at, &["convert", "big.tar", output]);
+        assert_eq!(code, 3, "{said}");
+        assert!(
+            said.contains("long: the attribute user.big is left out: it has 1048577 bytes") && !said.contains("short"),
+            "{said}"
+        );
+    }
+}

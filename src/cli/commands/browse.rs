@@ -12,7 +12,7 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
 use crate::format::Error;
-use crate::format::archive::{Archive, Container, Ending, OpenOptions, open_path};
+use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, open_path};
 use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -237,7 +237,7 @@ fn archives(directory: &Path) -> Vec<PathBuf> {
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     // By name: to look into each file would read them all.
     let is_archive = |path: &PathBuf| {
-        let ending = Ending::of(path.as_os_str().as_bytes());
+        let ending = NameEnding::of(path.as_os_str().as_bytes());
         ending.is_some_and(|ending| !matches!(ending.container, Container::Compressed(_)))
     };
     let mut archives: Vec<PathBuf> = files.map(|file| PathBuf::from(file.file_name())).filter(is_archive).collect();

@@ -89,6 +89,8 @@ pub enum Action {
     Rename,
     /// Take the last planned change back.
     Undo,
+    /// Show what is planned.
+    Plans,
     /// Write what is planned.
     Write,
     /// Check entries.
@@ -111,7 +113,7 @@ pub enum Action {
     Page,
     /// Content in an editor.
     Edit,
-    /// Keep the entry as a bookmark, or no longer.
+    /// Keep the entry as a bookmark.
     Bookmark,
     /// To a bookmark.
     Bookmarks,
@@ -151,16 +153,22 @@ pub enum Action {
     Later,
     /// Another archive of this directory.
     Archives,
+    /// The same archive as it is by now.
+    Reload,
     /// The jobs.
     Jobs,
     /// Stop a job.
     Stop,
+    /// Stop the job that is shown in the status line.
+    StopShown,
     /// Let a job wait, or go on.
     Pause,
     /// Every command by name.
     Palette,
     /// The keys of this place.
     Help,
+    /// Close what is on top.
+    Back,
     /// Close what is on top, or end.
     Quit,
     /// End now.

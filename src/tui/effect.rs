@@ -17,7 +17,7 @@ use crate::tui::state::listing::RowsRequest;
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::PreviewRequest;
 use crate::tui::state::sizes::MapRequest;
-use crate::tui::state::staged::Stage;
+use crate::tui::state::staged::{Stage, Staged};
 
 /// Something to do outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub enum Effect {
     Marks(MarksRequest),
     /// Complete a path on disk, perhaps only of a directory.
     Complete(String, bool),
-    /// Find out whether there is something to add, below a directory.
-    Look(PathBuf, Option<EntryPath>),
+    /// Find out whether what was typed can be done.
+    Check(Check),
     /// Collect everything that is known of an entry.
     Inspect(Entry),
     /// Start a job.
@@ -68,6 +68,17 @@ pub enum Effect {
     Detach,
     /// End.
     Quit,
+}
+
+/// What was typed, and can be known only outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// There is something on disk to add, below a directory.
+    Add(PathBuf, Option<EntryPath>),
+    /// A change does not clash with what is there, once what is planned is done.
+    Plan(Stage, Staged),
+    /// Nothing is in the way of a file to be written.
+    Output(PathBuf),
 }
 
 /// Asks for facts about rows.

@@ -50,8 +50,8 @@ pub enum Event {
     Marked(Result<Vec<Range<u64>>, String>, Change),
     /// Paths on disk that begin like what was typed.
     Completions(String, Vec<String>),
-    /// Something to add is there, or why not.
-    Looked(Result<Stage, String>),
+    /// What was typed can be done: the change that it plans, if it plans one. Or why not.
+    Checked(Result<Option<Stage>, String>),
     /// The marks of this generation hold so many bytes.
     MarkTotals(u64, u64),
     /// What is known of an entry: its name and the facts.

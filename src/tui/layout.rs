@@ -53,6 +53,12 @@ pub struct Wanted {
     pub said: bool,
 }
 
+/// Returns an area in the middle of a screen, as large as is wanted and possible.
+pub fn centred(width: u16, height: u16, screen: Rect) -> Rect {
+    let (width, height) = (width.min(screen.width), height.min(screen.height));
+    Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height }
+}
+
 impl Areas {
     /// Divides a screen.
     pub fn new(screen: Rect, wanted: Wanted) -> Self {

@@ -46,6 +46,8 @@ pub struct Opened {
     pub name: String,
     /// Its file.
     pub path: Option<PathBuf>,
+    /// There is a later commit.
+    pub is_past: bool,
     /// It did not open as it should have: why, and what this is instead.
     pub remains: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Opened {
         let (path, fixed) = match &self.path {
             Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
                 _ if read_only => (None, "the browser was started with --read-only"),
+                _ if self.is_past => (None, "an earlier commit is shown: ] goes on to the newest, where changes are planned"),
                 _ if damaged => (None, "a damaged archive can't be changed"),
                 Err(_) => (None, "the file is write-protected"),
                 Ok(()) => (Some(path.clone()), ""),
@@ -205,7 +208,7 @@ fn outside(
                 let found = match &door {
                     Door::Inside(entry) => nested::open(&*outer, entry, secret).map(|archive| {
                         let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
-                        (Opened { archive, name, path: None, remains: None }, around.depth + 1)
+                        (Opened { archive, name, path: None, is_past: false, remains: None }, around.depth + 1)
                     }),
                     _ => opener(&door, secret).map(|opened| (opened, 0)),
                 };
@@ -257,7 +260,7 @@ fn nothing() -> io::Result<Opened> {
         open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
     };
     let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, remains: None })
+    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, is_past: false, remains: None })
 }
 
 /// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.

@@ -21,6 +21,8 @@ use crate::tui::work::Work;
 
 /// A new list may take this long to come before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// No two drawings follow each other faster.
+const FRAME: Duration = Duration::from_millis(8);
 /// Events taken at once before the screen is drawn.
 const BATCH: usize = 256;
 
@@ -61,6 +63,8 @@ pub struct Session {
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     pub(super) terminated: bool,
+    /// When the screen was drawn last.
+    drawn: Instant,
     /// Jobs go on without a screen.
     pub(super) detached: bool,
 }
@@ -69,7 +73,9 @@ impl Session {
     /// Begins.
     pub fn new(state: State, work: Work, events: Receiver<Event>) -> Self {
         let (started, outside, opened) = (Instant::now(), VecDeque::new(), Arc::default());
+        let drawn = started.checked_sub(FRAME).unwrap_or(started);
         Self {
+            drawn,
             state,
             work,
             events,
@@ -122,6 +128,13 @@ impl Session {
                 if let Ok(event) = self.events.recv_timeout(patience) {
                     effects = self.take_all(event);
                 }
+                continue;
+            }
+            // Faster than anybody sees: what comes meanwhile is drawn with it.
+            if let Some(rest) = FRAME.checked_sub(self.drawn.elapsed())
+                && let Ok(event) = self.events.recv_timeout(rest)
+            {
+                effects = self.take_all(event);
                 continue;
             }
             // The event that tells of another size may still be to come.
@@ -190,6 +203,7 @@ impl Session {
     }
 
     fn draw<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {
+        self.drawn = Instant::now();
         terminal.draw(|frame| {
             let area = frame.area();
             // The size has changed just now: the next turn knows it.

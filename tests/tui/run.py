@@ -455,7 +455,7 @@ def duplicates_and_bookmarks(terminal, nra):
     terminal.keys("D")
     terminal.sees("3 files of 1 content")
     terminal.sees("= docs/guide.md")
-    terminal.keys("j", "m")
+    terminal.keys("j", "m", "Enter")
     terminal.sees("bookmark a is set")
     terminal.keys("D", "G", "'")
     terminal.sees("Bookmarks")

@@ -86,7 +86,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Some(path) if path.as_os_str() == "-" => {
             let opened = reading::open(&argument(path, args), &resources)?;
             (
-                Some(Opened { archive: Arc::from(opened.archive), name: "standard input".to_owned(), path: None, remains: None }),
+                Some(Opened {
+                    archive: Arc::from(opened.archive),
+                    name: "standard input".to_owned(),
+                    path: None,
+                    is_past: false,
+                    remains: None,
+                }),
                 None,
             )
         }
@@ -202,7 +208,10 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
             (Arc::new(archive), Some(remains))
         }
     };
-    Ok(Opened { archive, name: name(&path), path: Some(path), remains })
+    let newest = OpenOptions { commit: None, ..options.clone() };
+    let is_past =
+        options.commit.is_some() && open_path(&path, &newest).is_ok_and(|newest| newest.info().commit != archive.info().commit);
+    Ok(Opened { archive, name: name(&path), path: Some(path), is_past, remains })
 }
 
 /// Opens what is left of an NRA archive that does not open as one, and says what it is; the error when nothing is.

@@ -1,13 +1,17 @@
 //! What lies over the browser and takes the keys.
 
 use crossterm::event::{KeyCode, KeyModifiers};
+use ratatui::layout::{Position, Rect};
 use tui_input::{Input, InputRequest};
 
 use crate::format::archive::CommitInfo;
 use crate::format::path::EntryPath;
 use crate::tui::action::Action;
+use crate::tui::effect::Door;
+use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
+use crate::tui::layout::centred;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::finder::Finder;
 use crate::tui::state::marks::Change;
@@ -42,6 +46,11 @@ pub enum Dialog {
         /// The newest first.
         list: Vec<CommitInfo>,
         /// Index of the one under the cursor.
+        cursor: usize,
+    },
+    /// What is planned.
+    Plans {
+        /// Index of the change under the cursor.
         cursor: usize,
     },
     /// The jobs.
@@ -99,6 +108,8 @@ pub struct Prompt {
     pub error: Option<String>,
     /// How it could go on.
     pub choices: String,
+    /// The first answer has not been touched: what is typed takes its place.
+    pub fresh: bool,
 }
 
 impl Purpose {
@@ -111,8 +122,27 @@ impl Purpose {
 impl Prompt {
     /// Asks for a line, with `typed` as a first answer.
     pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
-        let (title, note, input) = (title.into(), note.to_owned(), typed.into());
-        Self { purpose, title, note, input, policy: None, error: None, choices: String::new() }
+        let (title, note, input): (_, _, Input) = (title.into(), note.to_owned(), typed.into());
+        let fresh = !input.value().is_empty();
+        Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh }
+    }
+
+    /// Edits the line; says whether the text is another.
+    pub fn edit(&mut self, key: Key) -> bool {
+        let replaced = key.typed().is_some() || matches!(key.code, KeyCode::Backspace | KeyCode::Delete);
+        if std::mem::take(&mut self.fresh) && replaced {
+            self.input.reset();
+            return key.typed().is_none() || edit(&mut self.input, key) == Some(true);
+        }
+        edit(&mut self.input, key) == Some(true)
+    }
+
+    /// Takes pasted text.
+    pub fn paste(&mut self, text: &str) {
+        if std::mem::take(&mut self.fresh) {
+            self.input.reset();
+        }
+        paste(&mut self.input, text);
     }
 }
 
@@ -129,6 +159,8 @@ pub enum Choice {
     WaitAndQuit,
     /// The same, without a screen.
     Detach,
+    /// Something else is opened.
+    Open(Door),
     /// Nothing.
     Nothing,
 }
@@ -144,6 +176,41 @@ pub struct Menu {
     pub items: Vec<(char, String, Choice)>,
     /// Index of the one that Enter takes.
     pub cursor: usize,
+}
+
+impl Menu {
+    /// Returns columns and rows inside its frame.
+    pub fn size(&self, screen: Rect) -> (u16, u16) {
+        let words = self.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
+        let lines = self.lines.iter().map(|line| glyphs::width(line));
+        let width = words.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
+        let height = u16::try_from(self.first() + self.items.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
+        (u16::try_from(width).unwrap_or(70), height)
+    }
+
+    /// Returns the row of the first choice.
+    fn first(&self) -> usize {
+        if self.lines.is_empty() { 0 } else { self.lines.len() + 1 }
+    }
+
+    /// Returns the first choice shown in so many rows: the one under the cursor is among them.
+    pub fn top(&self, height: u16) -> usize {
+        let room = usize::from(height).saturating_sub(self.first()).max(1);
+        (self.cursor + 1).saturating_sub(room)
+    }
+
+    /// Returns the choice at a place of the screen, `None` beside the menu.
+    pub fn at(&self, at: Position, screen: Rect) -> Option<Option<&Choice>> {
+        let (width, height) = self.size(screen);
+        let area = centred(width + 4, height + 2, screen);
+        if !area.contains(at) {
+            return None;
+        }
+        let row = usize::from(at.y).checked_sub(usize::from(area.y) + 1 + self.first());
+        let inside = at.y + 1 < area.bottom();
+        let choice = row.filter(|_| inside).and_then(|row| self.items.get(self.top(area.height - 2) + row));
+        Some(choice.map(|(.., choice)| choice))
+    }
 }
 
 /// Edits a line; says whether the key meant something there, and whether the text is another.

@@ -73,6 +73,8 @@ pub struct FindAnswer {
 pub struct Finder {
     /// What is searched.
     pub over: Over,
+    /// Within a directory: whether the whole archive is searched instead of what is below it.
+    pub whole: Option<bool>,
     /// What has been typed.
     pub input: Input,
     /// What has been found.
@@ -96,6 +98,7 @@ impl Finder {
     pub fn new(over: Over, generation: u64) -> Self {
         Self {
             over,
+            whole: None,
             input: Input::default(),
             hits: Vec::new(),
             cursor: 0,

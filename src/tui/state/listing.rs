@@ -110,6 +110,11 @@ impl Listing {
         self.top.min(self.lines.len())..(self.top + self.height).min(self.lines.len())
     }
 
+    /// Says whether the last row of all is on the screen.
+    pub fn is_at_end(&self) -> bool {
+        self.loaded && self.last && self.visible().end == self.lines.len()
+    }
+
     /// Says how far down the cursor is, 0 to 1; `None` when all rows are on the screen.
     pub fn position(&self) -> Option<f64> {
         if self.first && self.last && self.lines.len() <= self.height {

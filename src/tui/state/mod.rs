@@ -11,7 +11,7 @@ pub mod pane;
 pub mod sizes;
 pub mod staged;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use ratatui::layout::Rect;
 
 use crate::format::archive::Info;
 use crate::format::path::EntryPath;
+use crate::tui::crumbs::BETWEEN;
 use crate::tui::effect::Door;
 use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
@@ -73,6 +74,13 @@ pub struct Facts {
     pub damaged: bool,
     /// What it is remembered by, if it may be.
     pub home: Option<String>,
+}
+
+impl Facts {
+    /// Returns its name without those of the archives around it.
+    pub fn own_name(&self) -> &str {
+        self.name.rsplit(BETWEEN).next().unwrap_or(&self.name)
+    }
 }
 
 /// Where the cursor was in an archive when one within it was entered.
@@ -182,7 +190,7 @@ pub struct State {
     /// What lies over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
     /// Entries to come back to, by their letters.
-    pub bookmarks: Vec<EntryPath>,
+    pub bookmarks: BTreeMap<char, EntryPath>,
     /// Paths that were found last, and which of them was gone to.
     pub found: (Vec<EntryPath>, usize),
     /// What it said before, for those who hear the screen: the newest is the last.
@@ -201,8 +209,12 @@ pub struct State {
     pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
     /// Number of the last list.
     pub(super) generation: u64,
-    /// Keys that wait for the rows they are about.
+    /// Keys that wait for the rows they are about, or for what was typed to be looked at.
     pub(super) held: VecDeque<Key>,
+    /// What was typed is being looked at.
+    pub(super) checking: bool,
+    /// The next key is the letter of a bookmark.
+    pub(super) naming: bool,
 }
 
 impl State {
@@ -243,7 +255,7 @@ impl State {
             homes: Vec::new(),
             leaving: None,
             dialogs: Vec::new(),
-            bookmarks: Vec::new(),
+            bookmarks: BTreeMap::new(),
             found: Default::default(),
             said: Vec::new(),
             message: None,
@@ -254,6 +266,8 @@ impl State {
             remembered: HashMap::new(),
             generation: 0,
             held: VecDeque::new(),
+            checking: false,
+            naming: false,
         }
     }
 

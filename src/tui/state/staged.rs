@@ -1,24 +1,61 @@
 //! Changes of the archive that are planned and not written yet.
 
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rangemap::RangeSet;
 
 use crate::format::path::EntryPath;
 use crate::text;
+use crate::tui::glyphs;
 
 /// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Entries of these numbers are removed.
-    Remove(Vec<Range<u64>>),
+    /// Entries of these numbers are removed; what they are, for people.
+    Remove(Vec<Range<u64>>, String),
     /// An entry gets another path.
     Rename(EntryPath, EntryPath),
     /// A file or directory is added below a directory, `None` = at the top.
     Add(PathBuf, Option<EntryPath>),
     /// A directory is made.
     MakeDirectory(EntryPath),
+}
+
+impl Stage {
+    /// Says what will be done.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Remove(ranges, what) => {
+                let count = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+                format!("remove {what}: {}", text::counted(count, "entry", "entries"))
+            }
+            Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
+            Self::Add(path, directory) => {
+                let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::shown(to.as_bytes())));
+                format!("add {}{to}", glyphs::shown(path.as_os_str().as_bytes()))
+            }
+            Self::MakeDirectory(path) => format!("make {}", glyphs::shown(path.as_bytes())),
+        }
+    }
+
+    /// Returns the path that it brings into the archive, and whether it is known to be a directory.
+    pub fn brings(&self) -> Option<(EntryPath, bool)> {
+        match self {
+            Self::Remove(..) => None,
+            Self::Rename(_, to) => Some((to.clone(), false)),
+            Self::MakeDirectory(path) => Some((path.clone(), true)),
+            Self::Add(path, directory) => {
+                let name = path.file_name()?.as_bytes();
+                let path = match directory {
+                    Some(directory) => directory.join(name).ok()?,
+                    None => EntryPath::new(name).ok()?,
+                };
+                Some((path, false))
+            }
+        }
+    }
 }
 
 /// Planned changes in their order.
@@ -41,18 +78,28 @@ impl Staged {
 
     /// Plans one more.
     pub fn push(&mut self, stage: Stage) {
-        if let Stage::Remove(ranges) = &stage {
+        if let Stage::Remove(ranges, _) = &stage {
             ranges.iter().filter(|range| !range.is_empty()).for_each(|range| self.removed.insert(range.clone()));
         }
         self.list.push(stage);
     }
 
-    /// Takes the last one back; says whether there was one.
-    pub fn undo(&mut self) -> bool {
-        let undone = self.list.pop().is_some();
-        let list = std::mem::take(self).list;
+    /// Takes the last one back and returns it.
+    pub fn undo(&mut self) -> Option<Stage> {
+        self.take_back(self.list.len().checked_sub(1)?)
+    }
+
+    /// Takes one back and returns it.
+    pub fn take_back(&mut self, index: usize) -> Option<Stage> {
+        let mut list = std::mem::take(self).list;
+        let stage = (index < list.len()).then(|| list.remove(index));
         list.into_iter().for_each(|stage| self.push(stage));
-        undone
+        stage
+    }
+
+    /// Says whether a path is brought into the archive.
+    pub fn brings(&self, path: &EntryPath) -> bool {
+        self.list.iter().filter_map(Stage::brings).any(|(brought, _)| brought == *path)
     }
 
     /// Says whether an entry is to be removed.
@@ -91,20 +138,24 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_taken_back() {
         let path = |text: &str| EntryPath::try_from(text).unwrap();
-        let remove = |range: Range<u64>| Stage::Remove(std::iter::once(range).collect());
+        let remove = |range: Range<u64>| Stage::Remove(std::iter::once(range).collect(), "x".to_owned());
         let mut staged = Staged::default();
         staged.push(remove(3..7));
         staged.push(remove(5..9));
         staged.push(Stage::Rename(path("a"), path("b")));
         staged.push(Stage::Add(PathBuf::from("x"), None));
         assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
-        assert!(staged.undo());
+        assert!(staged.brings(&path("x")) && staged.brings(&path("b")) && !staged.brings(&path("a")));
+        assert_eq!(staged.undo().unwrap().told(), "add x");
         assert_eq!(staged.told(), "6 to remove, 1 to rename");
         assert!(staged.removes(8) && !staged.removes(9));
         assert_eq!(staged.renamed(&path("a")), Some(&path("b")));
-        assert!(staged.undo() && staged.undo());
+        // One from the middle.
+        assert_eq!(staged.take_back(1).unwrap().told(), "remove x: 4 entries");
+        assert_eq!(staged.take_back(2), None);
+        assert_eq!(staged.undo().unwrap().told(), "rename a to b");
         assert!(staged.removes(6) && !staged.removes(8));
-        assert!(staged.undo() && !staged.undo());
+        assert!(staged.undo().is_some() && staged.undo().is_none());
         assert!(staged.is_empty());
     }
 }

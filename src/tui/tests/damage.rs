@@ -70,7 +70,7 @@ fn what_reads_is_listed_and_saved() {
     story.then("esc R s ctrl-u");
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
-    story.sees("exists");
+    story.sees("there is such a file already");
 }
 
 #[test]

@@ -166,17 +166,21 @@ fn bookmarks_lead_back() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("'");
     story.sees("m sets one");
-    story.then("j j j enter m");
+    story.then("j j j enter m enter");
     story.sees("bookmark a is set");
     let there = story.name();
-    story.then("h G m g '");
+    story.then("h G m enter g '");
     story.sees(&format!("a  {there}")).sees("b  日本語のファイル名.txt");
     story.then("a");
     assert_eq!(story.name(), there);
-    // What is kept a second time is let go.
-    story.then("m ' a");
+    // As in vi, a letter names one.
+    story.then("m x g ' x");
+    assert_eq!(story.name(), there);
+    story.then("m del ' b");
     assert_eq!(story.name(), "日本語のファイル名.txt");
-    story.then("m '");
+    story.then("m 1");
+    story.sees("letters from a to z");
+    story.then("m del '");
     story.sees("no bookmark is set");
 }
 
@@ -312,6 +316,138 @@ fn changes_are_planned_taken_back_and_written() {
 }
 
 #[test]
+fn plans_are_named_shown_and_taken_back() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("P");
+    story.sees("nothing is planned");
+    story.then("d");
+    story.sees("a.txt: 1 entry will be removed");
+    story.then("f7").types("new/deep");
+    story.then("enter");
+    story.sees("new/deep will be made");
+    // What comes is seen below what is there.
+    assert!(story.screen().lines().any(|line| line.starts_with("+ new/")), "{}", story.screen());
+    story.then("G r").types("f.txt");
+    story.then("enter");
+    story.sees("e.txt will be renamed to f.txt");
+    // What clashes is told while it is typed, what is free by then is not.
+    for (keys, name, why) in [
+        ("f7", "new/deep", "new/deep is planned already"),
+        ("f7", "b", "b is there already"),
+        ("f7", "b/c.txt/d", "b/c.txt is no directory"),
+        ("r", "b", "b is there already"),
+        ("r", "f.txt", "f.txt is planned already"),
+    ] {
+        story.then(keys).types(name);
+        story.then("enter");
+        story.sees(why);
+        story.then("esc");
+    }
+    story.then("f7").types("a.txt");
+    story.then("enter");
+    story.sees("a.txt will be made");
+    story.then("P");
+    story.sees("Planned").sees("remove a.txt: 1 entry").sees("rename e.txt to f.txt").sees("make a.txt");
+    for (width, height) in [(120, 40), (80, 24), (40, 10)] {
+        story.event(Event::Resize(width, height));
+        insta::assert_snapshot!(format!("plans-{width}x{height}"), story.screen());
+    }
+    story.event(Event::Resize(100, 24));
+    // One from the middle, then the last.
+    story.then("k k u");
+    story.sees("taken back: make new/deep");
+    story.then("esc u");
+    story.sees("taken back: make a.txt");
+    story.then("k");
+    story.sees("1 to remove, 1 to rename");
+}
+
+#[test]
+fn plans_are_not_dropped_without_a_question() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.state.archives = vec!["other.nra".into()];
+    let commits: Vec<_> = story.archive.commits().map(|commit| commit.unwrap()).collect();
+    story.then("d j");
+    for keys in ["]", "ctrl-r", "O enter", "enter"] {
+        story.then(keys);
+        story.sees("Changes are not written").sees("remove a.txt: 1 entry");
+        story.then("b");
+        assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "{keys}");
+    }
+    story.event(Event::Commits(Ok(commits)));
+    story.then("enter");
+    story.sees("Changes are not written");
+    story.then("d");
+    assert_eq!(story.outside, [Effect::Open(Door::Commit(Some(1)))]);
+}
+
+#[test]
+fn what_is_typed_takes_the_place_of_the_first_answer() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("e").types("x/y");
+    story.sees("› x/y").misses("./x/y");
+    story.then("esc e");
+    story.event(Event::Paste(work.path().join("out").display().to_string()));
+    story.then("enter");
+    assert_eq!(files(work.path()), ["out/README.md"]);
+    // Whoever goes into it changes it.
+    story.then("esc r").misses("Rename");
+    story.then("e end").types("/more");
+    story.sees("out/more");
+    story.then("esc e backspace enter");
+    story.sees("nothing has been typed");
+}
+
+#[test]
+fn a_clash_of_names_leaves_the_dialog_open() {
+    let work = tempfile::tempdir().unwrap();
+    std::fs::write(work.path().join("there.tar"), "mine").unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("c");
+    story.event(Event::Paste(work.path().join("there.tar").display().to_string()));
+    story.then("enter");
+    story.sees("there is such a file already").sees("Write everything in");
+    assert_eq!(std::fs::read_to_string(work.path().join("there.tar")).unwrap(), "mine");
+    // Of an archive within another one the own name counts.
+    story.then("esc");
+    story.state.archive.name = "a.nra ▸ inner.zip".to_owned();
+    story.then("c");
+    story.sees("› inner.nra");
+}
+
+#[test]
+fn the_shell_is_there_while_something_is_typed() {
+    let mut story = Story::begin(everything(), 100, 24);
+    for keys in ["/", "f", "e", ":", "F"] {
+        story.then(keys).then("ctrl-z esc");
+    }
+    assert_eq!(story.outside, vec![Effect::Suspend; 5]);
+}
+
+#[test]
+fn escape_does_not_end_the_program() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("esc");
+    story.sees("nothing is open here: q quits");
+    assert!(story.outside.is_empty());
+    // The job that the status line shows.
+    story.then("x");
+    story.sees("no job is under way");
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.then("x");
+    assert_eq!(story.outside, [Effect::Stop(id)]);
+}
+
+#[test]
 fn changes_of_an_archive_that_has_changed_fail() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
@@ -378,7 +514,7 @@ fn files_and_directories_are_added() {
     story.event(Event::Paste(work.path().join("missing").display().to_string()));
     story.then("enter");
     story.sees("No such file").misses("to add");
-    story.then("a");
+    story.then("esc a");
     story.event(Event::Paste(work.path().join("new").display().to_string()));
     story.then("enter h f7").types("x//y");
     story.then("enter");
@@ -432,7 +568,7 @@ fn an_archive_is_written_as_another() {
     story.then("ctrl-u");
     story.event(Event::Paste(work.path().join("copy.nra").display().to_string()));
     story.then("enter");
-    story.sees("exists");
+    story.sees("there is such a file already");
 }
 
 #[test]

@@ -79,3 +79,22 @@ fn the_divider_is_dragged_and_the_wheel_turns() {
     mouse(&mut story, MouseEventKind::ScrollUp, 5, 4);
     assert_eq!(story.state.listing.top, 0);
 }
+
+#[test]
+fn menus_are_clicked() {
+    let mut story = Story::begin(everything(), 120, 40);
+    story.then("s");
+    let screen = story.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("s  size")).unwrap();
+    let column = line.chars().take_while(|c| *c != 's').count();
+    // On its title nothing happens, beside it it is closed.
+    click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row - 2).unwrap());
+    story.sees("Sort by");
+    click(&mut story, 2, 2);
+    story.misses("Sort by");
+    assert!(story.state.arrangement.is_natural());
+    story.then("s");
+    click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
+    story.misses("Sort by");
+    assert_eq!(story.state.arrangement.sort, crate::tui::state::arrange::Sort::Size);
+}

@@ -1,9 +1,11 @@
 //! Changes of the archive: planned, taken back, written as one commit.
 
+use std::os::unix::ffi::OsStrExt;
+
 use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Task};
+use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
@@ -12,8 +14,8 @@ use crate::tui::update::jobs;
 
 /// Does what the user asked for; says whether it was about changes.
 pub fn act(state: &mut State, action: Action) -> bool {
-    use Action::{Add, MakeDirectory, Remove, Rename, Undo, Write};
-    if !matches!(action, Add | MakeDirectory | Remove | Rename | Undo | Write) {
+    use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo, Write};
+    if !matches!(action, Add | MakeDirectory | Plans | Remove | Rename | Undo | Write) {
         return false;
     }
     if state.archive.path.is_none() {
@@ -25,10 +27,8 @@ pub fn act(state: &mut State, action: Action) -> bool {
         Rename => ask_name(state),
         Add => ask(state, Purpose::Add, "Add to", "a file, or a directory with all that is in it"),
         MakeDirectory => ask(state, Purpose::MakeDirectory, "Make a directory in", "its name, or a path with several"),
-        Undo => {
-            let undone = state.staged.undo();
-            state.say(Tone::Calm, if undone { "taken back" } else { "nothing is planned" });
-        }
+        Undo if !state.staged.is_empty() => take_back(state, state.staged.list().len() - 1),
+        Plans if !state.staged.is_empty() => state.dialogs.push(Dialog::Plans { cursor: state.staged.list().len() - 1 }),
         _ if state.staged.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
@@ -44,9 +44,38 @@ fn remove(state: &mut State) {
     if count == 0 {
         return;
     }
-    state.staged.push(Stage::Remove(ranges));
+    let subject = jobs::subject(state);
     state.marks.clear();
-    state.say(Tone::Calm, format!("{} will be removed: W writes it, u takes it back", text::counted(count, "entry", "entries")));
+    plan(state, Stage::Remove(ranges, subject));
+}
+
+/// Takes a plan back and says which.
+pub fn take_back(state: &mut State, index: usize) {
+    if let Some(stage) = state.staged.take_back(index) {
+        state.say(Tone::Calm, format!("taken back: {}", stage.told()));
+    }
+    let left = state.staged.list().len();
+    if let Some(Dialog::Plans { cursor }) = state.dialogs.last_mut() {
+        *cursor = (*cursor).min(left.saturating_sub(1));
+        if left == 0 {
+            state.dialogs.pop();
+        }
+    }
+}
+
+/// Plans a change and says which.
+pub fn plan(state: &mut State, stage: Stage) {
+    let told = match &stage {
+        Stage::Remove(ranges, what) => {
+            let count = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+            format!("{what}: {} will be removed", text::counted(count, "entry", "entries"))
+        }
+        Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
+        Stage::Add(path, _) => format!("{} will be added", glyphs::shown(path.as_os_str().as_bytes())),
+        Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
+    };
+    state.staged.push(stage);
+    state.say(Tone::Calm, format!("{told}: W writes it, u takes it back"));
 }
 
 fn ask_name(state: &mut State) {
@@ -67,31 +96,20 @@ fn place(directory: &EntryPath) -> String {
     glyphs::shown(directory.as_bytes())
 }
 
-/// Plans to add what was found.
-pub fn add(state: &mut State, stage: Result<Stage, String>) {
-    match stage {
-        Ok(stage) => {
-            state.staged.push(stage);
-            state.say(Tone::Calm, "will be added: W writes it, u takes it back");
-        }
-        Err(error) => state.say(Tone::Error, error),
-    }
-}
-
 /// Plans to make a directory; says what is wrong with its name.
-pub fn make_directory(state: &mut State, text: &str) -> Result<(), String> {
+pub fn make_directory(state: &State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = match (text.strip_prefix('/'), &state.listing.scope.directory) {
         (Some(path), _) => EntryPath::try_from(path),
         (None, Some(parent)) => parent.join(text.as_bytes()),
         (None, None) => EntryPath::try_from(text),
     };
-    state.staged.push(Stage::MakeDirectory(path.map_err(|error| error.to_string())?));
-    state.say(Tone::Calm, "will be made: W writes it, u takes it back");
+    let stage = Stage::MakeDirectory(path.map_err(|error| error.to_string())?);
+    effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
     Ok(())
 }
 
 /// Takes the new name of the entry under the cursor; says what is wrong with it.
-pub fn rename(state: &mut State, text: &str) -> Result<(), String> {
+pub fn rename(state: &State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let Some(entry) = state.listing.entry() else { return Ok(()) };
     let path = match (text.strip_prefix('/'), entry.path.parent()) {
         (Some(path), _) => EntryPath::try_from(path),
@@ -103,8 +121,8 @@ pub fn rename(state: &mut State, text: &str) -> Result<(), String> {
         return Err("an entry can't go below itself".to_owned());
     }
     if path != entry.path {
-        state.staged.push(Stage::Rename(entry.path.clone(), path));
-        state.say(Tone::Calm, "will be renamed: W writes it, u takes it back");
+        let stage = Stage::Rename(entry.path.clone(), path);
+        effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
     }
     Ok(())
 }
@@ -126,21 +144,40 @@ pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
     effects.push(Effect::Start(id, Task::Change { file, commit, message, changes: state.staged.list().to_vec() }));
 }
 
+/// Plans that are named one by one where there is a question about them.
+const TOLD: usize = 5;
 /// Title of the question on leaving.
 const LEAVING: &str = "Changes are not written";
 
-/// Asks what becomes of planned changes; says whether there are any.
+/// Asks what becomes of planned changes when the program ends; says whether there are any.
 pub fn ask_on_leaving(state: &mut State) -> bool {
-    if state.staged.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING) {
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING);
+    !asked && ask_before(state, "drop them and quit", Choice::StopAndQuit)
+}
+
+/// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
+pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
+    if !ask_before(state, "drop them and go on", Choice::Open(door.clone())) {
+        effects.push(Effect::Open(door));
+    }
+}
+
+fn ask_before(state: &mut State, words: &str, choice: Choice) -> bool {
+    let plans = state.staged.list();
+    if plans.is_empty() {
         return false;
+    }
+    let mut lines: Vec<String> = plans.iter().take(TOLD).map(Stage::told).collect();
+    if plans.len() > TOLD {
+        lines.push(format!("… in all: {}", state.staged.told()));
     }
     state.dialogs.push(Dialog::Menu(Menu {
         title: LEAVING.to_owned(),
-        lines: vec![state.staged.told()],
+        lines,
         items: vec![
             ('b', "back".to_owned(), Choice::Nothing),
             ('w', "write them".to_owned(), Choice::Do(Action::Write)),
-            ('d', "drop them and quit".to_owned(), Choice::StopAndQuit),
+            ('d', words.to_owned(), choice),
         ],
         cursor: 0,
     }));

@@ -1,14 +1,16 @@
 //! Keys and actions while something lies over the browser.
 
 use crossterm::event::KeyCode;
+use ratatui::layout::Position;
 use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Door, Effect, MarksRequest, Password};
+use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
+use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview, salvage};
@@ -21,7 +23,23 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
         Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
-            effects.extend(number.map(|number| Effect::Open(Door::Commit(Some(number)))));
+            if let Some(number) = number {
+                change::open(state, Door::Commit(Some(number)), effects);
+            }
+            true
+        }
+        Some(Dialog::Plans { cursor }) => {
+            match key.code {
+                KeyCode::Char('u' | 'x' | 'd') | KeyCode::Delete if key.modifiers.is_empty() => {
+                    let cursor = *cursor;
+                    change::take_back(state, cursor);
+                }
+                KeyCode::Char('W') => {
+                    state.dialogs.pop();
+                    do_action(state, Action::Write, effects);
+                }
+                _ => return false,
+            }
             true
         }
         // What a key does is searched by name.
@@ -52,6 +70,7 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         KeyCode::Char('c') if key.typed().is_none() => close(state, effects),
         KeyCode::Enter => accept(state, effects),
         KeyCode::Tab if prompt.purpose.is_path() => {
+            prompt.fresh = false;
             effects.push(Effect::Complete(prompt.input.value().to_owned(), prompt.purpose == Purpose::Extract));
         }
         KeyCode::Down | KeyCode::Up => {
@@ -59,7 +78,7 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
             prompt.policy = prompt.policy.map(|policy| (policy + step) % POLICIES.len());
         }
         _ => {
-            if dialog::edit(&mut prompt.input, key) == Some(true) {
+            if prompt.edit(key) {
                 prompt.error = None;
                 prompt.choices.clear();
                 typed(state, effects);
@@ -90,6 +109,27 @@ pub fn complete(state: &mut State, typed: &str, paths: &[String]) {
     prompt.input = first[..agreed].into();
 }
 
+/// Takes what became of what was typed: done, or the dialog says why not.
+pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects: &mut Vec<Effect>) {
+    // Nobody waits for it any more.
+    if !std::mem::take(&mut state.checking) {
+        return;
+    }
+    let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
+    match answer {
+        Err(error) => prompt.error = Some(error),
+        Ok(stage) => {
+            let (purpose, text) = (prompt.purpose, prompt.input.value().trim().to_owned());
+            state.dialogs.pop();
+            match (stage, purpose) {
+                (Some(stage), _) => change::plan(state, stage),
+                (None, Purpose::Salvage) => salvage::start(state, &text, effects),
+                (None, _) => jobs::convert(state, &text, effects),
+            }
+        }
+    }
+}
+
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
     state.dialogs.pop();
@@ -117,11 +157,15 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         return;
     }
     let checked = match purpose {
-        Purpose::Rename => change::rename(state, &text),
-        Purpose::MakeDirectory => change::make_directory(state, &text),
+        Purpose::Rename => change::rename(state, &text, effects),
+        Purpose::MakeDirectory => change::make_directory(state, &text, effects),
+        Purpose::Add => {
+            effects.push(Effect::Check(Check::Add(text.clone().into(), state.listing.scope.directory.clone())));
+            Ok(())
+        }
         Purpose::Query => arrange::find_by(state, &text, effects),
-        Purpose::Convert => jobs::convert(state, &text, effects),
-        Purpose::Salvage => salvage::start(state, &text, effects),
+        Purpose::Convert => jobs::check_output(&text, effects),
+        Purpose::Salvage => salvage::check_output(&text, effects),
         Purpose::Goto => preview::jump(state, &text, effects),
         _ => Ok(()),
     };
@@ -129,6 +173,11 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         if let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() {
             prompt.error = Some(error);
         }
+        return;
+    }
+    // The dialog stays until that has been looked at.
+    state.checking = effects.iter().any(|effect| matches!(effect, Effect::Check(_)));
+    if state.checking {
         return;
     }
     let typed = state.dialogs.pop();
@@ -149,13 +198,13 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             let directory = state.listing.scope.directory.clone();
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
-        Purpose::Add => effects.push(Effect::Look(text.into(), state.listing.scope.directory.clone())),
         Purpose::Seek => {
             state.pane.needle = text;
             preview::find(state, false, false, effects);
         }
         Purpose::Goto
         | Purpose::Filter
+        | Purpose::Add
         | Purpose::Rename
         | Purpose::MakeDirectory
         | Purpose::Convert
@@ -172,6 +221,10 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
             close(state, effects);
         }
         KeyCode::Enter => find::accept(state, effects),
+        KeyCode::Tab if finder.whole.is_some() => {
+            finder.whole = finder.whole.map(|whole| !whole);
+            find::typed(state, effects);
+        }
         KeyCode::Down => finder.step(1),
         KeyCode::Up => finder.step(-1),
         KeyCode::Char('n') if control => finder.step(1),
@@ -191,7 +244,7 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
 pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     match state.dialogs.last_mut() {
         Some(Dialog::Prompt(prompt)) => {
-            dialog::paste(&mut prompt.input, text);
+            prompt.paste(text);
             typed(state, effects);
         }
         Some(Dialog::Finder(finder)) => {
@@ -202,10 +255,24 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
     }
 }
 
+/// Takes a click on a menu: a choice is taken, beside it nothing is.
+pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Menu(menu)) = state.dialogs.last() else { return };
+    match menu.at(at, state.screen).map(|choice| choice.cloned()) {
+        Some(Some(choice)) => {
+            state.dialogs.pop();
+            choose(state, choice, effects);
+        }
+        Some(None) => {}
+        None => close(state, effects),
+    }
+}
+
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
         Choice::Do(action) => do_action(state, action, effects),
         Choice::Go(path) => browse::reach(state, path, effects),
+        Choice::Open(door) => effects.push(Effect::Open(door)),
         Choice::StopAndQuit => effects.push(Effect::Quit),
         Choice::WaitAndQuit => self::jobs::wait(state, effects),
         Choice::Detach => {
@@ -231,6 +298,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
+        Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.staged.list().len().saturating_sub(1), action),
         Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
         Some(Dialog::Prompt(_) | Dialog::Finder(_)) => {}
     }

@@ -8,13 +8,14 @@ use crate::tui::key::Key;
 use crate::tui::keymap::{Command, Place};
 use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over};
 use crate::tui::state::{Dialog, Focus, State};
-use crate::tui::update::{act, browse};
+use crate::tui::update::{act, browse, change};
 use crate::tui::work::rank;
 
 /// Opens the search over paths.
 pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {
     state.generation += 1;
-    state.dialogs.push(Dialog::Finder(Finder::new(Over::Paths, state.generation)));
+    let whole = state.listing.scope.directory.as_ref().map(|_| false);
+    state.dialogs.push(Dialog::Finder(Finder { whole, ..Finder::new(Over::Paths, state.generation) }));
     typed(state, effects);
 }
 
@@ -44,7 +45,7 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     match finder.over {
         Over::Paths => effects.push(Effect::Find(FindRequest {
             generation: finder.generation,
-            directory: state.listing.scope.directory.clone(),
+            directory: state.listing.scope.directory.clone().filter(|_| finder.whole != Some(true)),
             pattern,
         })),
         Over::Commands => {
@@ -67,7 +68,14 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
 /// Searches a few texts at once.
 fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize) -> Goal) -> FindAnswer {
     let hit = |(index, matched): (usize, Vec<u32>)| Hit { goal: goal(index), text: texts[index].clone(), matched };
-    let hits: Vec<Hit> = rank(pattern, texts).into_iter().map(hit).collect();
+    let mut ranked = rank(pattern, texts);
+    // Letters that lie far apart count only where nothing has the words themselves.
+    let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
+    let has_words = |(index, _): &(usize, Vec<u32>)| words.iter().all(|word| texts[*index].to_lowercase().contains(word));
+    if ranked.iter().any(has_words) {
+        ranked.retain(has_words);
+    }
+    let hits: Vec<Hit> = ranked.into_iter().map(hit).collect();
     FindAnswer { generation, matches: hits.len() as u64, hits, searched: texts.len() as u64, complete: true, error: None }
 }
 
@@ -91,6 +99,6 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             browse::reach(state, path, effects);
         }
         Goal::Action(action) => act(state, action, effects),
-        Goal::Archive(path) => effects.push(Effect::Open(Door::File(path))),
+        Goal::Archive(path) => change::open(state, Door::File(path), effects),
     }
 }

@@ -7,7 +7,7 @@ use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::{Dialog, Facts, Listing, Spot, Staged, State, Tone};
-use crate::tui::update::{browse, recall};
+use crate::tui::update::{browse, change, recall};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
@@ -46,7 +46,7 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
         return;
     };
     match if later { number.checked_add(1) } else { number.checked_sub(1).filter(|number| *number > 0) } {
-        Some(other) => effects.push(Effect::Open(Door::Commit(Some(other)))),
+        Some(other) => change::open(state, Door::Commit(Some(other)), effects),
         None => state.say(Tone::Warning, "this is the first commit"),
     }
 }

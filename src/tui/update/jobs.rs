@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::convert::extract::Overwrite;
 use crate::convert::kinds;
 use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Door, Effect, Task};
+use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
@@ -36,7 +36,7 @@ pub fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
 }
 
 /// Says what work is about.
-fn subject(state: &State) -> String {
+pub fn subject(state: &State) -> String {
     if state.marks.is_empty() {
         return state.listing.entry().map_or_else(String::new, |entry| glyphs::shown(entry.path.name()));
     }
@@ -97,25 +97,42 @@ pub fn ask_output(state: &mut State) {
     } else {
         "the ending tells the kind: .nra, .tar, .tar.gz, .tar.zst …"
     };
-    let (stem, is_nra) = match state.archive.name.strip_suffix(".nra") {
+    let name = state.archive.own_name();
+    let (stem, is_nra) = match name.strip_suffix(".nra") {
         Some(stem) => (stem, true),
-        None => (state.archive.name.as_str(), false),
+        None => (name, false),
     };
     let output = if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem)).display().to_string() };
     let title = format!("Write everything in {} as", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Convert, title, note, output)));
 }
 
-/// Starts a conversion; says what is wrong with the name of the output.
-pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+/// Asks whether an archive can be written; says what is wrong with its name.
+pub fn check_output(output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(output);
     if kinds::kind_of(&path).is_none() {
         let known: Vec<&str> = kinds::endings().collect();
         return Err(format!("known endings: {}", known.join(" ")));
     }
-    let id = state.jobs.add(format!("write {}", glyphs::shown(output.as_bytes())), state.now);
-    effects.push(Effect::Start(id, Task::Convert { output: path }));
+    effects.push(Effect::Check(Check::Output(path)));
     Ok(())
+}
+
+/// Starts a conversion.
+pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
+    let id = state.jobs.add(format!("write {}", glyphs::shown(output.as_bytes())), state.now);
+    effects.push(Effect::Start(id, Task::Convert { output: output.into() }));
+}
+
+/// Stops the job that the status line shows.
+pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
+    match state.jobs.list.iter_mut().rev().find(|job| job.ending.is_none()) {
+        Some(job) => {
+            job.stopping = true;
+            effects.push(Effect::Stop(job.id));
+        }
+        None => state.say(Tone::Warning, "no job is under way"),
+    }
 }
 
 /// Takes what a job tells.

@@ -24,7 +24,7 @@ use ratatui::layout::Rect;
 use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
 use crate::tui::action::Action;
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::program::Program;
@@ -86,7 +86,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
         Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths),
-        Event::Looked(stage) => change::add(state, stage),
+        Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
         Event::Completed(name, more) => {
@@ -114,7 +114,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Terminate => effects.push(Effect::Quit),
     }
     // They may lead to another list, whose rows are still to come.
-    while state.listing.loaded
+    while !is_busy(state)
         && let Some(key) = state.held.pop_front()
     {
         press(state, key, &mut effects);
@@ -126,18 +126,19 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
 
 /// Keeps a key until the rows that it is about have come, and those behind it in their order; says whether it did.
 fn hold(state: &mut State, key: Key) -> bool {
-    if state.listing.loaded || state.vacant {
+    if !is_busy(state) {
         return false;
     }
     let action = state.keymap.action(state.place(), key);
     let held = match action {
         // Whoever waits in vain can leave.
         Some(Action::QuitNow | Action::Suspend | Action::Redraw) => return false,
-        Some(Action::Quit) if key.code == KeyCode::Esc => {
+        _ if key.code == KeyCode::Esc => {
             state.held.clear();
+            state.checking = false;
             return false;
         }
-        _ if !state.held.is_empty() => true,
+        _ if !state.held.is_empty() || state.checking => true,
         _ => state.dialogs.is_empty() && action.is_some_and(is_about_rows),
     };
     if held && state.held.len() < MAX_HELD {
@@ -146,19 +147,29 @@ fn hold(state: &mut State, key: Key) -> bool {
     held
 }
 
+/// Says whether an answer is awaited without which keys make no sense.
+fn is_busy(state: &State) -> bool {
+    state.checking || !state.listing.loaded && !state.vacant
+}
+
 /// Says whether an action needs rows.
 fn is_about_rows(action: Action) -> bool {
-    use Action::{Archives, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
-    !matches!(action, Archives | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
+    use Action::{Archives, Back, Find, Help, History, Jobs, Palette, Preview, Query, Quit};
+    !matches!(action, Archives | Back | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
 }
 
 fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     // What was said has been read by now.
     state.message = None;
-    if dialogs::press(state, key, effects) {
+    let action = state.keymap.action(state.place(), key);
+    // Whatever is being typed: the shell is there.
+    if action == Some(Action::Suspend) && key.typed().is_none() {
+        return effects.push(Effect::Suspend);
+    }
+    if places::name(state, key) || dialogs::press(state, key, effects) {
         return;
     }
-    if let Some(action) = state.keymap.action(state.place(), key) {
+    if let Some(action) = action {
         act(state, action, effects);
     }
 }
@@ -171,7 +182,18 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
                 state.dialogs.push(Dialog::Help { place: state.place(), top: 0 });
             }
         }
-        Action::Quit => quit(state, effects),
+        Action::Quit => {
+            if !step_back(state, effects) {
+                jobs::leave(state, effects);
+            }
+        }
+        Action::Back => {
+            if !step_back(state, effects) {
+                let quit = state.keymap.commands().find(|(command, _)| command.action == Action::Quit);
+                let key = quit.and_then(|(_, keys)| keys.first()).map_or_else(String::new, ToString::to_string);
+                state.say(Tone::Calm, format!("nothing is open here: {key} quits"));
+            }
+        }
         Action::QuitNow => jobs::leave(state, effects),
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
@@ -191,6 +213,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),
         Action::History => history::ask(state, effects),
+        Action::Reload => change::open(state, Door::Commit(None), effects),
+        Action::StopShown => jobs::stop_shown(state, effects),
         Action::Earlier => history::step(state, false, effects),
         Action::Later => history::step(state, true, effects),
         Action::Sizes => sizes::turn(state, effects),
@@ -203,15 +227,12 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Closes what is open on top, or ends.
-fn quit(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.dialogs.pop().is_some() || marks::step_back(state) || preview::step_back(state, effects) {
-        return;
-    }
-    if arrange::step_back(state, effects) {
-        return;
-    }
-    jobs::leave(state, effects);
+/// Closes what is open on top; says whether there was something.
+fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
+    state.dialogs.pop().is_some()
+        || marks::step_back(state)
+        || preview::step_back(state, effects)
+        || arrange::step_back(state, effects)
 }
 
 fn copy(state: &mut State, effects: &mut Vec<Effect>) {

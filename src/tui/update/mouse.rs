@@ -12,7 +12,7 @@ use crate::tui::effect::Effect;
 use crate::tui::glyphs;
 use crate::tui::layout::{Column, Columns, SHARES};
 use crate::tui::state::{Focus, Sizes, State};
-use crate::tui::update::{act, browse};
+use crate::tui::update::{act, browse, dialogs};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
@@ -26,6 +26,7 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::ScrollDown => wheel(state, at, WHEEL, effects),
         MouseEventKind::ScrollUp => wheel(state, at, -WHEEL, effects),
         MouseEventKind::Down(MouseButton::Left) if state.dialogs.is_empty() => click(state, at, effects),
+        MouseEventKind::Down(MouseButton::Left) => dialogs::click(state, at, effects),
         MouseEventKind::Drag(MouseButton::Left) if state.dragging => {
             let width = state.screen.width.max(1);
             state.share =

@@ -4,18 +4,17 @@ use crate::format::entry::Entry;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::nested::{MAX_DEPTH, may_be_archive};
 use crate::tui::state::{State, Tone};
+use crate::tui::update::change;
 
 /// Enters a file that may be an archive; says whether it is looked at as one.
 pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> bool {
     if !may_be_archive(entry.path.name()) {
         return false;
     }
-    if !state.staged.is_empty() {
-        state.say(Tone::Warning, "changes are planned here: W writes them, u takes them back; f3 shows the file as it is");
-    } else if state.archive.depth >= MAX_DEPTH {
+    if state.archive.depth >= MAX_DEPTH {
         state.say(Tone::Warning, format!("{MAX_DEPTH} archives lie in each other here; f3 shows the file as it is"));
     } else {
-        effects.push(Effect::Open(Door::Inside(entry.clone())));
+        change::open(state, Door::Inside(entry.clone()), effects);
     }
     true
 }

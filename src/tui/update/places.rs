@@ -1,8 +1,12 @@
 //! Places to come back to: bookmarks, and what was found last.
 
+use crossterm::event::KeyCode;
+
+use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
+use crate::tui::key::Key;
 use crate::tui::state::dialog::{Choice, Menu};
 use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse;
@@ -22,20 +26,42 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     true
 }
 
-/// Keeps the entry under the cursor as a bookmark, or no longer.
+/// Asks for the letter of a bookmark.
 fn keep(state: &mut State) {
-    let Some(path) = state.listing.entry().map(|entry| entry.path.clone()) else { return };
-    if let Some(index) = state.bookmarks.iter().position(|kept| *kept == path) {
-        state.bookmarks.remove(index);
-        return state.say(Tone::Calm, "the bookmark is taken away");
+    if state.listing.entry().is_some() {
+        state.naming = true;
+        state.say(Tone::Calm, "bookmark: a letter names it, enter takes the next one, del takes this entry's away");
     }
-    match LETTERS.clone().nth(state.bookmarks.len()) {
+}
+
+/// Takes the letter of a bookmark, if one is awaited; says whether it was.
+pub fn name(state: &mut State, key: Key) -> bool {
+    if !std::mem::take(&mut state.naming) {
+        return false;
+    }
+    let Some(path) = state.listing.entry().map(|entry| entry.path.clone()) else { return true };
+    let free = || LETTERS.clone().find(|letter| !state.bookmarks.contains_key(letter));
+    let letter = match (key.code, key.typed()) {
+        (KeyCode::Enter, _) => free(),
+        (KeyCode::Delete | KeyCode::Backspace, _) => {
+            state.bookmarks.retain(|_, kept| *kept != path);
+            state.say(Tone::Calm, "the bookmark is taken away");
+            return true;
+        }
+        (_, Some(letter)) if LETTERS.contains(&letter) => Some(letter),
+        _ => {
+            state.say(Tone::Warning, "letters from a to z name bookmarks");
+            return true;
+        }
+    };
+    match letter {
         Some(letter) => {
-            state.bookmarks.push(path);
-            state.say(Tone::Calm, format!("bookmark {letter} is set: ' goes there"));
+            state.bookmarks.insert(letter, path);
+            state.say(Tone::Calm, format!("bookmark {letter} is set: '{letter} goes there"));
         }
         None => state.say(Tone::Warning, "there is no letter left for another bookmark"),
     }
+    true
 }
 
 /// Asks which bookmark to go to.
@@ -43,10 +69,8 @@ fn choose(state: &mut State) {
     if state.bookmarks.is_empty() {
         return state.say(Tone::Warning, "no bookmark is set: m sets one");
     }
-    let item = |(letter, path): (char, &crate::format::path::EntryPath)| {
-        (letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()))
-    };
-    let items = LETTERS.zip(&state.bookmarks).map(item).collect();
+    let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
+    let items = state.bookmarks.iter().map(item).collect();
     state.dialogs.push(Dialog::Menu(Menu { title: "Bookmarks".to_owned(), lines: Vec::new(), items, cursor: 0 }));
 }
 

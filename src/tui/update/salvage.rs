@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Effect, Task};
+use crate::tui::effect::{Check, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::query::{DAMAGED, INTACT};
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
@@ -62,18 +62,23 @@ fn ask_output(state: &mut State) {
     } else {
         "what does not read is left out and named in the log (J)"
     };
-    let stem = Path::new(&state.archive.name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = Path::new(state.archive.own_name()).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let title = format!("Write what reads of {} to", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Salvage, title, note, format!("{stem}-salvaged.nra"))));
 }
 
-/// Starts writing what reads; says what is wrong with the name of the new archive.
-pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+/// Asks whether the new archive can be written; says what is wrong with its name.
+pub fn check_output(output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     if !output.ends_with(".nra") {
         return Err("what reads is written as an NRA archive: the name ends with .nra".to_owned());
     }
+    effects.push(Effect::Check(Check::Output(output.into())));
+    Ok(())
+}
+
+/// Starts writing what reads.
+pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
     let id = state.jobs.add(format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes())), state.now);
     let message = format!("salvaged from {}", state.archive.name);
     effects.push(Effect::Start(id, Task::Salvage { output: output.into(), message }));
-    Ok(())
 }

@@ -5,16 +5,14 @@ use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Block, BorderType, Clear, Padding, Widget};
 
 use crate::tui::glyphs;
+use crate::tui::layout::centred;
 use crate::tui::preview::Scroll;
 use crate::tui::preview::sheet::{self, Line, Sheet};
 use crate::tui::theme::Theme;
 
 /// Draws a frame in the middle of the screen, as large as is wanted and possible, and returns the area inside.
 pub fn frame(title: &str, footer: &str, width: u16, height: u16, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Rect {
-    let (width, height) = ((width + 4).min(screen.width), (height + 2).min(screen.height));
-    let x = screen.x + (screen.width - width) / 2;
-    let y = screen.y + (screen.height - height) / 2;
-    let area = Rect { x, y, width, height };
+    let area = centred(width + 4, height + 2, screen);
     Clear.render(area, buffer);
     // A wide character that ends under the frame would push it aside.
     for y in area.top()..area.bottom() {
@@ -31,7 +29,7 @@ pub fn frame(title: &str, footer: &str, width: u16, height: u16, theme: &Theme, 
         .padding(Padding::horizontal(1));
     // Where there is not room for all keys, the first and the last are told.
     let mut keys: Vec<&str> = footer.split(" · ").collect();
-    while keys.len() > 2 && glyphs::width(&keys.join(" · ")) + 4 > usize::from(width) {
+    while keys.len() > 2 && glyphs::width(&keys.join(" · ")) + 4 > usize::from(area.width) {
         keys.remove(keys.len() - 2);
     }
     let block = if footer.is_empty() { block } else { block.title_bottom(format!(" {} ", keys.join(" · "))) };

@@ -13,20 +13,19 @@ use crate::tui::view::{dialog, prompt, put, put_right};
 /// Draws a search and returns where its cursor is.
 pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let (title, width) = match finder.over {
+        Over::Paths if finder.whole == Some(true) => ("Find in the whole archive", 96),
         Over::Paths => ("Find below here", 96),
         Over::Commands => ("Commands", 76),
         Over::Archives => ("Open an archive", 76),
     };
+    let keys = match (finder.over, finder.whole) {
+        (Over::Commands, _) => "enter does it · esc cancels",
+        (_, Some(true)) => "enter goes there · tab below here · esc cancels",
+        (_, Some(false)) => "enter goes there · tab whole archive · esc cancels",
+        (_, None) => "enter goes there · esc cancels",
+    };
     let height = screen.height.saturating_sub(4).clamp(3, 24);
-    let area = dialog::frame(
-        title,
-        "enter goes there · esc cancels",
-        width.min(screen.width.saturating_sub(6)),
-        height,
-        theme,
-        screen,
-        buffer,
-    );
+    let area = dialog::frame(title, keys, width.min(screen.width.saturating_sub(6)), height, theme, screen, buffer);
     let head = Rect { height: area.height.min(1), ..area };
     let cursor = prompt::line(&finder.input, theme, head, buffer);
     let state = match &finder.error {
@@ -41,7 +40,8 @@ pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     let list = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let top = (finder.cursor + 1).saturating_sub(usize::from(list.height));
     if finder.hits.is_empty() && finder.complete {
-        put(buffer, list, 2, 0, "nothing matches", theme.dim);
+        let nothing = if finder.whole == Some(false) { "nothing matches below here" } else { "nothing matches" };
+        put(buffer, list, 2, 0, nothing, theme.dim);
     }
     for (row, (index, hit)) in (0..list.height).zip(finder.hits.iter().enumerate().skip(top)) {
         let line = Rect { y: list.y + row, height: 1, ..list };

@@ -64,7 +64,7 @@ fn notes(state: &State) -> String {
         notes.push(format!("{} marked{size}", text::count(state.marks.count())));
     }
     if !state.staged.is_empty() {
-        notes.push(format!("{}: W writes, u takes back", state.staged.told()));
+        notes.push(format!("{}: W writes, u takes back, P shows", state.staged.told()));
     }
     if !state.arrangement.filter.is_empty() {
         notes.push(format!("filter: {}", state.arrangement.filter));

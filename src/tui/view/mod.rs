@@ -9,6 +9,7 @@ mod help;
 mod jobs;
 mod list;
 mod map;
+mod plans;
 mod preview;
 mod prompt;
 
@@ -48,6 +49,7 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
             Dialog::Finder(finder) => finder::view(finder, &state.theme, area, buffer),
             Dialog::Sheet { title, sheet, top } => dialog::sheet(title, sheet, *top, &state.theme, area, buffer),
             Dialog::Commits { list, cursor } => commits::view(state, list, *cursor, area, buffer),
+            Dialog::Plans { cursor } => plans::view(state, *cursor, area, buffer),
             Dialog::Jobs { cursor } => jobs::view(state, *cursor, area, buffer),
         };
         cursor = own.or(cursor);

@@ -27,7 +27,13 @@ pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
     let hidden = Input::from("•".repeat(prompt.input.value().chars().count()));
     let input = if prompt.purpose == Purpose::Password { &hidden } else { &prompt.input };
-    let cursor = line(input, theme, Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area }, buffer);
+    let place = Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area };
+    let cursor = line(input, theme, place, buffer);
+    if prompt.fresh && !place.is_empty() {
+        // As a selection looks: what is typed takes its place.
+        let width = u16::try_from(glyphs::width(input.value())).unwrap_or(u16::MAX).min(place.width.saturating_sub(3));
+        buffer.set_style(Rect { x: place.x + 2, width, ..place }, theme.cursor_away);
+    }
     put(buffer, area, 0, 2, glyphs::start(&prompt.choices, room), theme.dim);
     if let Some(error) = &prompt.error {
         put(buffer, area, 0, 2, &glyphs::fit(error, room), theme.error);
@@ -55,12 +61,8 @@ pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Op
 
 /// Draws a menu.
 pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let words = menu.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
-    let lines = menu.lines.iter().map(|line| glyphs::width(line));
-    let width = words.chain(lines).chain([glyphs::width(&menu.title) + 4, 24]).max().unwrap_or(24).min(70);
-    let gap = if menu.lines.is_empty() { 0 } else { menu.lines.len() + 1 };
-    let height = u16::try_from(gap + menu.items.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
-    let area = dialog::frame(&menu.title, "esc cancels", u16::try_from(width).unwrap_or(70), height, theme, screen, buffer);
+    let (width, height) = menu.size(screen);
+    let area = dialog::frame(&menu.title, "esc cancels", width, height, theme, screen, buffer);
     let room = usize::from(area.width);
     let mut row = 0;
     for line in &menu.lines {
@@ -69,8 +71,7 @@ pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Op
     }
     row += u16::from(!menu.lines.is_empty());
     // The choice under the cursor is on the screen, however many there are.
-    let room_below = usize::from(area.height.saturating_sub(row)).max(1);
-    let top = (menu.cursor + 1).saturating_sub(room_below);
+    let top = menu.top(area.height);
     let mut place = None;
     for (index, (key, words, _)) in menu.items.iter().enumerate().skip(top) {
         put(buffer, area, 0, row, &key.to_string(), theme.accent);

@@ -8,14 +8,15 @@ use crate::convert::change::{make_directory, remove};
 use crate::convert::pack::{Input, PackOptions, add_to};
 use crate::convert::select::Selection;
 use crate::format::archive::Archive;
-use crate::format::entry::Timestamp;
-use crate::format::error::{Error, Result};
+use crate::format::entry::{Entry, Kind, Timestamp};
+use crate::format::error::{Error, Result, reason};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
-use crate::tui::event::Event;
-use crate::tui::state::staged::Stage;
+use crate::tui::effect::Check;
+use crate::tui::glyphs;
+use crate::tui::state::staged::{Stage, Staged};
 use crate::tui::work::jobs::expand;
 use crate::tui::work::told;
 
@@ -49,7 +50,7 @@ pub fn commit(
     let mut left_out = 0;
     for change in changes {
         match change {
-            Stage::Remove(ranges) => {
+            Stage::Remove(ranges, _) => {
                 let selection = Selection::of_numbers(&*base, ranges.iter().cloned())?;
                 remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
             }
@@ -79,14 +80,57 @@ fn input(path: &Path) -> Input {
     Input { directory, path: name, keep_path: true }
 }
 
+/// Finds out whether what was typed can be done, and returns the change that it plans, if it plans one.
+///
+/// # Errors
+///
+/// Why it can't.
+pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<Stage>, String> {
+    match check {
+        Check::Add(path, directory) => look(&path, directory).map(Some),
+        Check::Plan(stage, staged) => {
+            if let Some((path, _)) = stage.brings() {
+                is_free(archive, &path, &staged)?;
+            }
+            Ok(Some(stage))
+        }
+        Check::Output(path) => match expand(&path).symlink_metadata() {
+            Ok(_) => Err("there is such a file already: choose another name".to_owned()),
+            Err(_) => Ok(None),
+        },
+    }
+}
+
+/// Says what is in the way of a new path, once what is planned is done.
+fn is_free(archive: &dyn Archive, path: &EntryPath, staged: &Staged) -> std::result::Result<(), String> {
+    let there = |path: &EntryPath| -> std::result::Result<Option<Entry>, String> {
+        let found = archive.find(path.as_bytes()).map_err(|error| told(&error))?;
+        let stays = |(number, entry): &(u64, Entry)| !staged.removes(*number) && staged.renamed(&entry.path).is_none();
+        Ok(found.filter(stays).map(|(_, entry)| entry))
+    };
+    let shown = |path: &EntryPath| glyphs::shown(path.as_bytes());
+    if staged.brings(path) {
+        return Err(format!("{} is planned already", shown(path)));
+    }
+    if there(path)?.is_some() {
+        return Err(format!("{} is there already", shown(path)));
+    }
+    for above in std::iter::successors(path.parent(), EntryPath::parent) {
+        if there(&above)?.is_some_and(|entry| entry.kind != Kind::Directory) {
+            return Err(format!("{} is no directory", shown(&above)));
+        }
+    }
+    Ok(())
+}
+
 /// Finds out whether there is something to add.
-pub fn look(path: &Path, directory: Option<EntryPath>) -> Event {
+fn look(path: &Path, directory: Option<EntryPath>) -> std::result::Result<Stage, String> {
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
     let there = named.and_then(|named| named.symlink_metadata().map(|_| named));
-    let told = |error| told(&Error::io("read", std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()), error));
-    Event::Looked(there.map(|named| Stage::Add(named, directory)).map_err(told))
+    let told = |error| format!("it does not read: {}", reason(&error));
+    there.map(|named| Stage::Add(named, directory)).map_err(told)
 }
 
 fn now() -> Option<Timestamp> {

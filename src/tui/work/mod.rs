@@ -133,10 +133,10 @@ impl Work {
                 let events = self.events.clone();
                 thread::spawn(move || drop(events.send(complete::complete(&typed, only_directories))));
             }
-            Effect::Look(path, directory) => {
+            Effect::Check(check) => {
                 // Once in a while, and a network file system may take its time.
-                let events = self.events.clone();
-                thread::spawn(move || drop(events.send(change::look(&path, directory))));
+                let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
+                thread::spawn(move || drop(events.send(Event::Checked(change::check(&*archive, check)))));
             }
             Effect::Inspect(entry) => drop(self.inspect.send(entry)),
             Effect::Content(entry) => {
@@ -322,7 +322,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Marks(request) => one(marks::answer(archive, request)),
         Effect::Content(entry) => one(content(archive, &entry)),
         Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
-        Effect::Look(path, directory) => one(change::look(&path, directory)),
+        Effect::Check(check) => one(Event::Checked(change::check(archive, check))),
         Effect::Inspect(entry) => {
             let mut events = Vec::new();
             inspect(archive, &entry, &mut |event| events.push(event), &|| true);

@@ -17,11 +17,11 @@ use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::crypt::Keyring;
-use crate::format::nra::recovery::present;
+use crate::format::nra::recovery::{begins, present};
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
-use crate::format::source::{FileStore, ReadAt};
+use crate::format::source::{FileSource, FileStore, ReadAt};
 
 /// The archive that a command changes, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,6 +92,21 @@ impl Before {
         Ok(Self { length: recovery.map_or(file.len(), |recovery| recovery.protected), is_protected: recovery.is_some() })
     }
 
+    /// Turns an error of changing it into a failure, when the writer has ended: recovery data may have gone with what was begun.
+    pub fn explain(&self, error: Error, path: &Path, name: &str) -> Failure {
+        let failure = explain(error, name);
+        let is_there = |file: FileSource| {
+            Ok::<_, Error>(match present(&file)? {
+                Some(recovery) => begins(&file, recovery.protected)?.is_some(),
+                None => false,
+            })
+        };
+        if self.is_protected && !FileSource::open(path).and_then(is_there).unwrap_or(false) {
+            return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
+        }
+        failure
+    }
+
     /// Returns by how much a commit made it longer, bytes.
     pub fn growth(&self, stats: &WriterStats) -> u64 {
         stats.archive_bytes.saturating_sub(self.length)
@@ -160,7 +175,7 @@ impl Change {
         let progress = ui.progress("writing");
         let finished = writer.finish(&progress);
         drop(progress);
-        let (end, stats) = finished.map_err(|error| explain(error, &name))?;
+        let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
         drop(end);
         ui.flush()?;
         summary.tell(&stats, &before);

@@ -229,3 +229,27 @@ fn a_lost_tail_is_not_called_a_lost_index() {
     assert!(said.err.contains("0 entries hurt") && said.err.contains("nra salvage rich.nra -o OUT"), "{}", said.err);
     assert!(!said.err.contains("nra extract"), "{}", said.err);
 }
+
+#[test]
+fn a_change_that_fails_leaves_the_recovery_data() {
+    let room = Room::new();
+    let archive = room.file("rich.nra");
+    room.run(&["protect", "rich.nra", "--recovery", "30"]);
+    let whole = fs::read(&archive).unwrap();
+    let mut noise = vec![0; 3 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    fs::write(room.file("noise"), noise).unwrap();
+    for arguments in [&["add", "rich.nra", "noise"][..], &["protect", "rich.nra", "--recovery", "90"]] {
+        // Files may get hardly longer than it is; the signal for that is left out.
+        let limit = whole.len().div_ceil(512);
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$@\"");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_nra")]).args(arguments);
+        let output = command.current_dir(room.directory.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(!said.contains("recovery data went"), "{said}");
+        assert!(fs::read(&archive).unwrap() == whole, "{arguments:?}: {said}");
+        assert_eq!(room.run(&["repair", "rich.nra", "-n"]).code, Some(0));
+    }
+}

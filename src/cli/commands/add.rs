@@ -83,7 +83,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(|error| changing::explain(error, &name))?;
+    let stats = result.map_err(|error| before.explain(error, &path, &name))?;
     let written = stats.written;
     let mut what = format!("added {}", text::counted(written.added, "entry", "entries"));
     if written.replaced > 0 {

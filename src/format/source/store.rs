@@ -27,6 +27,15 @@ pub trait Store: ReadAt {
     /// [`Error::Io`].
     fn truncate(&self, len: u64) -> Result<()>;
 
+    /// Makes sure that the file can become `len` bytes long, as far as the system can do that. Its length stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when there is no space for that.
+    fn reserve(&self, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns when everything written before will survive a failing machine.
     ///
     /// # Errors
@@ -100,6 +109,16 @@ impl Store for FileStore {
     }
     fn truncate(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(|error| Error::io("cut", &self.name, error))
+    }
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, len: u64) -> Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => Err(Error::io("extend", &self.name, errno.into())),
+            // File systems that can't do it, and whatever else: writing will tell.
+            _ => Ok(()),
+        }
     }
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| Error::io("sync", &self.name, error))

@@ -15,11 +15,13 @@ mod group;
 mod protect;
 mod restore;
 mod survey;
+mod trailer;
 
 pub use geometry::{GEOMETRY_LEN, Geometry};
 pub use protect::{plan, protect};
 pub use restore::{MEMORY, restore};
 pub use survey::{Report, begins, check, find, present};
+pub use trailer::Trailer;
 
 use crate::format::error::Result;
 use crate::format::source::ReadAt;

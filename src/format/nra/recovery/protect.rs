@@ -4,6 +4,7 @@ use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{count, write_group};
 use super::survey::{begins, present};
+use super::trailer::Trailer;
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
 use crate::format::error::{Error, Result};
@@ -15,7 +16,8 @@ use crate::format::source::{ReadAt, Store};
 
 /// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
 ///
-/// Until it has returned, and whenever it is stopped, the archive is what it was; no key is needed. With less than 256 MiB of `memory_bytes` groups are shorter and recovery
+/// Until it has returned, and whenever it is stopped, the archive is what it was; when it fails, so is the recovery data that it had, if that takes
+/// 16 MiB at most. No key is needed. With less than 256 MiB of `memory_bytes` groups are shorter and recovery
 /// data takes a bit more.
 ///
 /// # Errors
@@ -30,11 +32,14 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
         monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
     monitor.expect(Counter::Bytes, geometry.protected);
+    // On a full disk nothing is begun.
+    store.reserve(geometry.file_len())?;
     // With a slot that leads to it the archive is whole without what is written now.
     if let Some((place, slot)) = head.slot_for(Slot { number: tail.number, end }) {
         store.write_all_at(place, &slot.encode(place))?;
         store.sync()?;
     }
+    let before = Trailer::of(store, end)?;
     store.truncate(end)?;
     // What is written next must not be taken for a part of earlier recovery data.
     store.sync()?;
@@ -42,6 +47,7 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
     if written.is_err() {
         // A tidy end; the archive is whole without it.
         let _ = store.truncate(end);
+        let _ = before.map(|before| before.put_back(store));
     }
     written.map(|()| geometry)
 }

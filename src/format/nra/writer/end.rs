@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::format::error::{Error, Result};
 use crate::format::nra::head::{Slot, TAIL_LEN, Tail};
 use crate::format::nra::reader::BaseState;
+use crate::format::nra::recovery::Trailer;
 use crate::format::source::Store;
 
 /// Writes behind the last commit of an archive. The first write makes the file ready for that; unless a commit came of it,
-/// dropping this takes away what was written.
+/// dropping this takes away what was written, and puts back what recovery data was there.
 pub struct StoreEnd {
     store: Arc<dyn Store>,
     /// Length of the file at the last commit.
@@ -23,6 +24,8 @@ pub struct StoreEnd {
     /// Where the slot goes, and what it is; `None` if it is there.
     slot: Option<(u64, Slot)>,
     begun: bool,
+    /// Recovery data that is written over.
+    trailer: Option<Trailer>,
     /// A commit and its tail are behind what was written.
     kept: Arc<AtomicBool>,
 }
@@ -41,17 +44,20 @@ impl StoreEnd {
         let tail = Tail { required, commit_offset, commit_length, keys, number };
         let tail = base.lost_tail.then(|| tail.encode(base.end - TAIL_LEN as u64));
         let slot = base.head.slot_for(Slot { number, end: base.end });
-        Self { store, base: base.end, at: base.end, tail, slot, begun: false, kept }
+        Self { store, base: base.end, at: base.end, tail, slot, begun: false, trailer: None, kept }
     }
 
     /// Cuts what an append left that did not finish, and notes where the archive ends.
+    ///
+    /// Recovery data is not cut: as long as a third of it is left, it restores the rest, should this come to nothing.
     fn begin(&mut self) -> Result<()> {
         if let Some(tail) = self.tail {
             self.store.write_all_at(self.base - TAIL_LEN as u64, &tail)?;
             // Before the slot that leads to it.
             self.store.sync()?;
         }
-        if self.store.len() > self.base {
+        self.trailer = Trailer::of(&*self.store, self.base)?;
+        if self.store.len() > self.base && self.trailer.is_none() {
             self.store.truncate(self.base)?;
         }
         if let Some((place, slot)) = self.slot {
@@ -118,8 +124,12 @@ fn plain(error: Error) -> io::Error {
 
 impl Drop for StoreEnd {
     fn drop(&mut self) {
-        if self.begun && !self.kept.load(Ordering::Relaxed) {
-            // A tidy end; the archive is whole without it, and the next writer does it anyway.
+        if !self.begun || self.kept.load(Ordering::Relaxed) {
+            return;
+        }
+        // A tidy end; the archive is whole without it, and the next writer does it anyway.
+        let is_back = self.trailer.take().is_some_and(|trailer| trailer.put_back(&*self.store).is_ok_and(|is_back| is_back));
+        if !is_back {
             let _ = self.store.truncate(self.base);
         }
     }

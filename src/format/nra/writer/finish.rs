@@ -86,6 +86,13 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         }
     };
     let keys = placing.output.keys()?;
+    // What is left of recovery data behind the new frames goes before there is a commit, which could be taken for a part of what they protect.
+    placing.output.flush()?;
+    if let Some(base) = &base
+        && base.store.len() > placing.output.place()
+    {
+        base.store.truncate(placing.output.place())?;
+    }
     // A commit is never there without its frames, nor a tail without its commit.
     sync(&mut placing, base.as_ref())?;
     let roots = Roots { entry_root, attributes, runs, link_groups, keys };

@@ -240,6 +240,15 @@ fn a_failure_at_any_point_leaves_the_old_or_the_new_archive() {
 }
 
 #[test]
+fn a_failure_leaves_the_old_or_the_new_archive_in_place_of_recovery_data() {
+    for (percent, change) in [(100, CHANGES[0]), (5, CHANGES[0]), (100, CHANGES[3]), (30, CHANGES[4])] {
+        let disk = Disk::new(base());
+        protect(&*disk, percent, 32 << 20, &Recorder::default()).unwrap();
+        matrix(&disk.bytes(), change);
+    }
+}
+
+#[test]
 fn a_failure_leaves_the_old_or_the_new_keys() {
     let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
     keyring.add(&password(0), CHEAP, "goes").unwrap();

@@ -39,6 +39,8 @@ pub struct Disk {
     steps: Mutex<Vec<Step>>,
     /// Steps after which nothing works any more.
     limit: usize,
+    /// Or nothing but what makes the file no longer than this.
+    full: u64,
     reads: Mutex<(u64, u64)>,
 }
 
@@ -50,14 +52,20 @@ impl Disk {
     /// A disk that fails after some steps.
     pub fn failing(bytes: Vec<u8>, limit: usize) -> Arc<Self> {
         let (len, bytes) = (bytes.len() as u64, Mutex::new(bytes));
-        Arc::new(Self { len, bytes, steps: Mutex::default(), limit, reads: Mutex::default() })
+        Arc::new(Self { len, bytes, steps: Mutex::default(), limit, full: u64::MAX, reads: Mutex::default() })
+    }
+
+    /// A disk that has no space for a file longer than `full` bytes.
+    pub fn with_space(bytes: Vec<u8>, full: u64) -> Arc<Self> {
+        let (len, bytes) = (bytes.len() as u64, Mutex::new(bytes));
+        Arc::new(Self { len, bytes, steps: Mutex::default(), limit: usize::MAX, full, reads: Mutex::default() })
     }
 
     /// The disk as it is now, as one that opens the file again finds it.
     pub fn opened_again(&self) -> Arc<Self> {
         let (bytes, steps) = (self.bytes(), self.steps());
         let (len, bytes, steps) = (bytes.len() as u64, Mutex::new(bytes), Mutex::new(steps));
-        Arc::new(Self { len, bytes, steps, limit: self.limit, reads: Mutex::default() })
+        Arc::new(Self { len, bytes, steps, limit: self.limit, full: self.full, reads: Mutex::default() })
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -77,6 +85,11 @@ impl Disk {
         let mut steps = self.steps.lock().unwrap();
         if steps.len() >= self.limit {
             return Err(Error::io("write", "the disk", io::Error::other("it failed")));
+        }
+        if let Step::Write(offset, bytes) = &step
+            && offset + bytes.len() as u64 > self.full
+        {
+            return Err(Error::io("write", "the disk", io::ErrorKind::StorageFull.into()));
         }
         step.apply(&mut self.bytes.lock().unwrap(), usize::MAX);
         steps.push(step);

@@ -255,6 +255,61 @@ fn verify_says_whether_damage_can_be_restored() {
 }
 
 #[test]
+fn a_writer_that_fails_leaves_it_as_it_was() {
+    let whole = protected(large(300_000), 10);
+    let change = |writer: &mut Writer<StoreEnd>, len: usize| -> Result<()> {
+        writer.add(file("next"), super::whole(&noise(len, 77)))?;
+        Ok(())
+    };
+    // A full disk, while content is written and when the commit is; a writer that is given up.
+    let space = whole.len() as u64;
+    for len in [500, 10_000, 900_000] {
+        for full in [space, space + 100_000] {
+            let disk = Disk::with_space(whole.clone(), full);
+            let mut writer = Writer::append(disk.clone(), options()).unwrap();
+            let done = change(&mut writer, len).and_then(|()| writer.finish(&Recorder::default()).map(drop));
+            assert!(done.is_err() || len < 20_000);
+            if done.is_err() {
+                assert!(disk.bytes() == whole, "{len} bytes, space for {full}");
+            }
+        }
+        let disk = Disk::new(whole.clone());
+        let mut writer = Writer::append(disk.clone(), options()).unwrap();
+        change(&mut writer, len).unwrap();
+        drop(writer);
+        assert!(disk.bytes() == whole);
+    }
+    // The same of recovery data in place of recovery data.
+    for full in [space, space + 10_000] {
+        let disk = Disk::with_space(whole.clone(), full);
+        assert!(protect(&*disk, 90, MEMORY, &Recorder::default()).is_err());
+        assert!(disk.bytes() == whole);
+    }
+}
+
+#[test]
+fn a_writer_that_is_killed_leaves_what_restores_it() {
+    let whole = protected(large(900_000), 20);
+    let disk = Disk::new(whole.clone());
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    put(&mut writer, "next", &noise(60_000, 77));
+    writer.finish(&Recorder::default()).unwrap();
+    let mut bytes = whole.clone();
+    let mut restored = 0;
+    for step in disk.steps() {
+        step.apply(&mut bytes, usize::MAX);
+        if bytes.len() == whole.len() && bytes != whole {
+            let reader = NraReader::open(super::disk::source(bytes.clone()), &OpenOptions::default()).unwrap();
+            assert!(reader.remarks().is_empty() && reader.info().recovery.is_some());
+            let damaged = [&bytes[..5_000], &[0; 9_000], &bytes[14_000..]].concat();
+            assert_restored(&damaged, &whole, "killed, and damaged besides");
+            restored += 1;
+        }
+    }
+    assert!(restored > 0);
+}
+
+#[test]
 fn the_next_commit_drops_it() {
     let archive = several_commits();
     let (with, _) = append(protected(archive.clone(), 10), |writer| {

@@ -223,23 +223,24 @@ pub fn harmless(text: &str) -> String {
     clean
 }
 
-/// Returns a name for a line of output: as it is when it is text that shows as itself, otherwise quoted (`$'a\nb'`).
+/// Returns a name for a line of output: as it is, or quoted (`$'a\nb'`, see [`Quoted`]).
 ///
-/// A terminal also gets marks that reorder text quoted; a pipe gets them as they are. What looks like a quoted name is quoted, so that
-/// quoted and plain names can't be mistaken for each other.
-pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, str> {
-    let printable_ascii = |byte: &u8| (0x20..0x7f).contains(byte);
-    match std::str::from_utf8(bytes) {
-        Ok(text) if !text.is_empty() && !bytes.starts_with(b"$'") => {
-            let bad = |c: char| if terminal { is_unsafe_to_show(c) } else { c.is_control() };
-            if bytes.iter().all(printable_ascii) || !text.chars().any(bad) {
-                Cow::Borrowed(text)
-            } else {
-                Cow::Owned(Quoted::new(bytes).to_string())
-            }
-        }
-        Ok(_) | Err(_) => Cow::Owned(Quoted::new(bytes).to_string()),
-    }
+/// A terminal gets quoted what would not show as itself. Elsewhere the bytes stay, but for a name with a line end in it: a line is a name.
+/// What looks like a quoted name is quoted, too, so that [`unquoted`] brings back every name.
+pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
+    let is_plain = !bytes.is_empty()
+        && !bytes.starts_with(b"$'")
+        && match std::str::from_utf8(bytes) {
+            _ if !terminal => !bytes.contains(&b'\n'),
+            Ok(text) => !text.chars().any(is_unsafe_to_show),
+            Err(_) => false,
+        };
+    if is_plain { Cow::Borrowed(bytes) } else { Cow::Owned(Quoted::in_dollars(bytes).to_string().into_bytes()) }
+}
+
+/// Returns the name that a line of output, or a word, stands for: the other way round than [`name`].
+pub fn unquoted(line: &[u8]) -> Cow<'_, [u8]> {
+    crate::format::path::unquoted(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
 /// A path in JSON: text, and the exact bytes beside it when they are not UTF-8.
@@ -331,13 +332,24 @@ mod tests {
 
     #[test]
     fn names_are_plain_or_quoted() {
-        assert_eq!(name(b"a b", false), "a b");
-        assert_eq!(name("ä/ö".as_bytes(), true), "ä/ö");
-        assert_eq!(name(b"a\x1b[0m", false), "$'a\\x1b[0m'");
-        assert_eq!(name(b"$'a'", false), "$'$\\'a\\''");
-        assert_eq!(name("a\u{200d}b".as_bytes(), false), "a\u{200d}b");
-        assert_eq!(name("a\u{200d}b".as_bytes(), true), "$'a\\xe2\\x80\\x8db'");
-        assert_eq!(name(b"\xff", false), "$'\\xff'");
+        for (bytes, terminal, expected) in [
+            (&b"a b"[..], false, &b"a b"[..]),
+            (b"a 'b'", true, b"a 'b'"),
+            ("ä/ö".as_bytes(), true, "ä/ö".as_bytes()),
+            (b"a\x1b[0m", true, b"$'a\\x1b[0m'"),
+            (b"a\x1b[0m", false, b"a\x1b[0m"),
+            (b"a\nb", false, b"$'a\\nb'"),
+            (b"$'a'", false, b"$'$\\'a\\''"),
+            (b"$'", false, b"$'$\\''"),
+            ("a\u{200d}b".as_bytes(), false, "a\u{200d}b".as_bytes()),
+            ("a\u{200d}b".as_bytes(), true, b"$'a\\xe2\\x80\\x8db'"),
+            (b"\xff", true, b"$'\\xff'"),
+            (b"\xff", false, b"\xff"),
+        ] {
+            let shown = name(bytes, terminal);
+            assert_eq!(&*shown, expected);
+            assert_eq!(&*unquoted(&shown), bytes);
+        }
         assert_eq!(PathField::new(b"\xff").path_b64.as_deref(), Some("/w=="));
     }
 }

@@ -20,8 +20,8 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 - `-x`, `--include` and `--exclude-from` take away from what is named, in the order given: the last rule that matches wins, and what lies below a directory left out is
   left out with it. They mean the same for files that are packed and for entries that are read.
 - `-T FILE` names paths one a line (`-0`: each ended by NUL), never globs; a list without a name is an error, not everything.
-- Names are printed as they are, one a line. Those with control characters or bytes that are not UTF-8 are quoted: `$'a\\nb'`; on a terminal also those
-  with marks that reorder text. `-0` prints the bytes as they are.
+- Names and lines of content go into pipes and files byte for byte, one a line; a name with a line end in it is quoted: `$'a\\nb'`. On a terminal everything that
+  would not show as itself is quoted. `PATTERN`, `PATH` and lines of `-T` may be quoted in the same way, so that every name that `nra list` prints can be given back. `-0` neither quotes nor reads quotes.
 - Sizes are in powers of 1,024 (`--si`, `--bytes` change that) and are read with the units K, M, G, T, P, E (KiB the same, kB = 1,000). Times are UTC.
 - Colours: `--color`, else `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`, else whether it is a terminal. `NRA_ACCESSIBLE=1` draws no bars and no lines.
 - Warnings of one wording are printed five times, then counted; `-v` prints all, `--log-file` keeps all.
@@ -92,17 +92,18 @@ fn page(root: &Path) -> String {
     page.push_str("\n## General options\n\nThey stand before or behind the command.\n\n");
     options(&mut page, definition.get_arguments().filter(|argument| argument.is_global_set()));
     for command in commands {
-        section(&mut page, command);
+        section(&mut page, command, "nra");
     }
     page.push_str(TAIL);
     schemas(&mut page, root);
     page
 }
 
-fn section(page: &mut String, command: &Command) {
+fn section(page: &mut String, command: &Command, above: &str) {
     let usage = command.clone().render_usage().to_string();
-    write!(page, "\n## nra {}\n\n{}.\n\n    {}\n\n", command.get_name(), about(command), usage.trim_start_matches("Usage: "))
-        .unwrap();
+    let name = format!("{above} {}", command.get_name());
+    let level = if above == "nra" { "##" } else { "###" };
+    write!(page, "\n{level} {name}\n\n{}.\n\n    {}\n\n", about(command), usage.trim_start_matches("Usage: ")).unwrap();
     options(page, command.get_arguments().filter(|argument| !argument.is_global_set()));
     if let Some(examples) = command.get_after_help() {
         for line in examples.to_string().lines() {
@@ -111,6 +112,9 @@ fn section(page: &mut String, command: &Command) {
                 None => write!(page, "\n{line}\n\n").unwrap(),
             }
         }
+    }
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+        section(page, below, &name);
     }
 }
 
@@ -123,7 +127,14 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
         let takes = argument.get_action().takes_values();
         let mut forms = Vec::new();
         forms.extend(argument.get_short().map(|short| format!("-{short}")));
-        forms.extend(argument.get_long().map(|long| if takes { format!("--{long} {value}") } else { format!("--{long}") }));
+        let aliases = argument.get_visible_aliases().unwrap_or_default();
+        forms.extend(
+            argument
+                .get_long()
+                .into_iter()
+                .chain(aliases)
+                .map(|long| if takes { format!("--{long} {value}") } else { format!("--{long}") }),
+        );
         let shown = if forms.is_empty() { value } else { forms.join("`, `") };
         let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
         rows.push(format!("| `{shown}` | {} |", help.replace('\n', " ").replace('|', "\\|").replace('*', "\\*")));

@@ -45,7 +45,7 @@ pub struct GlobalArgs {
     /// Print errors only
     #[arg(short, long, global = true, hide_short_help = true)]
     pub quiet: bool,
-    /// Say more: each entry; twice: timings too
+    /// Say more: each entry that is written or damaged; twice: timings too
     #[arg(short, long, global = true, action = ArgAction::Count, hide_short_help = true)]
     pub verbose: u8,
     /// When to show progress on standard error: auto, always, never, json

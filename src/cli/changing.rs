@@ -259,7 +259,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
         Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
             Failure::from(error).hint("wait until it has ended, and try again; reading goes on meanwhile")
         }
-        Error::Unsupported { .. } => reading::explain(error, archive)
+        Error::Unsupported { .. } | Error::NotAnArchive { .. } => reading::explain(error, archive)
             .hint(format!("only archives of NRA 5 are changed; nra convert {archive} makes one of another")),
         Error::Corrupt { .. } => reading::explain(error, archive)
             .hint(format!("only whole archives are changed; nra salvage {archive} -o OUT makes one of what still reads")),
@@ -273,7 +273,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
 ///
 /// When it is no path.
 pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
-    EntryPath::new(normal(text.as_bytes())).map_err(|error| {
+    EntryPath::new(normal(&text::unquoted(text.as_bytes()))).map_err(|error| {
         let shown = Quoted::new(text.as_bytes()).to_string();
         Failure::usage(format!("{shown} is no path in an archive: {error}"))
     })

@@ -16,6 +16,7 @@ use crate::cli::report::{CommandResult, Failure};
 use crate::cli::signals;
 use crate::cli::text;
 use crate::format::Error;
+use crate::format::error::STANDARD_INPUT;
 use crate::format::progress::Warning;
 
 /// Warnings of one wording that are printed before the rest is only counted.
@@ -74,6 +75,8 @@ struct Warnings {
 struct Group {
     message: String,
     count: u64,
+    /// Of these it has been told, one by one or as a number.
+    told: u64,
 }
 
 /// A warning as an object for programs.
@@ -120,8 +123,9 @@ impl Console {
         self.print(line);
     }
 
-    /// Prints a line unless `--quiet`.
+    /// Prints a line unless `--quiet`, behind what is to be said of warnings so far.
     pub fn note(&self, line: &str) {
+        self.finish_warnings();
         self.log(line);
         if !self.options.quiet {
             self.print(line);
@@ -197,14 +201,12 @@ impl Console {
         }
         let lines: Vec<String> = lock(&self.warnings)
             .groups
-            .iter()
-            .filter(|group| group.count > SHOWN_WARNINGS)
+            .iter_mut()
+            .filter(|group| group.count > group.told.max(SHOWN_WARNINGS))
             .map(|group| {
-                format!(
-                    "nra: warning: {}: and {} more like this; -v lists them",
-                    group.message,
-                    text::count(group.count - SHOWN_WARNINGS)
-                )
+                let more = group.count - group.told.max(SHOWN_WARNINGS);
+                group.told = group.count;
+                format!("nra: warning: and {} more: {} (-v lists them)", text::count(more), group.message)
             })
             .collect();
         for line in lines {
@@ -297,7 +299,7 @@ fn read_answer() -> CommandResult<String> {
     match read? {
         Ok(Some(line)) => Ok(line),
         Ok(None) => Err(Failure::failed("no answer: standard input has ended")),
-        Err(error) => Err(Error::io("read", "standard input", error).into()),
+        Err(error) => Err(Error::io("read", STANDARD_INPUT, error).into()),
     }
 }
 
@@ -330,13 +332,13 @@ impl Warnings {
         let at = match self.groups.iter().position(|group| group.message == message) {
             Some(at) => at,
             None if self.groups.len() < MAX_GROUPS => {
-                self.groups.push(Group { message: message.to_owned(), count: 0 });
+                self.groups.push(Group { message: message.to_owned(), count: 0, told: 0 });
                 self.groups.len() - 1
             }
             None => {
                 // One group more for all the wordings beyond the limit.
                 if self.groups.len() == MAX_GROUPS {
-                    self.groups.push(Group { message: "other warnings".to_owned(), count: 0 });
+                    self.groups.push(Group { message: "other warnings".to_owned(), count: 0, told: 0 });
                 }
                 MAX_GROUPS
             }
@@ -377,12 +379,14 @@ mod tests {
             console.warn(warning(&format!("f{number}"), "permission denied"));
         }
         console.warn(warning("a\nb", "gone"));
+        console.note("packed");
         console.finish_warnings();
         let text = buffer.text();
+        let text = text.strip_suffix("packed\n").unwrap();
         assert_eq!(text.lines().count(), 7, "{text}");
         assert!(text.contains("nra: warning: f0: permission denied\n"));
         assert!(text.contains("nra: warning: $'a\\nb': gone\n"));
-        assert!(text.contains("permission denied: and 412 more like this; -v lists them\n"));
+        assert!(text.ends_with("nra: warning: and 412 more: permission denied (-v lists them)\n"), "{text}");
         assert!(console.is_degraded() && !console.is_damaged());
         assert_eq!(console.take_warning_records().len(), 418);
     }

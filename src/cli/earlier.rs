@@ -17,6 +17,8 @@ struct Old {
 enum Becomes {
     /// The value alone.
     Value,
+    /// The value alone, in front of all others.
+    First,
     /// An option with the same value.
     Option(&'static str),
     /// These options by value.
@@ -26,15 +28,23 @@ enum Becomes {
 }
 
 const INPUT: Old = Old { names: &["-i", "--input"], valued: true, becomes: Becomes::Value };
-const UNPACK: [Old; 2] = [INPUT, Old { names: &["-o", "--output"], valued: true, becomes: Becomes::Option("--directory") }];
-const INFO: [Old; 1] = [INPUT];
+const ARCHIVE: Old = Old { names: &["-a", "--archive", "-u", "--url"], valued: true, becomes: Becomes::First };
+const ENTRY: Old = Old { names: &["--file-id"], valued: true, becomes: Becomes::Value };
+const UNPACK: [Old; 4] =
+    [INPUT, ARCHIVE, ENTRY, Old { names: &["-o", "--output"], valued: true, becomes: Becomes::Option("--directory") }];
+const READ: [Old; 3] = [INPUT, ARCHIVE, ENTRY];
+const APPEND: [Old; 5] = [INPUT, ARCHIVE, LEVEL, DICTIONARY, AIM];
+const LEVEL: Old = Old { names: &["--zstd-level"], valued: true, becomes: Becomes::Option("--level") };
+const DICTIONARY: Old = Old { names: &["--dictionary"], valued: false, becomes: Becomes::Flag("--dict=auto") };
+const AIM: Old =
+    Old { names: &["--optimize-for"], valued: true, becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]) };
 const PACK: [Old; 5] = [
     INPUT,
     // The title of the archive.
     Old { names: &["-n", "--name"], valued: true, becomes: Becomes::Option("--message") },
-    Old { names: &["--zstd-level"], valued: true, becomes: Becomes::Option("--level") },
-    Old { names: &["--dictionary"], valued: false, becomes: Becomes::Flag("--dict=auto") },
-    Old { names: &["--optimize-for"], valued: true, becomes: Becomes::Choice(&[("speed", "--fast"), ("size", "--best")]) },
+    LEVEL,
+    DICTIONARY,
+    AIM,
 ];
 
 /// Returns the arguments as today's version understands them.
@@ -47,8 +57,9 @@ pub fn translate(arguments: Vec<OsString>) -> Vec<OsString> {
         || arguments[verb..].iter().any(|argument| split(argument).is_some_and(|(name, _)| INPUT.names.contains(&name)));
     let old: &[Old] = match arguments[verb].to_str() {
         Some("unpack" | "unpack-beta") => &UNPACK,
-        Some("info-beta") => &INFO,
-        Some("info") if has_input() => &INFO,
+        Some("info-beta" | "stream" | "stream-beta") => &READ,
+        Some("info") if has_input() => &READ,
+        Some("append") => &APPEND,
         Some("pack-beta") => &PACK,
         Some("pack") if has_input() => &PACK,
         _ => return arguments,
@@ -70,6 +81,7 @@ pub fn translate(arguments: Vec<OsString>) -> Vec<OsString> {
         match (&old.becomes, value) {
             (Becomes::Flag(flag), _) => today.push((*flag).into()),
             (Becomes::Value, Some(value)) => today.push(value),
+            (Becomes::First, Some(value)) => today.insert(verb + 1, value),
             (Becomes::Option(name), Some(value)) => today.extend([OsString::from(name), value]),
             (Becomes::Choice(choices), Some(value)) => {
                 let chosen = choices.iter().find(|(name, _)| value == *name);
@@ -105,6 +117,10 @@ mod tests {
             ("nra pack-beta -i d -o a.nra -n Title --codec lz4", "nra pack-beta d -o a.nra --message Title --codec lz4"),
             ("nra pack -i d -o a.nra --optimize-for speed", "nra pack d -o a.nra --fast"),
             ("nra pack-beta -i d -o a.nra --zstd-level 9 --dictionary", "nra pack-beta d -o a.nra --level 9 --dict=auto"),
+            ("nra append -i d -a a.nra", "nra append a.nra d"),
+            ("nra append a.nra -i d --zstd-level 3", "nra append a.nra d --level 3"),
+            ("nra unpack --archive a.nra -o x --file-id y", "nra unpack a.nra --directory x y"),
+            ("nra stream-beta --file-id 1 -u http://h/a.nra", "nra stream-beta http://h/a.nra 1"),
             ("nra -q unpack -i", "nra -q unpack -i"),
             // Today's forms stay.
             ("nra pack d -n -o a.nra", "nra pack d -n -o a.nra"),

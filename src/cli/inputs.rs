@@ -1,5 +1,6 @@
 //! What is packed or read, as the command line says it: names, `-C` and `-T` in the order given, patterns, what is left out.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +10,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::cli::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
 use crate::cli::report::{CommandResult, Failure};
+use crate::cli::text::unquoted;
 use crate::convert::pack::{Filter, Input};
 use crate::convert::rules::Rules;
 use crate::convert::select::Selection;
@@ -119,7 +121,7 @@ impl InputArgs {
                     let text = read_list(list)?;
                     inputs.extend(names(&text, self.null).map(|name| Input {
                         directory: directory.clone(),
-                        path: OsStr::from_bytes(name).into(),
+                        path: OsStr::from_bytes(&name).into(),
                         keep_path: true,
                     }));
                 }
@@ -180,8 +182,10 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
 ///
 /// When a glob makes no sense, or a list can't be read or names nothing.
 pub fn selection(args: &PatternArgs) -> CommandResult<Selection> {
-    let patterns = Selection::new(args.patterns.iter().map(|pattern| pattern.as_bytes()))?;
-    let selection = patterns.and_paths(listed(&args.lists)?);
+    // A quoted name is that of one entry, whatever would make it a glob.
+    let (quoted, patterns): (Vec<_>, Vec<_>) =
+        args.patterns.iter().map(|pattern| unquoted(pattern.as_bytes())).partition(|pattern| matches!(pattern, Cow::Owned(_)));
+    let selection = Selection::new(patterns)?.and_paths(quoted).and_paths(listed(&args.lists)?);
     Ok(selection.without(&rules(&args.rules)?)?)
 }
 
@@ -194,7 +198,7 @@ pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
     let mut paths: Vec<Box<[u8]>> = Vec::new();
     for list in &args.files_from {
         let before = paths.len();
-        paths.extend(names(&read_list(list)?, args.null).map(Box::from));
+        paths.extend(names(&read_list(list)?, args.null).map(|name| Box::from(&*name)));
         if paths.len() == before {
             return Err(Failure::failed(format!("{} names no entry", Quoted::new(list.as_os_str().as_bytes()))));
         }
@@ -202,10 +206,11 @@ pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
     Ok(paths)
 }
 
-/// Returns the names in a list.
-fn names(text: &[u8], null: bool) -> impl Iterator<Item = &[u8]> {
+/// Returns the names in a list; in lines those may be quoted as in output.
+fn names(text: &[u8], null: bool) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let end = if null { 0 } else { b'\n' };
-    text.split(move |&byte| byte == end).filter(|name| !name.is_empty())
+    let names = text.split(move |&byte| byte == end).filter(|name| !name.is_empty());
+    names.map(move |name| if null { Cow::Borrowed(name) } else { unquoted(name) })
 }
 
 fn text(glob: &OsStr) -> CommandResult<&str> {

@@ -198,12 +198,16 @@ impl Ui {
             out.write_all(path)?;
             return out.write_all(b"\0");
         }
-        match style {
-            Some(style) => write!(out, "{style}{}{style:#}", text::name(path, terminal))?,
-            None => out.write_all(text::name(path, terminal).as_bytes())?,
+        if let Some(style) = style {
+            write!(out, "{style}")?;
+        }
+        out.write_all(&text::name(path, terminal))?;
+        if let Some(style) = style {
+            write!(out, "{style:#}")?;
         }
         if columns.long && entry.kind == Kind::Symlink {
-            write!(out, " -> {}", text::name(&entry.target, terminal))?;
+            out.write_all(b" -> ")?;
+            out.write_all(&text::name(&entry.target, terminal))?;
         }
         if let Some(table) = facts.inside.as_ref().filter(|table| columns.long && !table.brief.is_empty()) {
             write!(out, "  {}", text::harmless(&table.brief))?;

@@ -7,13 +7,16 @@ pub mod changing;
 pub mod commands;
 pub mod console;
 pub mod earlier;
+pub mod help;
 pub mod inputs;
 pub mod inside;
 pub mod keys;
+pub mod line;
 pub mod listing;
 pub mod packing;
 pub mod progress;
 pub mod reading;
+pub mod refusal;
 pub mod report;
 pub mod signals;
 pub mod tree;
@@ -22,8 +25,8 @@ pub mod ui;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::cli::args::GlobalArgs;
 use crate::cli::commands::Command;
@@ -36,11 +39,10 @@ pub use crate::text;
 #[command(
     name = "nra",
     version,
-    max_term_width = 100,
-    disable_help_subcommand = false,
+    max_term_width = 80,
+    override_usage = help::USAGE,
     subcommand_value_name = "COMMAND",
-    after_help = "nra help COMMAND tells about a command.",
-    after_long_help = EXIT_CODES
+    after_long_help = help::EXIT_CODES
 )]
 pub struct Cli {
     /// Options of every command.
@@ -50,17 +52,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
-
-/// Table of exit codes, for the help.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    done
-  1    failed (grep: nothing found)
-  2    wrong command line (grep: a file or pattern that is not there, too)
-  3    done, but something was skipped or degraded
-  4    archive damaged or unsupported
-  5    wrong or missing key
-  130  interrupted (143 when terminated)";
 
 /// Returns the definition of the command line, for help, completions and man pages.
 pub fn definition() -> clap::Command {
@@ -78,10 +69,16 @@ pub fn main() -> ExitCode {
 }
 
 fn run(mut arguments: Vec<OsString>) -> Code {
-    if is_archive_alone(&arguments) {
+    if opens_browser(&arguments) {
         arguments.insert(1, "browse".into());
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    // Help is for people, whatever else was said.
+    if arguments.get(1).is_some_and(|verb| verb == "help") {
+        arguments.retain(|argument| !line::is_option(argument));
+    }
+    let asked = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
+    let definition = if asked("--help") || asked("help") { definition() } else { help::short(definition()) };
+    let cli = match definition.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error, &arguments),
     };
@@ -93,15 +90,23 @@ fn run(mut arguments: Vec<OsString>) -> Code {
     ui.end(result)
 }
 
-/// Says whether the only argument is a file that is no command, on a terminal: that opens the browser.
-fn is_archive_alone(arguments: &[OsString]) -> bool {
+/// Says whether a terminal is to show the browser: the only argument is a file or directory and no command, or there is none and archives
+/// lie here.
+fn opens_browser(arguments: &[OsString]) -> bool {
     #[cfg(feature = "tui")]
-    if let [_, word] = arguments {
-        let is_command = word.to_str().is_some_and(|word| definition().find_subcommand(word).is_some());
-        return !is_command && std::path::Path::new(word).is_file() && commands::browse::is_interactive();
+    {
+        let is_wanted = match arguments {
+            [_] => !commands::browse::archives(std::path::Path::new(".")).is_empty(),
+            [_, word] => definition().find_subcommand(word).is_none() && std::path::Path::new(word).exists(),
+            _ => false,
+        };
+        is_wanted && commands::browse::is_interactive()
     }
-    let _ = arguments;
-    false
+    #[cfg(not(feature = "tui"))]
+    {
+        let _ = arguments;
+        false
+    }
 }
 
 /// Ends when the arguments were not understood, or ask for help or version.
@@ -121,45 +126,7 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
     }
     let given = |option: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == option);
     let global = GlobalArgs { json: given("--json"), jsonl: given("--jsonl"), ..GlobalArgs::default() };
-    let mut failure = report::command_line(error);
-    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) =
-        (error.kind(), error.get(ContextKind::InvalidSubcommand))
-    {
-        failure = unknown_verb(word, error.get(ContextKind::SuggestedSubcommand));
-    }
-    if error.kind() == ErrorKind::MissingSubcommand {
-        failure = Failure::usage("a command is missing");
-    }
-    let verb = arguments
-        .iter()
-        .skip(1)
-        .filter_map(|argument| argument.to_str())
-        .find(|word| definition().find_subcommand(word).is_some());
-    let help = verb.map_or_else(|| "nra --help".to_owned(), |verb| format!("nra {verb} --help"));
-    tell(failure.hint(format!("{help} lists what there is")), &global)
-}
-
-/// A word that is no command may be a mistyped one, or a file.
-fn unknown_verb(word: &str, suggested: Option<&ContextValue>) -> Failure {
-    let shown = crate::format::path::Quoted::new(word);
-    let nearest = match suggested {
-        // Old and short names are understood, but not advertised.
-        Some(ContextValue::Strings(words)) => words.iter().rfind(|word| is_command(word)).cloned(),
-        Some(ContextValue::String(word)) => Some(word.clone()),
-        _ => None,
-    };
-    let is_file = std::path::Path::new(word).exists();
-    let failure = if is_file {
-        Failure::usage(format!("{shown} is a file, not a command"))
-    } else {
-        Failure::usage(format!("no command {shown}, and no file of that name"))
-    };
-    let failure = nearest.into_iter().fold(failure, |failure, verb| failure.hint(format!("did you mean nra {verb}?")));
-    if is_file { failure.hint(format!("nra list {shown} shows what is in it")) } else { failure }
-}
-
-fn is_command(word: &str) -> bool {
-    definition().get_subcommands().any(|command| command.get_name() == word)
+    tell(refusal::explain(error, arguments), &global)
 }
 
 /// Tells a failure that came before there was a [`Ui`].

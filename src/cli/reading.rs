@@ -1,6 +1,7 @@
 //! What all reading commands do: open the archive, choose entries, say what was not found or is damaged.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -14,6 +15,7 @@ use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
+use crate::format::error::{Looks, STANDARD_INPUT};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
 use crate::format::{Error, Result as FormatResult};
@@ -64,15 +66,24 @@ fn open_with(
         options.stream_limit = options.stream_limit.max(memory);
     }
     let name = match commit {
-        _ if is_stdin(&path) => "standard input".to_owned(),
+        _ if is_stdin(&path) => STANDARD_INPUT.to_owned(),
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
         None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
     };
     options.key = keys.to_open(&name)?;
-    let opened = if is_stdin(&path) { open_stdin(&options)? } else { open_path(&path, &options) };
+    // A pipe with a name, such as a shell makes of <(…).
+    let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
+    let opened = if is_stdin(&path) {
+        open_stdin(&options)?
+    } else if is_pipe {
+        let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
+        pipe.and_then(|mut pipe| open_stream(&mut pipe, &path.to_string_lossy(), &options))
+    } else {
+        open_path(&path, &options)
+    };
     let opened = match opened {
         // A stream is gone when it turns out that it is encrypted.
-        Err(Error::KeyNeeded) if !is_stdin(&path) => match keys.when_needed(&name)? {
+        Err(Error::KeyNeeded) if !is_stdin(&path) && !is_pipe => match keys.when_needed(&name)? {
             Some(secret) => {
                 options.key = Some(secret);
                 open_path(&path, &options)
@@ -82,15 +93,13 @@ fn open_with(
         opened => opened,
     };
     let archive = opened.map_err(|error| {
-        let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
-        let failure = match &error {
+        match &error {
             // What does not open can't be verified either.
             Error::Corrupt { .. } => Failure::from(error)
                 .context(&name)
                 .hint("get another copy; of an NRA 5 archive nra salvage finds what is left, of others nra convert --keep-going"),
             _ => explain(error, &name),
-        };
-        if is_pipe { failure.hint(format!("- in its place and < {name} behind it read a pipe")) } else { failure }
+        }
     })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;
     Ok(Opened { archive, name, path, needless_key })
@@ -100,9 +109,13 @@ fn open_with(
 ///
 /// # Errors
 ///
-/// When `at` says another commit.
+/// When `at` says another commit, or it is a URL.
 pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u64>)> {
     let bytes = name.as_os_str().as_bytes();
+    if is_url(bytes) && name.symlink_metadata().is_err() {
+        let failure = Failure::failed(format!("cannot open {}: URLs are not read by this version", Quoted::new(bytes)));
+        return Err(failure.hint("fetch the archive first; - reads it from standard input: curl URL | nra list -"));
+    }
     let split = bytes.iter().rposition(|&byte| byte == b'@').filter(|&sign| sign > 0).and_then(|sign| {
         let digits = std::str::from_utf8(&bytes[sign + 1..]).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         Some((&bytes[..sign], digits?.parse().ok()?))
@@ -116,12 +129,17 @@ pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u6
     }
 }
 
+fn is_url(name: &[u8]) -> bool {
+    let scheme = name.windows(3).position(|part| part == b"://");
+    scheme.is_some_and(|end| end > 0 && name[..end].iter().all(u8::is_ascii_alphanumeric))
+}
+
 fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archive>>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
     }
-    Ok(open_stream(&mut stdin.lock(), "standard input", options))
+    Ok(open_stream(&mut stdin.lock(), STANDARD_INPUT, options))
 }
 
 fn is_stdin(path: &Path) -> bool {
@@ -142,9 +160,10 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
-        Error::Unsupported { what: "file type", .. } => Some(format!(
+        Error::NotAnArchive { looks: Looks::Unknown | Looks::Zeros, .. } => Some(format!(
             "nra formats lists what is read; if this is what is left of an NRA 5 archive, nra salvage {archive} -o OUT takes it out"
         )),
+        Error::NotAnArchive { .. } => Some("nra formats lists what is read".to_owned()),
         Error::NotFound { .. } => Some(format!("nra list {archive} shows what is in it")),
         other => keys::hint(other, archive),
     };
@@ -181,7 +200,11 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
     remark(opened, ui);
     let unmatched = selection.unmatched();
     if !matched && !unmatched.is_empty() && !ui.console().is_damaged() {
-        let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
+        let shown = |pattern: &&[u8]| {
+            let fault = selection.fault(pattern).map_or_else(String::new, |fault| format!(" (no glob: {fault})"));
+            format!("{}{fault}", Quoted::new(pattern))
+        };
+        let names: Vec<String> = unmatched.iter().take(3).map(shown).collect();
         let more = if unmatched.len() > 3 { format!(" and {} more", unmatched.len() - 3) } else { String::new() };
         let failure = Failure::failed(format!("{}: no entry matches {}{more}", opened.name, names.join(", ")));
         return Err(failure.hint(format!("nra list {} shows what is in it; quote globs", opened.name)));

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::cli::text;
 use crate::format;
-use crate::format::error::reason;
+use crate::format::archive::STREAM_LENGTH;
+use crate::format::error::{STANDARD_OUTPUT, THE_ARCHIVE, reason};
 
 /// How the process ends. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,9 +187,7 @@ impl Failure {
 }
 
 /// What standard output is called in errors.
-const STREAM_NAMES: [&[u8]; 2] = [b"standard output", b"the archive"];
-/// What the limit is called that a stream kept in memory has.
-const STREAM_LENGTH: &str = "length of the stream";
+const OUTPUTS: [&str; 2] = [STANDARD_OUTPUT, THE_ARCHIVE];
 
 impl From<format::Error> for Failure {
     fn from(error: format::Error) -> Self {
@@ -206,12 +205,12 @@ impl From<format::Error> for Failure {
             }
             Error::Io { source, action, path } => {
                 // Standard output closed by its reader is an end, not a failure; an archive cut short in a named pipe is one.
-                let standard = STREAM_NAMES.contains(&path.as_slice());
+                let standard = OUTPUTS.iter().any(|name| name.as_bytes() == path);
                 let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && standard;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
-            Error::Unsupported { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
+            Error::Unsupported { .. } | Error::NotAnArchive { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
             Error::Limit { what: STREAM_LENGTH, limit, .. } => {
                 let text = format!("standard input has more than {limit} bytes");
                 Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file, or raise --memory")
@@ -233,25 +232,6 @@ impl From<format::Error> for Failure {
             Error::Cancelled => Self::new(crate::cli::signals::code(), text),
         }
     }
-}
-
-/// Turns what the argument parser refused into a failure with its hints.
-pub fn command_line(error: &clap::Error) -> Failure {
-    let text = error.to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let (mut message, mut hints) = (Vec::new(), Vec::new());
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("Usage:") || line.starts_with("For more information") {
-            break;
-        }
-        match line.strip_prefix("tip: ") {
-            Some(tip) => hints.push(tip.to_owned()),
-            None if !line.is_empty() => message.push(line),
-            None => {}
-        }
-    }
-    let failure = Failure::usage(message.join(" "));
-    hints.into_iter().fold(failure, Failure::hint)
 }
 
 /// Makes a panic one line instead of a dump, wherever it happens.

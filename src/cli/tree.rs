@@ -1,7 +1,6 @@
 //! A list of entries drawn as a tree.
 
 use crate::cli::report::CommandResult;
-use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::entry::{Entry, Kind};
 use crate::format::path::EntryPath;
@@ -65,17 +64,17 @@ impl Rows {
             line.clear();
             line.extend(above.iter().map(|&ended| if ended { strokes.blank } else { strokes.line }));
             line.push_str(if is_last { strokes.last } else { strokes.branch });
-            let name = text::name(&row.name, ui.stdout_is_terminal());
-            match ui.kind_style(row.kind) {
-                Some(style) => line.push_str(&format!("{style}{name}{style:#}")),
-                None => line.push_str(&name),
+            let mut after = String::new();
+            if let Some(style) = ui.kind_style(row.kind) {
+                line.push_str(&style.to_string());
+                after = format!("{style:#}");
             }
             if row.kind == Kind::Directory {
-                line.push('/');
+                after.push('/');
             } else if long && row.kind == Kind::File {
-                line.push_str(&format!("  {}", ui.size(row.size)));
+                after.push_str(&format!("  {}", ui.size(row.size)));
             }
-            ui.line(&line)?;
+            ui.name_line(&line, &row.name, after)?;
             above.push(is_last);
         }
         Ok(())

@@ -176,7 +176,7 @@ impl Ui {
     }
 
     /// Returns the name of an entry as it stands in a line of the result.
-    pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, str> {
+    pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
         text::name(bytes, self.stdout_terminal)
     }
 
@@ -206,6 +206,21 @@ impl Ui {
     /// When standard output can't be written.
     pub fn line(&mut self, line: impl std::fmt::Display) -> CommandResult<()> {
         writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))?;
+        self.breathe()
+    }
+
+    /// Writes a line with the name of an entry in it to standard output.
+    ///
+    /// # Errors
+    ///
+    /// When standard output can't be written.
+    pub fn name_line(&mut self, before: impl std::fmt::Display, name: &[u8], after: impl std::fmt::Display) -> CommandResult<()> {
+        let name = self.name(name);
+        let mut line = before.to_string().into_bytes();
+        line.extend_from_slice(&name);
+        line.extend_from_slice(after.to_string().as_bytes());
+        line.push(b'\n');
+        self.write(&line)?;
         self.breathe()
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, THE_ARCHIVE};
 use crate::format::source::sync_directory;
 
 /// Where an archive goes.
@@ -72,7 +72,7 @@ impl Output {
     pub(in crate::convert) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => {
-                return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: b"the archive".to_vec() });
+                return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
             }
             Destination::File { path, overwrite } => (path, overwrite),
         };

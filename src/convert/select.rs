@@ -2,7 +2,7 @@
 //!
 //! A pattern is a path from the top of the archive; a directory stands for itself and everything below it. With `*`, `?`, `[` or `{` it is
 //! a glob: `*` and `?` stop at `/`, `**` does not; one without `/` matches at any depth, one that begins with `/` at the top only; a
-//! directory that matches brings everything below it. A path that is spelled exactly like a glob is found too. From what the patterns
+//! directory that matches brings everything below it. A path that is spelled exactly like a glob, or like one that makes no sense, is found too. From what the patterns
 //! mean, [`Rules`] may leave something out again.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::convert::rules::{RuleSet, Rules};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted, is_unsafe_to_show, normal};
+use crate::format::path::{EntryPath, is_unsafe_to_show, normal};
 
 /// Longest glob that is compiled, bytes.
 const MAX_GLOB: usize = 64 << 10;
@@ -45,6 +45,8 @@ struct Pattern {
     text: Vec<u8>,
     /// Everything it can match lies at or below this path; `None` = anywhere.
     root: Option<Box<[u8]>>,
+    /// Why it is no glob although it looks like one: then it is a path alone.
+    fault: Option<String>,
     matched: AtomicBool,
 }
 
@@ -58,7 +60,7 @@ impl Selection {
     ///
     /// # Errors
     ///
-    /// [`Error::Usage`] when a glob makes no sense.
+    /// [`Error::Usage`] when a pattern is empty, or they are too large together.
     pub fn new<T: AsRef<[u8]>>(patterns: impl IntoIterator<Item = T>) -> Result<Self> {
         let mut selection = Self::default();
         let mut globs = GlobSetBuilder::new();
@@ -72,11 +74,14 @@ impl Selection {
             // Bytes that are not UTF-8 can't stand in a glob, only in a path.
             let glob = std::str::from_utf8(text).ok().filter(|text| text.bytes().any(|byte| META.contains(&byte)));
             if let Some(glob) = glob {
-                for form in forms(glob, normal) {
-                    globs.add(compile(&form, text)?);
-                    selection.owners.push(number);
+                match forms(glob, normal).map(|form| compile(&form)) {
+                    [Ok(itself), Ok(below)] => {
+                        globs.add(itself).add(below);
+                        selection.owners.extend([number; 2]);
+                        selection.patterns[number].root = glob_root(text, normal);
+                    }
+                    [Err(fault), _] | [_, Err(fault)] => selection.patterns[number].fault = Some(fault),
                 }
-                selection.patterns[number].root = glob_root(text, normal);
             }
         }
         selection.globs =
@@ -113,7 +118,12 @@ impl Selection {
             self.everything = Some(number);
         }
         self.literals.insert(normal.into(), number);
-        self.patterns.push(Pattern { text: text.to_vec(), root: Some(normal.into()), matched: AtomicBool::new(false) });
+        self.patterns.push(Pattern {
+            text: text.to_vec(),
+            root: Some(normal.into()),
+            fault: None,
+            matched: AtomicBool::new(false),
+        });
         Some((number, normal))
     }
 
@@ -224,6 +234,11 @@ impl Selection {
         Ok(Box::new(candidates.filter(|entry| entry.as_ref().map_or(true, |entry| self.matches(entry)))))
     }
 
+    /// Returns why a pattern is no glob although it looks like one.
+    pub fn fault(&self, pattern: &[u8]) -> Option<&str> {
+        self.patterns.iter().find(|known| *known.text == *pattern)?.fault.as_deref()
+    }
+
     /// Returns the patterns that have matched nothing so far, as they were given.
     pub fn unmatched(&self) -> Vec<&[u8]> {
         self.patterns.iter().filter(|pattern| !pattern.matched.load(Ordering::Relaxed)).map(|pattern| &*pattern.text).collect()
@@ -239,15 +254,15 @@ fn forms(given: &str, normal: &[u8]) -> [String; 2] {
     [glob, below]
 }
 
-fn compile(glob: &str, given: &[u8]) -> Result<globset::Glob> {
-    let usage = |why: String| Error::Usage { detail: format!("pattern {}: {why}", Quoted::new(given)) };
+/// Compiles a glob, or says why it is none.
+fn compile(glob: &str) -> std::result::Result<globset::Glob, String> {
     if glob.len() > MAX_GLOB {
-        return Err(usage(format!("more than {MAX_GLOB} bytes")));
+        return Err(format!("more than {MAX_GLOB} bytes"));
     }
     let build = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
     // Some kinds repeat characters of the pattern.
     let harmless = |c: char| if is_unsafe_to_show(c) { c.escape_default().to_string() } else { c.into() };
-    build.map_err(|error| usage(error.kind().to_string().chars().map(harmless).collect()))
+    build.map_err(|error| error.kind().to_string().chars().map(harmless).collect())
 }
 
 /// Returns the directory in front of the first component of a glob that is not plain.
@@ -339,13 +354,14 @@ mod tests {
     }
 
     #[test]
-    fn senseless_globs_are_refused() {
-        for pattern in ["a[", "{a", "a[b-a]"] {
-            let error = Selection::new([pattern]).unwrap_err();
-            assert!(matches!(&error, Error::Usage { detail } if detail.starts_with("pattern ")), "{error}");
-        }
-        let error = Selection::new(["[b-\u{1b}]"]).unwrap_err().to_string();
-        assert!(!error.chars().any(is_unsafe_to_show), "{error:?}");
+    fn senseless_globs_are_paths() {
+        let selection = selection(&["a["]);
+        assert_eq!(selection.fault(b"a["), Some("unclosed character class; missing ']'"));
+        assert_eq!(selection.unmatched(), [b"a["]);
+        assert!(selection.names(&path("a[")) && selection.names(&path("a[/b")) && !selection.names(&path("a")));
+        assert!(selection.unmatched().is_empty());
+        let long = "*".repeat(MAX_GLOB + 1);
+        assert!(Selection::new([&long]).unwrap().fault(long.as_bytes()).is_some());
     }
 
     #[test]

@@ -63,7 +63,7 @@ mod tests;
 pub use detect::misnamed;
 pub use endings::{Container, ENDINGS, Ending};
 pub use engines::{ENGINES, Engine};
-pub use open::{OpenOptions, open, open_path, open_stream};
+pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream};
 pub use stream::{EntryReader, reader};
 
 use std::ops::Range;

@@ -3,7 +3,7 @@
 //! Text is lower case without a full stop and never repeats its source; the binary alone turns errors into words for people
 //! (`cli::report`).
 
-use std::io;
+use std::{fmt, io};
 
 use crate::format::path::Quoted;
 
@@ -15,11 +15,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused something.
-    #[error("cannot {action} {}", Quoted::new(path))]
+    #[error("cannot {action} {}", shown(path))]
     Io {
         /// What was tried, as a verb phrase that fits after "cannot": `read`, `create directory`.
         action: &'static str,
-        /// File concerned, or a description such as `standard output`.
+        /// File concerned, or one of [`STREAMS`].
         path: Vec<u8>,
         /// What the system said.
         source: io::Error,
@@ -43,6 +43,14 @@ pub enum Error {
         found: String,
         /// Those that would work.
         known: String,
+    },
+    /// A file that is no archive of a kind that nra reads.
+    #[error("{}: it {looks}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |kind| format!("not {kind}")))]
+    NotAnArchive {
+        /// What it looks like.
+        looks: Looks,
+        /// The kind that was asked for.
+        wanted: Option<&'static str>,
     },
     /// A count or length is beyond what nra accepts.
     #[error("{what} is {found}, more than the limit of {limit}")]
@@ -93,6 +101,48 @@ pub enum Error {
     /// The monitor asked to stop.
     #[error("interrupted")]
     Cancelled,
+}
+
+/// What is written to when it has no name of its own.
+pub const THE_ARCHIVE: &str = "the archive";
+/// The stream of that name.
+pub const STANDARD_OUTPUT: &str = "standard output";
+/// The stream of that name.
+pub const STANDARD_INPUT: &str = "standard input";
+/// Descriptions that stand in [`Error::Io`] where there is no file name.
+pub const STREAMS: [&str; 3] = [THE_ARCHIVE, STANDARD_OUTPUT, STANDARD_INPUT];
+
+/// Shows the name of a file quoted, a description as it is.
+fn shown(path: &[u8]) -> String {
+    let stream = STREAMS.iter().find(|stream| stream.as_bytes() == path);
+    stream.map_or_else(|| Quoted::new(path).to_string(), |stream| (*stream).to_owned())
+}
+
+/// What a file looks like that is no archive, or not the one that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looks {
+    /// It has no content.
+    Empty,
+    /// It begins with zero bytes.
+    Zeros,
+    /// It begins with text.
+    Text,
+    /// Something that has a name.
+    Like(String),
+    /// None of these.
+    Unknown,
+}
+
+impl fmt::Display for Looks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("is empty"),
+            Self::Zeros => f.write_str("begins with zero bytes only"),
+            Self::Text => f.write_str("looks like text"),
+            Self::Like(kind) => write!(f, "looks like {kind}"),
+            Self::Unknown => f.write_str("looks like no kind that is known"),
+        }
+    }
 }
 
 /// What can stand in the way of an entry.

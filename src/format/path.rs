@@ -186,13 +186,47 @@ impl TryFrom<&str> for EntryPath {
 }
 
 /// Shows bytes of unknown origin as one shell word, without control characters: `plain`, `'with space'`, `$'a\nb'`.
-pub struct Quoted<'a>(&'a [u8]);
+pub struct Quoted<'a> {
+    bytes: &'a [u8],
+    /// Only the last of the three forms.
+    in_dollars: bool,
+}
 
 impl<'a> Quoted<'a> {
     /// Wraps `bytes` for display.
     pub fn new(bytes: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
-        Self(bytes.as_ref())
+        Self { bytes: bytes.as_ref(), in_dollars: false }
     }
+
+    /// Wraps `bytes` to be shown as `$'…'`, whatever they are. [`unquoted`] is the way back.
+    pub fn in_dollars(bytes: &'a (impl AsRef<[u8]> + ?Sized)) -> Self {
+        Self { bytes: bytes.as_ref(), in_dollars: true }
+    }
+}
+
+/// Returns the bytes that `$'…'` stands for; `None` when the text has not that form.
+pub fn unquoted(text: &[u8]) -> Option<Vec<u8>> {
+    let inner = text.strip_prefix(b"$'")?.strip_suffix(b"'")?;
+    let mut bytes = Vec::with_capacity(inner.len());
+    let mut rest = inner.iter().copied();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\'' => return None,
+            b'\\' => match rest.next()? {
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b't' => b'\t',
+                b'x' => {
+                    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                    digit(rest.next()?)? << 4 | digit(rest.next()?)?
+                }
+                same @ (b'\'' | b'\\') => same,
+                _ => return None,
+            },
+            byte => byte,
+        });
+    }
+    Some(bytes)
 }
 
 /// Says whether `c` could change what a terminal shows around it: controls, and marks that reorder or hide text.
@@ -204,7 +238,7 @@ pub fn is_unsafe_to_show(c: char) -> bool {
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |c: char| c.is_alphanumeric() || "._-+/,:@%=~^".contains(c);
-        if let Ok(text) = std::str::from_utf8(self.0) {
+        if let Some(text) = std::str::from_utf8(self.bytes).ok().filter(|_| !self.in_dollars) {
             if !text.is_empty() && text.chars().all(plain) {
                 return f.write_str(text);
             }
@@ -213,7 +247,7 @@ impl fmt::Display for Quoted<'_> {
             }
         }
         f.write_str("$'")?;
-        for part in self.0.utf8_chunks() {
+        for part in self.bytes.utf8_chunks() {
             for c in part.valid().chars() {
                 match c {
                     '\n' => f.write_str("\\n")?,
@@ -267,6 +301,17 @@ mod tests {
         let mut paths = ["b", "a!", "a/x/y", "a", "a/x", "a0", "a/x!"];
         paths.sort_by(|a, b| compare(a.as_bytes(), b.as_bytes()));
         assert_eq!(paths, ["a", "a/x", "a/x/y", "a/x!", "a!", "a0", "b"]);
+    }
+
+    #[test]
+    fn what_was_quoted_comes_back() {
+        for bytes in [&b""[..], b"a", b"a'b\\n", b"a\nb\t\r\x00\x7f", b"$'a'", b"\xff\xfe", "ä\u{202e}b".as_bytes()] {
+            let quoted = Quoted::in_dollars(bytes).to_string();
+            assert_eq!(unquoted(quoted.as_bytes()).as_deref(), Some(bytes), "{quoted}");
+        }
+        for text in ["a", "$'", "$'a", "'a'", "$'a'b'", "$'\\q'", "$'\\x1'", "$'\\'"] {
+            assert_eq!(unquoted(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

@@ -59,7 +59,7 @@ mod tests {
         let (_, file) = archive.find(b"deep/file").unwrap().unwrap();
         assert_eq!(archive.read_all(&file, 100).unwrap(), b"hello");
         assert!(may_be_archive(b"IN.NRA") && may_be_archive(b"a.tar.gz") && !may_be_archive(b"a.txt"));
-        assert!(matches!(open(&*outer, &other, None), Err(Error::Unsupported { .. })));
+        assert!(matches!(open(&*outer, &other, None), Err(Error::NotAnArchive { .. })));
         let large = Entry { size: MAX_BYTES + 1, ..entry };
         assert!(matches!(open(&*outer, &large, None), Err(Error::Limit { .. })));
     }

@@ -116,7 +116,7 @@ fn reads(what: &str, bytes: Vec<u8>) {
 
 fn refused(what: &str, bytes: Vec<u8>) {
     match open_bytes(bytes) {
-        Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => {}
+        Err(Error::Corrupt { .. } | Error::Unsupported { .. } | Error::NotAnArchive { .. }) => {}
         Err(error) => panic!("{what}: {error}"),
         Ok(_) => panic!("{what} is accepted"),
     }

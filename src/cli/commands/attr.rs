@@ -206,10 +206,12 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
         return ui.write(b"\n");
     }
     for attribute in found {
-        let place = entry.map_or_else(String::new, |entry| format!("{}: ", ui.name(entry.path.as_bytes())));
         let (name, value) = (text::harmless(&lossy(&attribute.name)), text::harmless(&lossy(&attribute.value)));
         let value = if value.is_empty() { value } else { format!("={value}") };
-        ui.line(format_args!("{place}{name}{value}"))?;
+        match entry {
+            Some(entry) => ui.name_line("", entry.path.as_bytes(), format_args!(": {name}{value}"))?,
+            None => ui.line(format_args!("{name}{value}"))?,
+        }
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ Examples:
   nra photos.nra
   nra browse photos.nra@3")]
 pub struct Args {
-    /// Archive to look at, asked for if left out; A@N is A at commit N
+    /// Archive (A@N: as of commit N), or directory with archives: .
     #[arg(value_name = "ARCHIVE")]
     archive: Option<PathBuf>,
     /// Show the archive as it was at commit N (nra log lists them)
@@ -81,7 +81,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
     let mut options = OpenOptions { cache_bytes: resources.memory.unwrap_or(CACHE), ..OpenOptions::default() };
     args.container.apply(&mut options);
+    let directory = args.archive.as_deref().filter(|path| path.is_dir());
     let (opened, locked) = match &args.archive {
+        _ if directory.is_some() => (None, None),
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
             let opened = reading::open(&argument(path, args), &resources)?;
@@ -106,7 +108,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
         }
     };
-    let archives = archives(Path::new("."));
+    let archives = archives(directory.unwrap_or(Path::new(".")));
     if opened.is_none() && locked.is_none() && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
@@ -217,7 +219,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
 /// Opens what is left of an NRA archive that does not open as one, and says what it is; the error when nothing is.
 fn what_remains(path: &Path, options: &OpenOptions, error: Error) -> Result<(NraReader, String), Error> {
     let by_name = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("nra"));
-    if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::Unsupported { .. }) && by_name) {
+    if !(matches!(error, Error::Corrupt { .. }) || matches!(error, Error::NotAnArchive { .. }) && by_name) {
         return Err(error);
     }
     let found = FileSource::open(path).and_then(|source| open_remains(Arc::new(source), options));
@@ -241,7 +243,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Returns the files of a directory that are archives, by name.
-fn archives(directory: &Path) -> Vec<PathBuf> {
+pub fn archives(directory: &Path) -> Vec<PathBuf> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     // By name: to look into each file would read them all.
@@ -249,7 +251,9 @@ fn archives(directory: &Path) -> Vec<PathBuf> {
         let ending = NameEnding::of(path.as_os_str().as_bytes());
         ending.is_some_and(|ending| !matches!(ending.container, Container::Compressed(_)))
     };
-    let mut archives: Vec<PathBuf> = files.map(|file| PathBuf::from(file.file_name())).filter(is_archive).collect();
+    let here = directory == Path::new(".");
+    let files = files.map(|file| if here { PathBuf::from(file.file_name()) } else { file.path() });
+    let mut archives: Vec<PathBuf> = files.filter(is_archive).collect();
     archives.sort();
     archives
 }

@@ -1,5 +1,6 @@
 //! `nra cat`
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +17,9 @@ use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Entry, Kind};
+use crate::format::error::STANDARD_OUTPUT;
 use crate::format::path::{Quoted, normal};
+use crate::format::progress::Warning;
 
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
@@ -112,33 +115,25 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("cat", "contents");
     let mut summary = Summary::default();
     // The worst failure so far, the last one of that kind.
-    let mut worst: Option<Failure> = None;
+    let mut worst: Option<Gap> = None;
     let listed = inputs::listed(&args.lists)?;
-    for path in args.paths.iter().map(|path| path.as_bytes()).chain(listed.iter().map(|path| &**path)) {
-        let printed = find_file(path, &opened).and_then(|entry| {
-            let (start, end) = args.range.map_or((0, entry.size), |range| range.within(entry.size));
-            if ui.is_json() {
-                print_json(&entry, start, end, &opened, ui)?
-            } else {
-                print(&entry, start, end, &opened, ui)?
-            }
-            Ok(end - start)
-        });
-        match printed {
+    let named = args.paths.iter().map(|path| text::unquoted(path.as_bytes()));
+    for path in named.chain(listed.iter().map(|path| Cow::Borrowed(&**path))) {
+        match print_path(&path, args, &opened, ui) {
             Ok(length) => {
                 summary.entries += 1;
                 summary.content_bytes += length;
             }
             // One entry less is no reason to keep the others back.
-            Err(failure) if failure.is_about_entry() => {
+            Err(gap) if gap.failure.is_about_entry() => {
                 ui.flush()?;
-                let code = worst.as_ref().map_or(Code::Done, Failure::code);
-                let other = if failure.code() >= code { worst.replace(failure) } else { Some(failure) };
-                other.iter().for_each(|other| ui.console().failure(other));
+                let is_worse = worst.as_ref().is_none_or(|worst| gap.failure.code() >= worst.failure.code());
+                let other = if is_worse { worst.replace(gap) } else { Some(gap) };
+                other.into_iter().for_each(|gap| ui.console().warn(gap.warning()));
             }
-            Err(failure) => {
-                worst.iter().for_each(|other| ui.console().failure(other));
-                return Err(failure);
+            Err(gap) => {
+                worst.into_iter().for_each(|gap| ui.console().warn(gap.warning()));
+                return Err(gap.failure);
             }
         }
     }
@@ -146,36 +141,69 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     reading::remark(&opened, ui);
     match worst {
         // What was there has been printed: the rest is a gap, not a failure of the whole.
-        Some(failure) if summary.entries > 0 => {
-            ui.console().failure(&failure);
-            let outcome = if failure.code() == Code::Damaged { Outcome::Damaged } else { Outcome::Degraded };
-            ui.finish(outcome, "summary", &summary)
-        }
-        Some(failure) => Err(failure),
-        None => ui.finish(Outcome::Done, "summary", &summary),
+        Some(gap) if summary.entries > 0 => ui.console().warn(gap.warning()),
+        Some(gap) => return Err(gap.failure),
+        None => {}
+    }
+    ui.finish(Outcome::Done, "summary", &summary)
+}
+
+/// A path whose content was not printed, or not all of it.
+struct Gap {
+    path: Vec<u8>,
+    why: String,
+    failure: Failure,
+}
+
+impl Gap {
+    fn new(path: &[u8], why: impl Into<String>, failure: Failure) -> Self {
+        Self { path: path.to_vec(), why: why.into(), failure }
+    }
+
+    fn warning(self) -> Warning {
+        let damage = self.failure.code() == Code::Damaged;
+        Warning { path: self.path, message: self.why, degraded: true, damage }
     }
 }
 
+/// Prints what is asked for of one file, and returns how many bytes that were.
+fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<u64, Gap> {
+    let entry = find_file(path, opened)?;
+    let (start, end) = match args.range {
+        Some(ByteRange::Between(first, _) | ByteRange::From(first)) if first > entry.size => {
+            let why = format!("has {}, the range begins behind them", text::counted(entry.size, "byte", "bytes"));
+            let failure = Failure::failed(format!("{}: {} {why}", opened.name, entry.path));
+            return Err(Gap::new(path, why, failure));
+        }
+        Some(range) => range.within(entry.size),
+        None => (0, entry.size),
+    };
+    if ui.is_json() { print_json(&entry, start, end, opened, ui) } else { print(&entry, start, end, opened, ui) }?;
+    Ok(end - start)
+}
+
 /// Looks up a path that must be a file; else says why not.
-fn find_file(path: &[u8], opened: &Opened) -> CommandResult<Entry> {
+fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
     let (name, shown) = (&opened.name, Quoted::new(path));
     match opened.archive.find_entry(normal(path)) {
-        Ok(Some(entry)) => match entry.kind {
-            Kind::File => Ok(entry),
-            Kind::Symlink => {
-                let target = Quoted::new(&entry.target);
-                Err(Failure::failed(format!("{name}: {shown} is a symlink to {target}, not a file")))
-            }
-            kind => Err(Failure::failed(format!("{name}: {shown} is a {}, not a file", text::kind(kind)))),
-        },
-        Ok(None) => Err(reading::not_found(path, opened)),
-        Err(error) => Err(reading::explain(error, name)),
+        Ok(Some(entry)) if entry.kind == Kind::File => Ok(entry),
+        Ok(Some(entry)) => {
+            let what = match entry.kind {
+                Kind::Symlink => format!("symlink to {}", Quoted::new(&entry.target)),
+                kind => text::kind(kind).to_owned(),
+            };
+            let why = format!("is a {what}, not a file");
+            let failure = Failure::failed(format!("{name}: {shown} {why}"));
+            Err(Gap::new(path, why, failure))
+        }
+        Ok(None) => Err(Gap::new(path, "no entry of that path", reading::not_found(path, opened))),
+        Err(error) => Err(Gap::new(path, error.to_string(), reading::explain(error, name))),
     }
 }
 
 /// Prints a part of the content as it is.
-fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
-    let failed = |error: io::Error| Error::io("write", "standard output", error);
+fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
+    let failed = |error: io::Error| Error::io("write", STANDARD_OUTPUT, error);
     let mut printed = 0;
     let result = if (start, end) == (0, entry.size) {
         let out = ui.out();
@@ -206,28 +234,31 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> C
         copy()
     };
     result.map_err(|error| {
+        let why = error.to_string();
         let failure = reading::explain_entry(error, &opened.name, entry);
         if printed == 0 || !failure.is_about_entry() {
-            return failure;
+            return Gap::new(entry.path.as_bytes(), why, failure);
         }
-        failure.hint(format!("the first {} of it were printed", text::counted(printed, "byte", "bytes")))
+        let part = format!("the first {} of it were printed", text::counted(printed, "byte", "bytes"));
+        Gap::new(entry.path.as_bytes(), format!("{why}; {part}"), failure.hint(part))
     })
 }
 
-fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
-    let length = end - start;
+fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
+    let (length, path) = (end - start, entry.path.as_bytes());
     if length > JSON_LIMIT {
-        let failure = Failure::failed(format!("{}: {} bytes are too many for JSON", entry.path, length));
-        return Err(failure.hint("choose a part with --range, or leave out --json"));
+        let why = format!("{length} bytes are too many for JSON");
+        let failure = Failure::failed(format!("{}: {why}", entry.path)).hint("choose a part with --range, or leave out --json");
+        return Err(Gap::new(path, why, failure));
     }
     let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
     let read = opened.archive.read_at(entry, start, &mut content);
-    let read = read.map_err(|error| reading::explain_entry(error, &opened.name, entry))?;
+    let read = read.map_err(|error| Gap::new(path, error.to_string(), reading::explain_entry(error, &opened.name, entry)))?;
     content.truncate(read);
     let text = std::str::from_utf8(&content).ok();
     let base64 = text.is_none().then(|| base64::engine::general_purpose::STANDARD.encode(&content));
-    let path = PathField::new(entry.path.as_bytes());
-    ui.record(&ContentRecord { record: "content", path, offset: start, length, text, base64 })
+    let record = ContentRecord { record: "content", path: PathField::new(path), offset: start, length, text, base64 };
+    ui.record(&record).map_err(|failure| Gap::new(path, "", failure))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ Examples:
   nra completions zsh > ~/.zfunc/_nra
   nra completions fish > ~/.config/fish/completions/nra.fish")]
 pub struct Args {
-    /// Shell to complete for; bash completes paths inside archives, too
+    /// Shell to complete for; bash, zsh and fish complete paths inside archives, too
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -25,27 +25,12 @@ struct Script {
     script: String,
 }
 
-/// Paths inside archives, for bash: once an archive has been named, the commands that read it complete what is in it.
-const BASH_PATHS: &str = r#"
-_nra_inside() {
-    local current="${COMP_WORDS[COMP_CWORD]}" archive="" word
-    for word in "${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
-        [[ -f "$word" ]] && archive="$word" && break
-    done
-    case "${COMP_WORDS[1]}" in
-        cat | extract | x | list | ls | l | find | du | verify | t | grep) ;;
-        *) archive="" ;;
-    esac
-    if [[ -z "$archive" || "$current" == -* ]]; then
-        _nra "$@"
-        return
-    fi
-    mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" complete-paths -- "$archive" "${current//\\/}" 2> /dev/null)
-    compopt -o filenames
-    [[ "${COMPREPLY[0]}" == */ ]] && compopt -o nospace
-}
-complete -F _nra_inside -o bashdefault -o default nra
-"#;
+/// Scripts that ask the program itself, and so complete paths inside archives, too; the other shells get a list of words.
+const ASKING: [(Shell, &str); 3] = [
+    (Shell::Bash, include_str!("completions/nra.bash")),
+    (Shell::Zsh, include_str!("completions/nra.zsh")),
+    (Shell::Fish, include_str!("completions/nra.fish")),
+];
 
 /// Prints the completion script.
 ///
@@ -53,14 +38,23 @@ complete -F _nra_inside -o bashdefault -o default nra
 ///
 /// When standard output can't be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::cli::definition(), "nra", &mut script);
-    if args.shell == Shell::Bash {
-        script.extend_from_slice(BASH_PATHS.as_bytes());
-    }
+    let script = match ASKING.iter().find(|(shell, _)| *shell == args.shell) {
+        Some((_, script)) => (*script).to_owned(),
+        None => listing(args.shell),
+    };
     if !ui.is_json() {
-        ui.write(&script)?;
+        ui.write(script.as_bytes())?;
     }
-    let script = String::from_utf8_lossy(&script).into_owned();
     ui.finish(Outcome::Done, "completions", &Script { shell: args.shell.to_string(), script })
+}
+
+/// Makes a script that knows all visible words, and nothing about archives.
+fn listing(shell: Shell) -> String {
+    let definition = crate::cli::definition();
+    // The generators offer hidden commands, too.
+    let mut shown = clap::Command::new("nra").args(definition.get_arguments().cloned());
+    shown = shown.subcommands(definition.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut shown, "nra", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }

@@ -22,7 +22,7 @@ use crate::convert::kinds::{Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_stream};
+use crate::format::archive::{Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
@@ -349,7 +349,7 @@ fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failur
                 "number of entries" => Some("--limit-entries"),
                 "length of the content" => Some("--limit-size"),
                 "ratio of decoded to stored bytes" => Some("--limit-ratio"),
-                "length of the stream" | sevenz::MEMORY => Some("--memory"),
+                STREAM_LENGTH | sevenz::MEMORY => Some("--memory"),
                 _ => None,
             };
             match option {
@@ -362,9 +362,7 @@ fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failur
             let failure = Failure::from(error).context(input);
             advice(structure, kept_going).into_iter().fold(failure, Failure::hint)
         }
-        Error::Unsupported { what: "file type", .. } => {
-            Failure::from(error).context(input).hint("nra formats lists what is read")
-        }
+        Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("nra formats lists what is read"),
         error => {
             let hint = keys::hint(&error, input);
             let failure = Failure::from(error).context(input);

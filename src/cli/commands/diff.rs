@@ -195,7 +195,6 @@ fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
         let (before, after) = (before.map(FactsRecord::new), after.map(FactsRecord::new));
         return ui.record(&DifferenceRecord { record: "difference", change, path: PathField::new(path), aspects, before, after });
     }
-    let name = ui.name(path).into_owned();
     let what = if aspects.is_empty() { String::new() } else { format!("  ({})", aspects.join(", ")) };
-    ui.line(format_args!("{sign} {name}{what}"))
+    ui.name_line(format_args!("{sign} "), path, what)
 }

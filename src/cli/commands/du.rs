@@ -10,7 +10,7 @@ use crate::cli::args::{ArchiveArg, ResourceArgs, RuleArgs};
 use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::text::PathField;
+use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::Error;
@@ -95,13 +95,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources)?;
     let fail = |error| reading::explain(error, &opened.name);
     ui.list("du", "directories");
-    let top = args.path.as_ref().map(|path| normal(path.as_bytes())).filter(|path| !path.is_empty());
-    let start = match top {
+    let top = args.path.as_ref().map(|path| text::unquoted(path.as_bytes()));
+    let start = match top.as_ref().map(|path| normal(path)).filter(|path| !path.is_empty()) {
         Some(path) => Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| reading::not_found(path, &opened))?.1),
         None => None,
     };
     let name = start.as_ref().map_or(&b"."[..], |entry| entry.path.as_bytes());
-    let range = opened.archive.subtree(top).map_err(fail)?;
+    let range = opened.archive.subtree(start.as_ref().map(|entry| entry.path.as_bytes())).map_err(fail)?;
     let selection = Selection::all().without(&inputs::rules(&args.rules)?)?;
     let sums = if args.stored || !selection.is_all() {
         count_below(range, start.as_ref(), args, &selection, &opened, ui)?
@@ -213,6 +213,5 @@ fn print(path: &[u8], sums: Sums, args: &Args, ui: &mut Ui) -> CommandResult<()>
     if args.entries {
         line.push_str(&format!("  {:>10}", sums.entries));
     }
-    let name = ui.name(path).into_owned();
-    ui.line(format_args!("{line}  {name}"))
+    ui.name_line(line + "  ", path, "")
 }

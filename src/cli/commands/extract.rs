@@ -19,6 +19,7 @@ use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, E
 use crate::convert::select::Selection;
 use crate::format::archive::{Access, Ending, Part};
 use crate::format::entry::Kind;
+use crate::format::error::STANDARD_OUTPUT;
 use crate::format::path::Quoted;
 use crate::format::{Error, Result};
 
@@ -346,12 +347,12 @@ fn tell(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
             size: event.entry.size,
         });
     }
-    let name = ui.name(event.path).into_owned();
     let slash = if event.entry.kind == Kind::Directory { "/" } else { "" };
     if dry_run {
-        return ui.line(format_args!("{action} {name}{slash}"));
+        return ui.name_line(format_args!("{action} "), event.path, slash);
     }
-    ui.console().line(&text::harmless(&format!("{action} {name}{slash}")));
+    let name = text::name(event.path, true);
+    ui.console().line(&format!("{action} {}{slash}", String::from_utf8_lossy(&name)));
     Ok(())
 }
 
@@ -389,7 +390,7 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
     if ui.is_json() {
         return Err(Failure::usage("-o - and --json both want standard output").hint("nra cat --json wraps content in JSON"));
     }
-    let failed = |error| Error::io("write", "standard output", error);
+    let failed = |error| Error::io("write", STANDARD_OUTPUT, error);
     let mut any = false;
     let console = ui.console().clone();
     for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {

@@ -8,7 +8,9 @@ use crate::format::archive::{ENGINES, Engine};
 
 /// Arguments of `nra formats`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  nra formats\n  nra formats --json")]
+#[command(
+    after_help = "To pipe: can be written to standard output. All are read from standard input, as -.\n\nExamples:\n  nra formats\n  nra formats --json"
+)]
 pub struct Args {}
 
 /// What can be done with a container.
@@ -50,7 +52,7 @@ pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     let name_width = formats.iter().map(|format| format.name.len()).max().unwrap_or_default().max("format".len());
     let ending_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("name".len());
     if !ui.is_json() {
-        ui.line(format_args!("{:<name_width$}  {:<ending_width$}  read  write  append  pipe  told by", "format", "name"))?;
+        ui.line(format_args!("{:<name_width$}  {:<ending_width$}  read  write  append  to pipe  told by", "format", "name"))?;
     }
     for format in &formats {
         ui.record(format)?;
@@ -58,7 +60,7 @@ pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
             let [read, write, append, stream] =
                 [format.read, format.write, format.append, format.stream].map(|able| if able { "yes" } else { "no" });
             ui.line(format_args!(
-                "{:<name_width$}  {:<ending_width$}  {read:<4}  {write:<5}  {append:<6}  {stream:<4}  {}",
+                "{:<name_width$}  {:<ending_width$}  {read:<4}  {write:<5}  {append:<6}  {stream:<7}  {}",
                 format.name, format.extension, format.magic
             ))?;
         }

@@ -307,8 +307,9 @@ fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, reg
         ui.write(path)?;
         return ui.write(b"\0");
     }
-    let name = shown_name(path, ui);
-    if want == Want::Count { ui.line(format_args!("{name}:{}", found.matches)) } else { ui.line(name) }
+    let count = if want == Want::Count { format!(":{}", found.matches) } else { String::new() };
+    let (style, plain) = name_style(ui);
+    ui.name_line(style, path, plain + &count)
 }
 
 /// Prints that something matches in content that is not for a screen.
@@ -317,8 +318,8 @@ fn print_binary(entry: &Entry, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
         return ui.record(&FileRecord { record: "file", path: PathField::new(path), binary: true, matches: None });
     }
-    let name = shown_name(path, ui);
-    ui.line(format_args!("{name}: binary file matches"))
+    let (style, plain) = name_style(ui);
+    ui.name_line(style, path, plain + ": binary file matches")
 }
 
 /// Prints a line that matches.
@@ -328,13 +329,23 @@ fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut U
         let text = String::from_utf8_lossy(hit.text).into_owned();
         return ui.record(&MatchRecord { record: "match", path: PathField::new(path), line: hit.line, offset: hit.offset, text });
     }
-    let (name, line) = (shown_name(path, ui), shown(hit.text, regex, ui.stdout_has_color()));
-    if args.line_number { ui.line(format_args!("{name}:{}:{line}", hit.line)) } else { ui.line(format_args!("{name}:{line}")) }
+    let (style, plain) = name_style(ui);
+    let mut line = style.into_bytes();
+    line.extend_from_slice(&ui.name(path));
+    line.extend_from_slice(plain.as_bytes());
+    if args.line_number {
+        line.extend_from_slice(format!(":{}", hit.line).as_bytes());
+    }
+    line.push(b':');
+    shown(hit.text, regex, ui, &mut line);
+    line.push(b'\n');
+    ui.write(&line)?;
+    ui.breathe()
 }
 
-fn shown_name(path: &[u8], ui: &Ui) -> String {
-    let name = ui.name(path).into_owned();
-    if ui.stdout_has_color() { format!("{NAME}{name}{NAME:#}") } else { name }
+/// Returns what begins and ends the style of a path.
+fn name_style(ui: &Ui) -> (String, String) {
+    if ui.stdout_has_color() { (NAME.to_string(), format!("{NAME:#}")) } else { Default::default() }
 }
 
 /// Style of paths.
@@ -342,18 +353,23 @@ const NAME: anstyle::Style = anstyle::AnsiColor::Magenta.on_default();
 /// Style of what matches.
 const MATCH: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
-/// Returns the line with what matches marked, and without anything a terminal would act on.
-fn shown(text: &[u8], regex: &Regex, color: bool) -> String {
-    if !color {
-        return harmless_bytes(text);
+/// Adds a line with what matches marked; for a terminal without anything it would act on, elsewhere the bytes as they are.
+fn shown(text: &[u8], regex: &Regex, ui: &Ui, line: &mut Vec<u8>) {
+    let add = |line: &mut Vec<u8>, part: &[u8]| match ui.stdout_is_terminal() {
+        true => line.extend_from_slice(harmless_bytes(part).as_bytes()),
+        false => line.extend_from_slice(part),
+    };
+    let mut end = 0;
+    if ui.stdout_has_color() {
+        for found in regex.find_iter(text).filter(|found| !found.is_empty()) {
+            add(line, &text[end..found.start()]);
+            line.extend_from_slice(MATCH.to_string().as_bytes());
+            add(line, found.as_bytes());
+            line.extend_from_slice(format!("{MATCH:#}").as_bytes());
+            end = found.end();
+        }
     }
-    let (mut line, mut end) = (String::new(), 0);
-    for found in regex.find_iter(text).filter(|found| !found.is_empty()) {
-        line.push_str(&harmless_bytes(&text[end..found.start()]));
-        let _ = write!(line, "{MATCH}{}{MATCH:#}", harmless_bytes(found.as_bytes()));
-        end = found.end();
-    }
-    line + &harmless_bytes(&text[end..])
+    add(line, &text[end..]);
 }
 
 /// Returns bytes as text: tabs stay, other control characters and what is not UTF-8 become escapes.
@@ -378,10 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_harmless_and_marked() {
-        let line = b"a\tb\x1b[0m\xff";
-        let regex = Regex::new("b").unwrap();
-        assert_eq!(shown(line, &regex, false), "a\tb\\x1b[0m\\xff");
-        assert_eq!(shown(line, &regex, true), format!("a\t{MATCH}b{MATCH:#}\\x1b[0m\\xff"));
+    fn lines_are_harmless() {
+        assert_eq!(harmless_bytes(b"a\tb\x1b[0m\xff"), "a\tb\\x1b[0m\\xff");
     }
 }

@@ -1,22 +1,44 @@
 //! `nra man`
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use clap::Command;
+use clap_mangen::Man;
 use serde::Serialize;
 
-use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::help::EXIT_CODES;
+use crate::cli::line::Line;
+use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::format::Error;
+use crate::format::path::Quoted;
+
+/// What the program takes from the environment.
+const ENVIRONMENT: [(&str, &str); 8] = [
+    ("NRA_PASSWORD", "Password of encrypted archives, where no option gives one."),
+    ("NRA_ENCRYPTION_KEY", "Key of encrypted archives, 64 hexadecimal digits; wins over NRA_PASSWORD."),
+    ("NRA_ACCESSIBLE", "If set, and not to 0: no bars and no drawn lines, words instead of symbols."),
+    ("NRA_CONFIG", "File with the settings of nra browse."),
+    ("SOURCE_DATE_EPOCH", "Seconds since 1970: no time in what pack --reproducible writes is later."),
+    ("NO_COLOR", "If set: no colours, unless --color asks for them."),
+    ("CLICOLOR_FORCE", "If set, and not to 0: colours also where there is no terminal."),
+    ("CLICOLOR", "If set to 0: no colours."),
+];
 
 /// Arguments of `nra man`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  nra man | man -l -\n  nra man ~/.local/share/man/man1")]
+#[command(after_help = "\
+Examples:
+  nra man pack | man -l -
+  nra man ~/.local/share/man/man1")]
 pub struct Args {
-    /// Directory to write a page for each command to; without it the page of nra itself is printed
-    #[arg(value_name = "DIR")]
-    directory: Option<PathBuf>,
+    /// Command whose page is printed (the default: nra), or directory to write all pages to
+    #[arg(value_name = "COMMAND|DIR")]
+    what: Vec<OsString>,
 }
 
 #[derive(Debug, Serialize)]
@@ -24,7 +46,7 @@ struct Pages {
     pages: Vec<String>,
 }
 
-/// Writes manual pages.
+/// Prints or writes manual pages.
 ///
 /// # Errors
 ///
@@ -32,51 +54,119 @@ struct Pages {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut definition = crate::cli::definition();
     definition.build();
+    let line = Line::read(&definition, &args.what);
     let mut pages = Vec::new();
-    match &args.directory {
-        None => {
-            let page = render(definition)?;
+    match &line.named[..] {
+        [] => {
+            let name = page_name(&line.verbs);
             if !ui.is_json() {
-                ui.write(&page)?;
+                ui.write(render(&definition, line.command, &name)?.as_bytes())?;
             }
-            pages.push("nra.1".to_owned());
+            pages.push(format!("{name}.1"));
         }
-        Some(directory) => {
+        [directory] if line.verbs.is_empty() => {
+            let directory = Path::new(directory);
             let create = std::fs::create_dir_all(directory);
             create.map_err(|error| Error::io("create directory", directory.as_os_str().as_bytes(), error))?;
-            let commands: Vec<_> = definition
-                .get_subcommands()
-                .filter(|command| command.get_name() != "help" && !command.is_hide_set())
-                .cloned()
-                .collect();
-            pages.push(write_page(directory, "nra", definition)?);
-            for command in commands {
-                let name = format!("nra-{}", command.get_name());
-                let command = command.display_name(name.clone());
-                pages.push(write_page(directory, &name, command)?);
+            for (name, command) in all(&definition) {
+                let file = format!("{name}.1");
+                let path = directory.join(&file);
+                let write = std::fs::write(&path, render(&definition, command, &name)?);
+                write.map_err(|error| Error::io("write", path.as_os_str().as_bytes(), error))?;
+                pages.push(file);
             }
             ui.console().note(&format!("wrote {}", text::counted(pages.len() as u64, "page", "pages")));
+        }
+        [word, ..] => {
+            let (above, word) = (page_name(&line.verbs).replace('-', " "), Quoted::new(word.as_bytes()));
+            return Err(Failure::usage(format!("{above} has no command {word}")).hint("nra man DIR writes all pages"));
         }
     }
     ui.finish(Outcome::Done, "man", &Pages { pages })
 }
 
-fn render(command: clap::Command) -> CommandResult<Vec<u8>> {
-    // A page has room for what the short help leaves out.
-    let command = command.mut_args(|arg| arg.hide_short_help(false));
-    let mut page = Vec::new();
-    let man = clap_mangen::Man::new(command);
-    // Writing into memory does not fail.
-    man.render(&mut page).map_err(|error| Error::io("make", "manual page", error))?;
-    // The text behind the options, under a heading that says what it is.
-    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\n", ".SH EXAMPLES\n").replace("\nExamples:\n", "\n");
-    Ok(page.into_bytes())
+fn page_name(verbs: &[&str]) -> String {
+    ["nra"].iter().chain(verbs).copied().collect::<Vec<_>>().join("-")
 }
 
-fn write_page(directory: &Path, name: &str, command: clap::Command) -> CommandResult<String> {
-    let file = format!("{name}.1");
-    let path = directory.join(&file);
-    let page = render(command)?;
-    std::fs::write(&path, page).map_err(|error| Error::io("write", path.as_os_str().as_bytes(), error))?;
-    Ok(file)
+/// Returns all commands that have a page, with its name.
+fn all(root: &Command) -> Vec<(String, &Command)> {
+    let mut found = vec![("nra".to_owned(), root)];
+    let mut next = 0;
+    while let Some((name, command)) = found.get(next).cloned() {
+        found.extend(shown(command).map(|below| (format!("{name}-{}", below.get_name()), below)));
+        next += 1;
+    }
+    found
+}
+
+/// Returns the commands below one that have pages of their own.
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+}
+
+fn render(root: &Command, command: &Command, name: &str) -> CommandResult<String> {
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    // A short description stands behind the name already.
+    let has_text = command.get_long_about().is_some();
+    let examples = command.get_after_help().map(ToString::to_string);
+    let page = command
+        .clone()
+        .display_name(name.to_owned())
+        .override_usage(usage)
+        // A page has room for what the short help leaves out.
+        .mut_args(|arg| arg.hide_short_help(false));
+    let man = Man::new(page).title(name).source(concat!("nra ", env!("CARGO_PKG_VERSION"))).manual("nra manual");
+    let mut bytes = Vec::new();
+    // Writing into memory does not fail.
+    let made = man
+        .render_title(&mut bytes)
+        .and_then(|()| man.render_name_section(&mut bytes))
+        .and_then(|()| man.render_synopsis_section(&mut bytes))
+        .and_then(|()| if has_text { man.render_description_section(&mut bytes) } else { Ok(()) })
+        .and_then(|()| man.render_options_section(&mut bytes));
+    made.map_err(|error| Error::io("make", "manual page", error))?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    commands(&mut text, command, name);
+    let codes = EXIT_CODES.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
+    terms(&mut text, "EXIT STATUS", codes.map(|(code, meaning)| (code, meaning.trim().to_owned())));
+    terms(&mut text, "ENVIRONMENT", ENVIRONMENT.map(|(name, meaning)| (name, meaning.to_owned())).into_iter());
+    if let Some(examples) = examples {
+        text.push_str(".SH EXAMPLES\n.nf\n");
+        for line in examples.lines().filter(|line| *line != "Examples:") {
+            let _ = writeln!(text, "{}", roff(line.trim_start()));
+        }
+        text.push_str(".fi\n");
+    }
+    let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());
+    let beside =
+        all(root).into_iter().map(|(page, _)| page).filter(|page| page.rsplit_once('-').map(|(above, _)| above) == Some(name));
+    let pages: Vec<String> = above.into_iter().chain(beside).map(|page| format!("\\fB{}\\fR(1)", roff(&page))).collect();
+    let _ = writeln!(text, ".SH SEE ALSO\n{}", pages.join(",\n"));
+    Ok(text)
+}
+
+/// Adds the commands below this one.
+fn commands(text: &mut String, command: &Command, name: &str) {
+    let below: Vec<(String, String)> = shown(command)
+        .map(|below| (format!("{name}-{}(1)", below.get_name()), below.get_about().map(ToString::to_string).unwrap_or_default()))
+        .collect();
+    if !below.is_empty() {
+        terms(text, "COMMANDS", below.iter().map(|(page, about)| (page.as_str(), about.clone())));
+    }
+}
+
+/// Adds a section of terms with what they mean.
+fn terms<'a>(text: &mut String, heading: &str, items: impl Iterator<Item = (&'a str, String)>) {
+    let _ = writeln!(text, ".SH {heading}");
+    for (term, meaning) in items {
+        let _ = writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(term), roff(&meaning));
+    }
+}
+
+/// Returns text that roff takes as it is.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }

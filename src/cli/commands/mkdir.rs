@@ -32,8 +32,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut change = args.change.begin()?;
     make_directory(&mut change.writer, &path, now()).map_err(|error| change.explain(error))?;
     if change.is_dry() && !ui.is_json() {
-        let line = ui.name(path.as_bytes()).into_owned();
-        ui.line(line)?;
+        ui.name_line("", path.as_bytes(), "")?;
     }
     change.finish(&format!("made {path}"), ui)
 }

@@ -6,6 +6,7 @@ pub mod attr;
 pub mod browse;
 pub mod cat;
 pub mod compact;
+pub mod complete;
 pub mod completions;
 pub mod convert;
 pub mod diff;
@@ -22,7 +23,6 @@ pub mod man;
 pub mod mkdir;
 pub mod mv;
 pub mod pack;
-pub mod paths;
 pub mod protect;
 pub mod repair;
 pub mod rm;
@@ -71,6 +71,7 @@ pub enum Command {
     #[command(alias = "tui")]
     Browse(browse::Args),
     /// Print the content of files in an archive
+    #[command(aliases = ["stream", "stream-beta"])]
     Cat(cat::Args),
     /// Print what is known of an archive: counts, sizes, ratios
     #[command(alias = "info-beta")]
@@ -96,9 +97,9 @@ pub enum Command {
     Formats(formats::Args),
     /// Print a script that completes command lines in a shell
     Completions(completions::Args),
-    /// Print paths in an archive that begin with what has been typed
-    #[command(name = "complete-paths", hide = true)]
-    CompletePaths(paths::Args),
+    /// Tell a shell what can stand where the cursor is
+    #[command(hide = true)]
+    Complete(complete::Args),
     /// Print the manual page, or write those of all commands
     Man(man::Args),
     /// Print the version and what was built in
@@ -139,7 +140,7 @@ impl Command {
             Self::Du(args) => du::run(args, ui),
             Self::Formats(args) => formats::run(args, ui),
             Self::Completions(args) => completions::run(args, ui),
-            Self::CompletePaths(args) => paths::run(args, ui),
+            Self::Complete(args) => complete::run(args, ui),
             Self::Man(args) => man::run(args, ui),
             Self::Version(args) => version::run(args, ui),
         }

@@ -57,8 +57,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let (from, to) = (PathField::new(from.as_bytes()), PathField::new(to.as_bytes()));
         ui.record(&MoveRecord { record: "move", from, to })?;
     } else if change.is_dry() {
-        let line = format!("{} -> {}", ui.name(from.as_bytes()), ui.name(to.as_bytes()));
-        ui.line(line)?;
+        let from = String::from_utf8_lossy(&ui.name(from.as_bytes())).into_owned();
+        ui.name_line(format_args!("{from} -> "), to.as_bytes(), "")?;
     }
     change.finish(&format!("moved {from} to {to}"), ui)
 }

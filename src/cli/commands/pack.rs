@@ -175,8 +175,7 @@ pub fn list(
         let printed = if ui.is_json() {
             ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: text::kind(kind) })
         } else {
-            let name = ui.name(bytes).into_owned();
-            ui.line(name)
+            ui.name_line("", bytes, "")
         };
         printed.map_err(|error| {
             failure = Some(error);

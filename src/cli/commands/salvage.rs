@@ -142,7 +142,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Says why nothing comes out of a file: it is another kind of archive, or nothing is left.
 fn nothing(error: Error, path: &Path, name: &str) -> Failure {
-    if !matches!(error, Error::Corrupt { .. } | Error::Unsupported { .. }) {
+    if !matches!(error, Error::Corrupt { .. } | Error::Unsupported { .. } | Error::NotAnArchive { .. }) {
         return reading::explain(error, name);
     }
     match open_path(path, &OpenOptions::default()) {

@@ -153,8 +153,7 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     ui.line(format_args!("damaged: {} at offset {}: {detail}; {hurts}", damage.structure, damage.offset))?;
     let shown = if ui.console().verbose() > 0 { usize::MAX } else { SHOWN_ENTRIES };
     for path in damage.entries.iter().take(shown) {
-        let name = ui.name(path.as_bytes()).into_owned();
-        ui.line(format_args!("    {name}"))?;
+        ui.name_line("    ", path.as_bytes(), "")?;
     }
     let rest = damage.entry_count.saturating_sub(damage.entries.len().min(shown) as u64);
     if rest > 0 && damage.entry_count > 0 {

@@ -33,7 +33,7 @@ pub use crate::convert::walk::Filter;
 use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
 use crate::format::archive::Archive;
 use crate::format::entry::{Attribute, Kind, Timestamp};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, THE_ARCHIVE};
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -238,13 +238,10 @@ fn walk_options(options: &PackOptions) -> WalkOptions {
 /// Puts the name of the archive into an error of the writer, which does not know it.
 pub(in crate::convert) fn named(error: Error, name: &[u8]) -> Error {
     match error {
-        Error::Io { action, path, source } if path == WRITER_NAME => Error::io(action, name, source),
+        Error::Io { action, path, source } if path == THE_ARCHIVE.as_bytes() => Error::io(action, name, source),
         error => error,
     }
 }
-
-/// How errors of the writer call the archive.
-const WRITER_NAME: &[u8] = b"the archive";
 
 /// What packing the windows of a walk needs.
 struct Job<'a> {

@@ -1,7 +1,8 @@
 //! Tells in words what a file is that nra can't open.
 
-use crate::format::archive::{ENGINES, Ending, Engine};
-use crate::format::error::{Error, Result};
+use crate::format::archive::{Ending, Engine};
+use crate::format::error::{Error, Looks, Result};
+use crate::format::nra::head::VERSION;
 use crate::format::source::ReadAt;
 
 /// Bytes looked at; a tar header ends its magic at 263.
@@ -34,32 +35,32 @@ const MAGICS: [(&[u8], &str); 15] = [
 pub(super) fn refusal(source: &dyn ReadAt, from: Option<&Engine>) -> Result<Error> {
     let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
     source.read_exact_at(0, &mut first)?;
-    if let Some(engine) = from {
-        return Ok(Error::Unsupported { what: "file type", found: name(&first), known: format!("{}, as was said", engine.name) });
+    let version = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_le_bytes(*bytes));
+    if let Some(found) = version.filter(|&version| version > VERSION) {
+        return Ok(Error::Unsupported { what: "NRA version", found: found.to_string(), known: format!("1 to {VERSION}") });
     }
-    let known: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
-    Ok(Error::Unsupported { what: "file type", found: name(&first), known: known.join(", ") })
+    Ok(Error::NotAnArchive { looks: looks(&first), wanted: from.map(|engine| engine.name) })
 }
 
-/// Names the kind of a file by its first bytes.
-fn name(first: &[u8]) -> String {
+/// Says what a file looks like by its first bytes.
+fn looks(first: &[u8]) -> Looks {
     if first.is_empty() {
-        return "(empty file)".into();
+        return Looks::Empty;
     }
     if let Some(version) = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()) {
-        return format!("NRA {}", u16::from_le_bytes(*version));
+        return Looks::Like(format!("NRA {}", u16::from_le_bytes(*version)));
     }
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| first.starts_with(magic)) {
-        return (*name).into();
+        return Looks::Like((*name).into());
     }
     if first.get(257..262) == Some(b"ustar") || is_old_tar(first) {
-        return "tar".into();
+        return Looks::Like("tar".into());
     }
     if first.iter().all(|&byte| byte == 0) {
-        return "(zero bytes only)".into();
+        return Looks::Zeros;
     }
     let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()));
-    if is_text { "(text)".into() } else { "(unknown)".into() }
+    if is_text { Looks::Text } else { Looks::Unknown }
 }
 
 /// Says whether this is a tar header without magic: its checksum tells.
@@ -123,25 +124,28 @@ mod tests {
     fn files_are_named_by_content() {
         let ustar = [&[0; 257][..], b"ustar\x0000", &[0; 300]].concat();
         for (bytes, expected) in [
-            (&b""[..], "(empty file)"),
-            (b"\x1f\x8b\x08\0", "gzip"),
-            (b"PK\x03\x04rest", "zip"),
-            (b"\xfd7zXZ\0\0", "xz"),
-            (b"\x28\xb5\x2f\xfd", "zstd"),
-            (b"BZh9", "bzip2"),
-            (b"\x04\x22\x4d\x18", "lz4"),
-            (b"7z\xbc\xaf\x27\x1c", "7z"),
-            (b"NRA\0\x02\0", "NRA 2"),
-            (b"NRA\0\x06\0", "NRA 6"),
-            (b"NRA\0", "(unknown)"),
-            (b"hello\n", "(text)"),
-            (&[0; 700], "(zero bytes only)"),
-            (b"\x00\xff\x01", "(unknown)"),
-            (&ustar, "tar"),
-            (&tar_header(), "tar"),
+            (&b""[..], "is empty"),
+            (b"\x1f\x8b\x08\0", "looks like gzip"),
+            (b"PK\x03\x04rest", "looks like zip"),
+            (b"\xfd7zXZ\0\0", "looks like xz"),
+            (b"\x28\xb5\x2f\xfd", "looks like zstd"),
+            (b"BZh9", "looks like bzip2"),
+            (b"\x04\x22\x4d\x18", "looks like lz4"),
+            (b"7z\xbc\xaf\x27\x1c", "looks like 7z"),
+            (b"NRA\0\x02\0", "looks like NRA 2"),
+            (b"NRA\0", "looks like no kind that is known"),
+            (b"hello\n", "looks like text"),
+            (&[0; 700], "begins with zero bytes only"),
+            (b"\x00\xff\x01", "looks like no kind that is known"),
+            (&ustar, "looks like tar"),
+            (&tar_header(), "looks like tar"),
         ] {
             let error = refusal(&MemorySource::new(bytes), None).unwrap().to_string();
-            assert!(error.starts_with(&format!("file type {expected} is not supported (known: NRA 5")), "{error}");
+            assert_eq!(error, format!("no archive that nra reads: it {expected}"));
         }
+        let error = refusal(&MemorySource::new(&b"NRA\0\x06\0"[..]), None).unwrap();
+        assert_eq!(error.to_string(), "NRA version 6 is not supported (known: 1 to 5)");
+        let error = refusal(&MemorySource::new(&b"PK\x03\x04rest"[..]), Engine::named("tar")).unwrap();
+        assert_eq!(error.to_string(), "not tar: it looks like zip");
     }
 }

@@ -54,7 +54,7 @@ impl Default for OpenOptions {
 ///
 /// # Errors
 ///
-/// `KeyNeeded` and `WrongKey` for an encrypted archive; `Unsupported` with the kind of the file when it is none that nra reads; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
+/// `KeyNeeded` and `WrongKey` for an encrypted archive; `NotAnArchive` with what the file looks like when nra does not read it; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
 /// does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     let engines = ENGINES.iter().filter(|engine| options.from.is_none_or(|from| from.name == engine.name));
@@ -80,6 +80,9 @@ pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>>
     open(Arc::new(FileSource::open(path)?), options)
 }
 
+/// What the limit is called that [`open_stream`] keeps.
+pub const STREAM_LENGTH: &str = "length of the stream";
+
 /// Reads a stream (a pipe, say) to its end and opens what it held as an archive in memory. `name` is used in messages.
 ///
 /// # Errors
@@ -93,7 +96,7 @@ pub fn open_stream(stream: &mut dyn Read, name: &str, options: &OpenOptions) -> 
         .map_err(|error| Error::io("read", name, error))?;
     let found = bytes.len() as u64;
     if found > options.stream_limit {
-        return Err(Error::Limit { what: "length of the stream", found, limit: options.stream_limit });
+        return Err(Error::Limit { what: STREAM_LENGTH, found, limit: options.stream_limit });
     }
     open(Arc::new(MemorySource::named(bytes, name)), options)
 }

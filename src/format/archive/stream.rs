@@ -50,7 +50,7 @@ fn into_io(error: Error) -> io::Error {
     let kind = match &error {
         Error::Io { source, .. } => source.kind(),
         Error::Corrupt { .. } | Error::Limit { .. } => io::ErrorKind::InvalidData,
-        Error::Unsupported { .. } => io::ErrorKind::Unsupported,
+        Error::Unsupported { .. } | Error::NotAnArchive { .. } => io::ErrorKind::Unsupported,
         _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, error)

@@ -54,7 +54,7 @@ pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Table>> {
             table.fact("encrypted", "enter asks for the password");
             return Ok(Some(table));
         }
-        Err(Error::Unsupported { .. }) => return Ok(None),
+        Err(Error::NotAnArchive { .. } | Error::Unsupported { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     table.fact("format", archive.info().format.clone());

@@ -14,7 +14,7 @@ use super::manifest::{Manifest, Recipe};
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
 use crate::format::digest::{DIGEST_LEN, Digest};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Looks, Result};
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
 use crate::format::table::{Member, Members, TableArchive};
@@ -38,9 +38,9 @@ pub struct Nra4 {
 ///
 /// # Errors
 ///
-/// `Unsupported` when it is none; otherwise as opening any archive does.
+/// `NotAnArchive` when it is none; otherwise as opening any archive does.
 pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArchive<Nra4>> {
-    let none = || Error::Unsupported { what: "file type", found: "(other)".into(), known: "NRA 1, NRA 4.5".into() };
+    let none = || Error::NotAnArchive { looks: Looks::Unknown, wanted: Some("NRA 1 to 4.5") };
     probe(source, options)?.ok_or_else(none)
 }
 

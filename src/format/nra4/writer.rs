@@ -22,7 +22,7 @@ use super::header::{HEADER_LEN, Header};
 use super::manifest::PREFIX;
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, THE_ARCHIVE};
 use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Raw length from which a block is full.
@@ -514,7 +514,7 @@ pub(super) fn add_all<W: Write + Seek>(
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::io("write", "the archive", error)
+    Error::io("write", THE_ARCHIVE, error)
 }
 
 fn unwritable(error: rmp_serde::encode::Error) -> Error {

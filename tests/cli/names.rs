@@ -1,0 +1,84 @@
+//! Names of every kind go out and come back in.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use super::{Room, nra};
+
+const NAMES: [&[u8]; 9] =
+    [b"plain", b"a b", b"a[1]*.txt", b"$'q'", b"tab\tx", b"esc\x1b[31m", b"latin\xff", b"two\nlines", b"-dash"];
+
+fn run(directory: &Path, arguments: &[&OsStr], input: &[u8]) -> Output {
+    let mut child = nra()
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that fails reads nothing.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// Packs a file of each name, with the name as content.
+fn packed(room: &Room) {
+    let directory = room.directory.path().join("in");
+    std::fs::create_dir(&directory).unwrap();
+    for name in NAMES {
+        std::fs::write(directory.join(OsStr::from_bytes(name)), name).unwrap();
+    }
+    assert_eq!(room.run(&["pack", "in", "-o", "names.nra", "-q"]).code, Some(0));
+}
+
+#[test]
+fn what_is_listed_can_be_given_back() {
+    let room = Room::new();
+    packed(&room);
+    let here = room.directory.path();
+    let words = |line: &str| line.split(' ').map(|word| OsStr::new(word).to_owned()).collect::<Vec<_>>();
+    let nra = |line: &str, input: &[u8]| {
+        let words = words(line);
+        run(here, &words.iter().map(|word| word.as_os_str()).collect::<Vec<_>>(), input)
+    };
+    let listed = nra("list names.nra", b"").stdout;
+    assert_eq!(listed.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count(), NAMES.len());
+    for (list, take) in
+        [("list names.nra", "extract names.nra -C out -T -"), ("list -0 names.nra", "extract names.nra -C null -0 -T -")]
+    {
+        let done = nra(take, &nra(list, b"").stdout);
+        assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stderr).contains("warning")), (Some(0), false));
+    }
+    for name in NAMES {
+        for target in ["out", "null"] {
+            assert_eq!(std::fs::read(here.join(target).join(OsStr::from_bytes(name))).unwrap(), name);
+        }
+    }
+    for line in listed.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let line = OsStr::from_bytes(line);
+        let content = run(here, &[OsStr::new("cat"), "names.nra".as_ref(), "--".as_ref(), line], b"").stdout;
+        assert!(NAMES.contains(&&content[..]), "{line:?}");
+        let again = run(here, &[OsStr::new("list"), "names.nra".as_ref(), "--".as_ref(), line], b"").stdout;
+        assert_eq!(again, [line.as_bytes(), b"\n"].concat(), "{line:?}");
+        let sums = run(here, &[OsStr::new("du"), "--bytes".as_ref(), "names.nra".as_ref(), "--".as_ref(), line], b"");
+        assert_eq!(sums.status.code(), Some(0), "{line:?}");
+    }
+    // As names of files on disk, too.
+    std::fs::create_dir(here.join("from")).unwrap();
+    let done = nra("pack -q -C in -T - -o again.nra", &listed);
+    assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stderr).as_ref()), (Some(0), ""));
+    assert_eq!(nra("list again.nra", b"").stdout, listed);
+}
+
+#[test]
+fn content_goes_into_pipes_as_it_is() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("text"), b"caf\xe9 error\n\x07 error\n").unwrap();
+    assert_eq!(room.run(&["pack", "text", "-q"]).code, Some(0));
+    let found = run(room.directory.path(), &["grep", "text.nra", "error"].map(OsStr::new), b"").stdout;
+    assert_eq!(found, b"text:caf\xe9 error\ntext:\x07 error\n");
+}

@@ -29,6 +29,9 @@ pub struct Args {
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
     /// Damage that can be restored, in percent of the archive (1 to 100)
+    ///
+    /// It counts in shards of 4 KiB, what disks lose at once (less for archives of less than 4 MiB): one wrong byte costs a shard. A run of damage, or sectors of 4 KiB
+    /// anywhere, may be as much as that; of sectors of 512 bytes scattered at random about an eighth of it.
     #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = clap::value_parser!(u8).range(1..=100))]
     recovery: u8,
     /// Tell how much would be written and change nothing

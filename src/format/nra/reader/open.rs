@@ -164,7 +164,8 @@ fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Erro
                 format!("{} bytes behind the recovery data belong to nothing", window.file_len() - geometry.file_len())
             }
             Some(_) => "the recovery data behind the archive is not whole".into(),
-            None if is_noted || state.lost_later => {
+            None if state.lost_later => format!("{left} bytes behind commit {number} are what is left of it"),
+            None if is_noted => {
                 format!("{left} bytes behind commit {number} are the remains of an append that did not finish")
             }
             // Whoever appends notes that first.

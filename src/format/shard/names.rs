@@ -145,9 +145,13 @@ fn slashes_in(path: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::shard::{Dialect, Layout, Marks, Role, ShardWriter, Style};
+    use crate::format::source::MemorySource;
 
     #[test]
     fn every_name_has_a_path() {
@@ -173,6 +177,25 @@ mod tests {
         for (name, path) in [(&b"/a//b"[..], &b"a/c"[..]), (b"a", b"b"), (b"", b"a"), (b"a", b"%")] {
             assert!(!stands_for(name, path), "{}", Quoted::new(name));
         }
+    }
+
+    #[test]
+    fn names_beyond_what_is_kept_are_told() {
+        let name = |number: usize| format!("/{number}{}", "n".repeat(60_000)).into_bytes().into_boxed_slice();
+        let names: Vec<Box<[u8]>> = (0..220).map(name).collect();
+        let layout = Layout::Names(names.clone());
+        let style = Style::new(Dialect::Go, Role::default(), 0, None, &layout);
+        let mut writer = ShardWriter::create(std::io::Cursor::new(Vec::new()), style, layout).unwrap();
+        for name in &names {
+            writer.begin(name, Marks::default()).unwrap();
+            writer.end().unwrap();
+        }
+        let file = writer.finish(None).unwrap().into_inner();
+        let shard = Shard::open(Arc::new(MemorySource::new(file))).unwrap();
+        let names = Names::of(&shard).unwrap();
+        let told = "11 names that are no paths are not kept beside the path: such names have 13200770 bytes, 12582912 have room";
+        assert_eq!(names.remarks, [told]);
+        assert!(names.keeps(208) && !names.keeps(209));
     }
 
     proptest! {

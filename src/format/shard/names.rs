@@ -12,6 +12,8 @@ use crate::format::table::{Cleaned, Table, clean};
 const MAX_KEPT: u64 = 12 << 20;
 /// Names given in a remark.
 const SHOWN: usize = 3;
+/// Bytes of a name given in a remark.
+const SHOWN_BYTES: usize = 200;
 
 /// What there is to know about the names of a file.
 pub(super) struct Names {
@@ -58,7 +60,7 @@ impl Names {
             if is_other {
                 escaped += 1;
                 if shown.len() < SHOWN {
-                    shown.push(format!("{} as {}", Quoted::new(name), Quoted::new(&path)));
+                    shown.push(format!("{} as {}", in_remark(name), in_remark(&path)));
                 }
             }
         }
@@ -124,6 +126,13 @@ pub fn stands_for(name: &[u8], path: &[u8]) -> bool {
     let Some((shown, _)) = path_of(name) else { return name == path };
     let mut cleaned = Vec::with_capacity(shown.len());
     matches!(clean(&shown, &mut cleaned), Ok(Cleaned::Path | Cleaned::Relative)) && cleaned == path
+}
+
+/// Returns a name as remarks have it: a long one is cut.
+pub(super) fn in_remark(name: &[u8]) -> String {
+    let quoted = Quoted::new(&name[..name.len().min(SHOWN_BYTES)]);
+    let more = if name.len() > SHOWN_BYTES { "…" } else { "" };
+    format!("{quoted}{more}")
 }
 
 /// Returns the number of slashes in a name that is a path; `None` also for some paths. Opening a file asks that of every name.
@@ -196,6 +205,12 @@ mod tests {
         let told = "11 names that are no paths are not kept beside the path: such names have 13200770 bytes, 12582912 have room";
         assert_eq!(names.remarks, [told]);
         assert!(names.keeps(208) && !names.keeps(209));
+    }
+
+    #[test]
+    fn long_names_are_cut_in_remarks() {
+        assert_eq!(in_remark(b"a b"), "'a b'");
+        assert_eq!(in_remark(&[b'n'; 60_000]), format!("{}…", "n".repeat(200)));
     }
 
     proptest! {

@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::format::error::{Error, Result};
-use crate::format::path::Quoted;
 use crate::format::shard::layout::{
     HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role,
 };
+use crate::format::shard::names::in_remark;
 use crate::format::shard::payload;
 use crate::format::source::ReadAt;
 
@@ -232,7 +232,7 @@ impl Shard {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            format!("{}{more}", Quoted::new(self.name(found.first)))
+            format!("{}{more}", in_remark(self.name(found.first)))
         };
         let Lookup { wrong, again, .. } = self.lookup();
         if let Some(wrong) = wrong {

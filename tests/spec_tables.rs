@@ -128,6 +128,7 @@ fn all_limits() {
         ("MAX_KEY_SLOTS", limits::MAX_KEY_SLOTS as u64),
         ("MAX_ARGON2_MEMORY", limits::MAX_ARGON2_MEMORY.into()),
         ("MAX_ARGON2_WORK", limits::MAX_ARGON2_WORK),
+        ("MAX_PASSWORD_WORK", limits::MAX_PASSWORD_WORK),
         ("MAX_ARGON2_LANES", limits::MAX_ARGON2_LANES.into()),
         ("MAX_RECOVERY", limits::MAX_RECOVERY.into()),
         ("MAX_PAD", limits::MAX_PAD.into()),

@@ -44,6 +44,8 @@ pub const MAX_KEYS: u32 = 64 + 16 * 128;
 pub const MAX_ARGON2_MEMORY: u32 = 1 << 20;
 /// Memory times passes of Argon2, KiB.
 pub const MAX_ARGON2_WORK: u64 = 4 << 20;
+/// Memory times passes of Argon2 for all passwords that are tried to open an archive once, KiB.
+pub const MAX_PASSWORD_WORK: u64 = 16 << 20;
 /// Lanes of Argon2 (a count).
 pub const MAX_ARGON2_LANES: u32 = 16;
 /// Length of a recovery frame's payload.

@@ -6,9 +6,9 @@ use zeroize::Zeroizing;
 
 use crate::format::crypt::session::{SALT_LEN, Session};
 use crate::format::crypt::slot::{SLOT_LEN, Slot};
-use crate::format::crypt::{Argon2Cost, KEY_LEN, KeyBytes, KeyKind, Secret, derive, random};
+use crate::format::crypt::{Argon2Cost, KEY_LEN, KeyBytes, KeyKind, PasswordWork, Secret, derive, random};
 use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_KEY_SLOTS;
+use crate::format::limits::{MAX_KEY_SLOTS, MAX_PASSWORD_WORK};
 use crate::format::nra::layout::keys as field;
 use crate::format::wire::Malformed;
 
@@ -94,23 +94,35 @@ impl KeyFrame {
     ///
     /// # Errors
     ///
-    /// `WrongKey` when it opens no slot; `Corrupt` when the frame was changed.
-    pub(crate) fn unlock(self, secret: &Secret, place: Place) -> Result<Keyring> {
-        for (number, slot) in self.slots.iter().enumerate() {
-            if let Some(archive_key) = slot.unwrap(secret)? {
-                return self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring });
-            }
-        }
-        Err(Error::WrongKey)
+    /// `WrongKey` when it opens no slot; `Limit` when that would take more than what is left of `work`; `Corrupt` when the frame was changed.
+    pub(crate) fn unlock(self, secret: &Secret, place: Place, work: &mut PasswordWork) -> Result<Keyring> {
+        let Some((number, archive_key)) = find(&self.slots, secret, work)? else { return Err(Error::WrongKey) };
+        self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring })
     }
 
     /// Opens the frame at `place` with the archive key itself.
     pub(crate) fn unlock_with(self, archive_key: &KeyBytes, place: Place) -> Result<Keyring> {
-        if self.code(archive_key, place) != self.mac {
+        if !is_equal(&self.code(archive_key, place), &self.mac) {
             return Err(Error::corrupt("keys", place.offset, "it is not the one that was written here"));
         }
         Ok(Keyring { archive_key: archive_key.clone(), slots: self.slots, used: None })
     }
+}
+
+/// Compares authentication codes, in the same time wherever they differ.
+fn is_equal(a: &[u8; MAC_LEN], b: &[u8; MAC_LEN]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| std::hint::black_box(difference | (a ^ b)));
+    difference == 0
+}
+
+/// Returns the number of the slot that a secret opens, and the key in it.
+fn find(slots: &[Slot], secret: &Secret, work: &mut PasswordWork) -> Result<Option<(usize, KeyBytes)>> {
+    for (number, slot) in slots.iter().enumerate() {
+        if let Some(archive_key) = slot.unwrap(secret, work)? {
+            return Ok(Some((number, archive_key)));
+        }
+    }
+    Ok(None)
 }
 
 fn list(slots: &[Slot]) -> Vec<KeyInfo> {
@@ -150,13 +162,13 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// As [`Keyring::create`]; `Limit` when there are as many as can be.
+    /// As [`Keyring::create`]; `Limit` when there are as many as can be, or trying all of them would take too long.
     pub fn add(&mut self, secret: &Secret, cost: Argon2Cost, label: &str) -> Result<()> {
         let (found, limit) = (self.slots.len() as u64 + 1, MAX_KEY_SLOTS as u64);
         if found > limit {
             return Err(Error::Limit { what: "number of keys", found, limit });
         }
-        self.slots.push(Slot::wrap(&self.archive_key, secret, cost, label)?);
+        self.slots.push(self.slot(secret, cost, label, None)?);
         Ok(())
     }
 
@@ -184,12 +196,32 @@ impl Keyring {
     ///
     /// As [`Keyring::add`] and [`Keyring::remove`].
     pub fn replace(&mut self, number: usize, secret: &Secret, cost: Argon2Cost) -> Result<()> {
-        let Some(slot) = self.slots.get_mut(number) else {
+        let Some(slot) = self.slots.get(number) else {
             let detail = format!("there is no key {}; the archive has {}", number + 1, self.slots.len());
             return Err(Error::Usage { detail });
         };
-        *slot = Slot::wrap(&self.archive_key, secret, cost, &slot.label)?;
+        self.slots[number] = self.slot(secret, cost, &slot.label, Some(number))?;
         Ok(())
+    }
+
+    /// Makes a slot that goes beside the others, but for that of number `but`. No reader would try passwords on more than it may.
+    fn slot(&self, secret: &Secret, cost: Argon2Cost, label: &str, but: Option<usize>) -> Result<Slot> {
+        let others = self.slots.iter().enumerate().filter(|(number, _)| Some(*number) != but);
+        let own = if matches!(secret, Secret::Password(_)) { cost.work() } else { 0 };
+        let found = others.map(|(_, slot)| slot.work()).sum::<u64>().saturating_add(own);
+        if found > MAX_PASSWORD_WORK {
+            return Err(Error::Limit { what: "work of trying the passwords", found, limit: MAX_PASSWORD_WORK });
+        }
+        Slot::wrap(&self.archive_key, secret, cost, label)
+    }
+
+    /// Returns the number of the key, from 0, that is this secret.
+    ///
+    /// # Errors
+    ///
+    /// `Io` when the system gives no memory.
+    pub fn opened_by(&self, secret: &Secret) -> Result<Option<usize>> {
+        Ok(find(&self.slots, secret, &mut PasswordWork::new())?.map(|(number, _)| number))
     }
 
     /// Returns what can be told of the keys, in the order of their numbers.
@@ -231,5 +263,36 @@ impl Keyring {
     /// Length of that payload, bytes.
     pub(crate) fn frame_len(&self) -> usize {
         FIXED_LEN + self.slots.len() * SLOT_LEN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most that one slot may ask for.
+    const DEAR: Argon2Cost = Argon2Cost { memory_kib: 1 << 20, passes: 4, lanes: 1 };
+    const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+
+    #[test]
+    fn passwords_are_no_more_work_than_a_reader_takes_on() {
+        let mut keyring = Keyring::create(&Secret::password("a"), CHEAP, "").unwrap();
+        for _ in 0..4 {
+            let mut slot = keyring.slots[0].clone();
+            slot.kind = KeyKind::Password(DEAR);
+            keyring.slots.push(slot);
+        }
+        keyring.slots.remove(0);
+        assert!(matches!(keyring.add(&Secret::password("b"), CHEAP, ""), Err(Error::Limit { .. })));
+        keyring.add(&Secret::raw([1; KEY_LEN]), DEAR, "").unwrap();
+        keyring.replace(0, &Secret::password("b"), CHEAP).unwrap();
+        keyring.add(&Secret::password("c"), CHEAP, "").unwrap();
+        // What is tried is counted: no slot is when nothing is left.
+        let mut work = PasswordWork::of(2 * CHEAP.work());
+        assert!(find(&keyring.slots[..1], &Secret::password("x"), &mut work).unwrap().is_none());
+        assert!(find(&keyring.slots[..1], &Secret::password("b"), &mut work).unwrap().is_some() && !work.is_spent());
+        assert!(matches!(find(&keyring.slots[..1], &Secret::password("b"), &mut work), Err(Error::Limit { .. })));
+        assert!(work.is_spent());
+        assert!(find(&keyring.slots, &Secret::raw([1; KEY_LEN]), &mut work).unwrap().is_some(), "raw keys are no work");
     }
 }

@@ -7,7 +7,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::format::crypt::{KEY_LEN, KeyBytes};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_ARGON2_LANES, MAX_ARGON2_MEMORY, MAX_ARGON2_WORK};
+use crate::format::limits::{MAX_ARGON2_LANES, MAX_ARGON2_MEMORY, MAX_ARGON2_WORK, MAX_PASSWORD_WORK};
 
 /// What opens an archive.
 #[derive(Clone)]
@@ -66,6 +66,46 @@ pub struct Argon2Cost {
     pub lanes: u32,
 }
 
+/// The work that may still be done to try passwords: a file can ask for many guesses that are dear each.
+#[derive(Debug)]
+pub(crate) struct PasswordWork {
+    left: u64,
+    is_spent: bool,
+}
+
+impl PasswordWork {
+    /// Begins with all that one opening may take.
+    pub(crate) fn new() -> Self {
+        Self { left: MAX_PASSWORD_WORK, is_spent: false }
+    }
+
+    /// Begins with this much, KiB.
+    #[cfg(test)]
+    pub(super) fn of(left: u64) -> Self {
+        Self { left, is_spent: false }
+    }
+
+    /// Says whether a guess was not made for want of it.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Takes what one guess costs.
+    pub(super) fn take(&mut self, cost: Argon2Cost) -> Result<()> {
+        match self.left.checked_sub(cost.work()) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.is_spent = true;
+                let found = (MAX_PASSWORD_WORK - self.left).saturating_add(cost.work());
+                Err(Error::Limit { what: "work of trying the password", found, limit: MAX_PASSWORD_WORK })
+            }
+        }
+    }
+}
+
 impl Default for Argon2Cost {
     /// The second choice of RFC 9106: 64 MiB, 3 passes, 4 lanes.
     fn default() -> Self {
@@ -74,6 +114,11 @@ impl Default for Argon2Cost {
 }
 
 impl Argon2Cost {
+    /// Memory times passes, KiB.
+    pub(super) fn work(self) -> u64 {
+        u64::from(self.memory_kib) * u64::from(self.passes)
+    }
+
     /// Says what is wrong with a cost that no archive may ask for, before any memory is taken for it.
     pub(super) fn check(self) -> Result<(), String> {
         let Self { memory_kib, passes, lanes } = self;
@@ -81,7 +126,7 @@ impl Argon2Cost {
         if lanes == 0 || lanes > MAX_ARGON2_LANES || passes == 0 || memory_kib < least || memory_kib > MAX_ARGON2_MEMORY {
             return Err(format!("Argon2 with {memory_kib} KiB, {passes} passes and {lanes} lanes"));
         }
-        if u64::from(memory_kib) * u64::from(passes) > MAX_ARGON2_WORK {
+        if self.work() > MAX_ARGON2_WORK {
             return Err(format!("Argon2 with {passes} passes over {memory_kib} KiB, more than {MAX_ARGON2_WORK} KiB in all"));
         }
         Ok(())

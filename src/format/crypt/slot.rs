@@ -5,7 +5,7 @@ use aes_gcm::{Aes256Gcm, KeyInit};
 use zeroize::Zeroizing;
 
 use crate::format::crypt::session::NotAuthentic;
-use crate::format::crypt::{Argon2Cost, KEY_LEN, KeyBytes, Secret, TAG_LEN, derive, random};
+use crate::format::crypt::{Argon2Cost, KEY_LEN, KeyBytes, PasswordWork, Secret, TAG_LEN, derive, random};
 use crate::format::error::{Error, Result};
 use crate::format::nra::layout::key_slot as field;
 use crate::format::wire::Malformed;
@@ -66,7 +66,10 @@ impl Slot {
     }
 
     /// Returns the archive key if `secret` opens this slot.
-    pub(super) fn unwrap(&self, secret: &Secret) -> Result<Option<KeyBytes>> {
+    pub(super) fn unwrap(&self, secret: &Secret, work: &mut PasswordWork) -> Result<Option<KeyBytes>> {
+        if let (KeyKind::Password(cost), Secret::Password(_)) = (self.kind, secret) {
+            work.take(cost)?;
+        }
         let Some(wrapping) = self.wrapping_key(secret)? else { return Ok(None) };
         let (head, tag) = self.wrapped.split_at(KEY_LEN);
         let mut key = Zeroizing::new([0; KEY_LEN]);
@@ -112,6 +115,14 @@ impl Slot {
         field::WRAPPED.put(&mut bytes, self.wrapped);
         bytes[field::LABEL.offset..][..self.label.len()].copy_from_slice(self.label.as_bytes());
         bytes
+    }
+
+    /// What a guess costs, memory times passes, KiB.
+    pub(super) fn work(&self) -> u64 {
+        match self.kind {
+            KeyKind::Password(cost) => cost.work(),
+            KeyKind::Raw => 0,
+        }
     }
 
     /// Parses a slot; a cost beyond the limits is refused here.

@@ -26,7 +26,11 @@ fn archive_key() -> KeyBytes {
 }
 
 fn unlock(payload: &[u8], secret: &Secret, place: Place) -> Result<Keyring> {
-    KeyFrame::parse(payload).map_err(|detail| Error::corrupt("keys", place.offset, detail))?.unlock(secret, place)
+    KeyFrame::parse(payload).map_err(|detail| Error::corrupt("keys", place.offset, detail))?.unlock(
+        secret,
+        place,
+        &mut PasswordWork::new(),
+    )
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::format::archive::OpenOptions;
-use crate::format::crypt::{FrameKey, KeyFrame, KeyInfo, Keyring, Part, Place, SALT_LEN, Secret, Session};
+use crate::format::crypt::{FrameKey, KeyFrame, KeyInfo, Keyring, Part, PasswordWork, Place, SALT_LEN, Secret, Session};
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
 use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
@@ -232,6 +232,7 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
     };
     let Candidates { mut offsets, named } = candidates;
     let (mut damage, mut is_wrong, mut may_search, mut at) = (None::<Error>, false, recover, 0);
+    let mut work = PasswordWork::new();
     loop {
         if at == offsets.len() && std::mem::take(&mut may_search) {
             let mut others = search(window)?;
@@ -239,7 +240,7 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
             offsets.extend(others.into_iter().take(MAX_SEARCHED));
         }
         let Some(&offset) = offsets.get(at) else { break };
-        match open_keys(window, offset, with) {
+        match open_keys(window, offset, with, &mut work) {
             Ok(opener) => {
                 window.set_opener(opener);
                 return Ok(match damage {
@@ -249,6 +250,7 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
                 });
             }
             Err(Error::WrongKey) if at > 0 || named != Named::ByTail => is_wrong = true,
+            Err(error) if work.is_spent() => return Err(error),
             Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
             Err(error) => return Err(error),
         }
@@ -258,11 +260,11 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
 }
 
 /// Unlocks the key frame at `offset`.
-fn open_keys(window: &Window, offset: u64, with: Unlock<'_>) -> Result<Opener> {
+fn open_keys(window: &Window, offset: u64, with: Unlock<'_>, work: &mut PasswordWork) -> Result<Opener> {
     let (keys, place) = read_keys(window, offset)?;
     let at = Place { offset, commit: place.commit };
     let keyring = match with {
-        Unlock::Secret(Some(secret)) => keys.unlock(secret, at)?,
+        Unlock::Secret(Some(secret)) => keys.unlock(secret, at, work)?,
         Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,
         Unlock::Secret(None) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
     };
@@ -292,7 +294,8 @@ pub(super) fn settle(window: &mut Window, state: &State, with: Unlock<'_>) -> Re
     if window.opener().is_none_or(|opener| offset == 0 || offset == opener.keys.offset) {
         return Ok(());
     }
-    let opened = open_keys(window, offset, with).and_then(|opener| opener.keys.check(state).map(|()| opener));
+    let opened =
+        open_keys(window, offset, with, &mut PasswordWork::new()).and_then(|opener| opener.keys.check(state).map(|()| opener));
     match opened {
         Ok(opener) => window.set_opener(opener),
         // They were passed over before.

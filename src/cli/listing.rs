@@ -11,15 +11,10 @@ use crate::cli::report::{CommandResult, Failure};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Namespace};
+use crate::format::entry::{Entry, Kind};
 use crate::format::error::Error;
 use crate::format::inside;
 use crate::format::progress::Warning;
-
-/// Says whether an attribute is one that users give.
-pub fn is_given(attribute: &Attribute) -> bool {
-    attribute.namespace == Namespace::User || (attribute.namespace == Namespace::Nra && &*attribute.name == MEDIA_TYPE)
-}
 
 /// How entries are printed as text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,7 +120,7 @@ pub fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
         .metadata
         .attributes
         .iter()
-        .filter(|attribute| is_given(attribute))
+        .filter(|attribute| attribute.is_given())
         .map(|attribute| (&*attribute.name, &*attribute.value))
 }
 

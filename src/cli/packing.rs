@@ -323,9 +323,7 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
 fn attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
     let mut attributes: Vec<Attribute> = Vec::new();
     for text in texts {
-        let attribute = attr::parse(text, of)?;
-        attributes.retain(|other| (other.namespace, &other.name) != (attribute.namespace, &attribute.name));
-        attributes.push(attribute);
+        attr::parse(text, of)?.give_to(&mut attributes);
     }
     Ok(attributes)
 }

@@ -89,32 +89,50 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// Says whether there is something to do for it: what it removes may be missing.
+    fn concerns(&self, attributes: &[Attribute]) -> bool {
+        match self {
+            Self::Set(_) => true,
+            Self::Remove(own) => attributes.iter().any(|other| other.is_namesake(own)),
+        }
+    }
+
     /// Applies it to attributes, which stay sorted.
     fn apply(&self, attributes: &mut Vec<Attribute>) {
-        let (Self::Set(own) | Self::Remove(own)) = self;
-        attributes.retain(|other| (other.namespace, &other.name) != (own.namespace, &own.name));
-        if let Self::Set(own) = self {
-            attributes.push(own.clone());
-            attributes.sort_unstable();
+        match self {
+            Self::Set(own) => own.clone().give_to(attributes),
+            Self::Remove(own) => attributes.retain(|other| !other.is_namesake(own)),
         }
     }
 }
 
-/// Applies `edits` to the attributes of the archive. Says whether anything changes.
+/// What changes of attributes came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Edited {
+    /// Entries that were meant.
+    pub meant: u64,
+    /// Those of them that change.
+    pub changed: u64,
+    /// Numbers of the edits that remove what nothing has.
+    pub idle: Vec<usize>,
+}
+
+/// Applies `edits` to the attributes of the archive.
 ///
 /// # Errors
 ///
 /// `Usage` or `Limit` for attributes that the format can't hold.
-pub fn describe_archive<W: Write + Send>(writer: &mut Writer<W>, edits: &[Edit]) -> Result<bool> {
+pub fn describe_archive<W: Write + Send>(writer: &mut Writer<W>, edits: &[Edit]) -> Result<Edited> {
     let mut attributes = writer.attributes().to_vec();
+    let mut idle: Vec<usize> = (0..edits.len()).collect();
+    idle.retain(|&number| !edits[number].concerns(&attributes));
     edits.iter().for_each(|edit| edit.apply(&mut attributes));
-    let changes = attributes != writer.attributes();
+    let changed = u64::from(attributes != writer.attributes());
     writer.set_attributes(attributes)?;
-    Ok(changes)
+    Ok(Edited { meant: 1, changed, idle })
 }
 
-/// Applies `edits` to the attributes of the entries that `selection` means; those that change are handed to `visit`. Returns how many were meant and how
-/// many change.
+/// Applies `edits` to the attributes of the entries that `selection` means; those that change are handed to `visit`.
 ///
 /// # Errors
 ///
@@ -125,25 +143,26 @@ pub fn describe_entries<W: Write + Send, E: From<Error>>(
     edits: &[Edit],
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&Entry) -> Result<(), E>,
-) -> Result<(u64, u64), E> {
+) -> Result<Edited, E> {
     let base = base(writer)?;
-    let (mut meant, mut changed) = (0, 0);
+    let mut done = Edited { idle: (0..edits.len()).collect(), ..Edited::default() };
     for entry in selection.entries(&*base)? {
         monitor.check()?;
         let entry = entry?;
-        meant += 1;
+        done.meant += 1;
         monitor.add(Counter::Entries, 1);
+        done.idle.retain(|&number| !edits[number].concerns(&entry.metadata.attributes));
         let mut attributes = entry.metadata.attributes.to_vec();
         edits.iter().for_each(|edit| edit.apply(&mut attributes));
         if attributes == *entry.metadata.attributes {
             continue;
         }
         visit(&entry)?;
-        changed += 1;
+        done.changed += 1;
         let metadata = Arc::new(Metadata { attributes: attributes.into(), ..Metadata::clone(&entry.metadata) });
         writer.change(&entry.path, |entry| entry.metadata = metadata)?;
     }
-    Ok((meant, changed))
+    Ok(done)
 }
 
 /// Returns the archive as it was before the change.

@@ -107,6 +107,23 @@ impl Attribute {
         self.namespace == Namespace::Xattr && (self.name.starts_with(b"trusted.") || self.name.starts_with(b"security."))
     }
 
+    /// Says whether it is one that users give: a tag, a property or a media type.
+    pub fn is_given(&self) -> bool {
+        self.namespace == Namespace::User || self.namespace == Namespace::Nra && &*self.name == MEDIA_TYPE
+    }
+
+    /// Says whether both have one name, so that the one takes the place of the other.
+    pub fn is_namesake(&self, other: &Self) -> bool {
+        (self.namespace, &self.name) == (other.namespace, &other.name)
+    }
+
+    /// Puts it among sorted attributes, in the place of its namesake if there is one.
+    pub fn give_to(self, attributes: &mut Vec<Self>) {
+        attributes.retain(|other| !other.is_namesake(&self));
+        let place = attributes.partition_point(|other| *other < self);
+        attributes.insert(place, self);
+    }
+
     /// Says whether it describes a space of vectors, or is a vector.
     pub fn is_embedding(&self) -> bool {
         self.namespace == Namespace::Nra && self.name.starts_with(EMBEDDING)

@@ -1,6 +1,5 @@
 //! `nra attr`
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -8,16 +7,18 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{self, ChangeArgs};
-use crate::cli::listing::{Columns, Facts, is_given};
+use crate::cli::commands::info::AttributeRecord;
+use crate::cli::listing::{Columns, Facts};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
-use crate::convert::change::{Edit, describe_archive, describe_entries};
+use crate::convert::change::{Edit, Edited, describe_archive, describe_entries};
 use crate::convert::select::Selection;
 use crate::format::entry::{Attribute, EMBEDDING, Entry, MEDIA_TYPE, Namespace};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
+use crate::format::top::Top;
 
 /// Arguments of `nra attr`.
 #[derive(Debug, clap::Args)]
@@ -59,7 +60,7 @@ struct AttributesRecord<'a> {
     record: &'static str,
     #[serde(flatten)]
     path: Option<PathField<'a>>,
-    attributes: BTreeMap<String, String>,
+    attributes: Vec<AttributeRecord>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -159,18 +160,24 @@ fn check_space(value: &[u8]) -> CommandResult<()> {
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default())?;
-    let is_wanted = |attribute: &Attribute, of| {
-        let is_shown = is_given(attribute) || of == Of::Archive && attribute.is_embedding();
-        is_shown && (args.names.is_empty() || args.names.iter().any(|name| name.as_bytes() == &*attribute.name))
+    let mut missing: Vec<&OsString> = args.names.iter().collect();
+    let mut is_wanted = |attribute: &Attribute, of| {
+        let is_own = |name: &OsString| name.as_bytes() == &*attribute.name;
+        missing.retain(|name| !is_own(name));
+        // Those of the directory that was packed are not the archive's own.
+        if args.names.is_empty() { of == Of::Entries || !Top::has(attribute) } else { args.names.iter().any(is_own) }
     };
     let mut summary = Summary::default();
+    let place;
     if args.entry.is_empty() {
+        place = "the archive has";
         let attributes = opened.archive.info().attributes.iter();
         let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Of::Archive)).collect();
         summary.attributes = found.len() as u64;
         print(None, &found, args, ui)?;
         reading::remark(&opened, ui);
     } else {
+        place = "what matches has";
         let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
         let mut matched = false;
         for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
@@ -184,30 +191,47 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
         reading::conclude(&opened, &selection, matched, ui)?;
     }
     ui.flush()?;
-    // A name that was asked for and is not there is no success for a script.
-    let outcome = if summary.attributes == 0 && !args.names.is_empty() { Outcome::Nothing } else { Outcome::Done };
-    ui.finish(outcome, "summary", &summary)
+    if let Some(failure) = none_of(&missing, args.names.len(), &format!("{}: {place}", opened.name), ui) {
+        return Err(failure);
+    }
+    ui.finish(Outcome::Done, "summary", &summary)
+}
+
+/// Tells which of `all` names that were given nothing has. That is a failure if it is all of them.
+fn none_of(missing: &[&OsString], all: usize, place: &str, ui: &Ui) -> Option<Failure> {
+    let quoted = |name: &OsString| Quoted::new(name.as_bytes()).to_string();
+    if !missing.is_empty() && missing.len() == all {
+        let names: Vec<String> = missing.iter().map(|name| quoted(name)).collect();
+        return Some(Failure::failed(format!("{place} no attribute {}", names.join(", "))));
+    }
+    for name in missing {
+        let message = format!("{place} no attribute {}", quoted(name));
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+    }
+    None
 }
 
 fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) -> CommandResult<()> {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if ui.is_json() {
         if entry.is_some() && found.is_empty() {
             return Ok(());
         }
-        let attributes = found.iter().map(|attribute| (lossy(&attribute.name), lossy(&attribute.value))).collect();
-        let path = entry.map(|entry| PathField::new(entry.path.as_bytes()));
-        return ui.record(&AttributesRecord { record: "attributes", path, attributes });
+        return record(entry, found, ui);
     }
-    // One value alone comes as it is.
-    if let ([one], [attribute], None) = (&args.names[..], found, entry) {
-        debug_assert_eq!(one.as_bytes(), &*attribute.name);
+    // One value alone comes as it is, but for what a terminal would take for orders.
+    if let ([_], [attribute], None) = (&args.names[..], found, entry)
+        && !ui.stdout_is_terminal()
+    {
         ui.write(&attribute.value)?;
         return ui.write(b"\n");
     }
     for attribute in found {
-        let (name, value) = (text::harmless(&lossy(&attribute.name)), text::harmless(&lossy(&attribute.value)));
-        let value = if value.is_empty() { value } else { format!("={value}") };
+        let name = text::harmless(&String::from_utf8_lossy(&attribute.name));
+        let value = match std::str::from_utf8(&attribute.value) {
+            Ok("") => String::new(),
+            Ok(value) => format!("={}", text::harmless(value)),
+            Err(_) => format!(" ({})", text::counted(attribute.value.len() as u64, "byte", "bytes")),
+        };
         match entry {
             Some(entry) => ui.name_line("", entry.path.as_bytes(), format_args!(": {name}{value}"))?,
             None => ui.line(format_args!("{name}{value}"))?,
@@ -216,18 +240,28 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
     Ok(())
 }
 
+fn record<'a>(entry: Option<&Entry>, attributes: impl IntoIterator<Item = &'a &'a Attribute>, ui: &mut Ui) -> CommandResult<()> {
+    let attributes = attributes.into_iter().map(|attribute| AttributeRecord::new(attribute)).collect();
+    let path = entry.map(|entry| PathField::new(entry.path.as_bytes()));
+    ui.record(&AttributesRecord { record: "attributes", path, attributes })
+}
+
 fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     if edits.is_empty() {
         let failure = Failure::usage("no attribute was named");
         return Err(failure.hint("nra attr ARCHIVE set NAME=VALUE, nra attr ARCHIVE rm NAME"));
     }
     let mut change = args.change.begin()?;
+    let idle = |edited: &Edited| edited.idle.iter().map(|&number| &args.names[number]).collect::<Vec<&OsString>>();
     if args.entry.is_empty() {
-        let changes = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
-        if !changes && let Edit::Remove(attribute) = &edits[0] {
-            let shown = Quoted::new(&attribute.name).to_string();
-            let more = if edits.len() > 1 { ", nor the others" } else { "" };
-            return Err(Failure::failed(format!("{}: the archive has no attribute {shown}{more}", change.name)));
+        let edited = describe_archive(&mut change.writer, edits).map_err(|error| change.explain(error))?;
+        let place = format!("{}: the archive has", change.name);
+        if let Some(failure) = none_of(&idle(&edited), edits.len(), &place, ui) {
+            return Err(failure);
+        }
+        if ui.is_json() {
+            let now: Vec<&Attribute> = change.writer.attributes().iter().filter(|attribute| !Top::has(attribute)).collect();
+            record(None, &now, ui)?;
         }
         return change.finish("changed attributes of the archive", ui);
     }
@@ -235,14 +269,17 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("changing");
     let shown = change.is_dry() || ui.is_json();
     let mut print = |entry: &Entry| if shown { ui.entry(entry, Facts::default(), Columns::default()) } else { Ok(()) };
-    let (meant, changed) = describe_entries(&mut change.writer, &selection, edits, &progress, &mut print)?;
+    let edited = describe_entries(&mut change.writer, &selection, edits, &progress, &mut print)?;
     drop(progress);
     let unmatched = selection.unmatched();
-    if meant == 0 {
+    if edited.meant == 0 {
         return Err(changing::nothing_matches(&unmatched, &change.name));
     }
     for pattern in unmatched {
         ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
     }
-    change.finish(&format!("changed attributes of {}", text::counted(changed, "entry", "entries")), ui)
+    if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: what matches has", change.name), ui) {
+        return Err(failure);
+    }
+    change.finish(&format!("changed attributes of {}", text::counted(edited.changed, "entry", "entries")), ui)
 }

@@ -9,7 +9,7 @@ use crate::cli::commands::key;
 use crate::cli::inside::{self, InsideRecord};
 use crate::cli::reading;
 use crate::cli::report::{Code, CommandResult, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::archive::Info;
 use crate::format::crypt::{KeyInfo, is_accelerated};
@@ -82,15 +82,19 @@ struct RecoveryRecord {
     groups: u32,
 }
 
+/// An attribute, for programs.
 #[derive(Debug, Serialize)]
-struct AttributeRecord {
+pub struct AttributeRecord {
     namespace: &'static str,
     name: String,
     value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_b64: Option<String>,
 }
 
 impl AttributeRecord {
-    fn new(attribute: &Attribute) -> Self {
+    /// Wraps an attribute.
+    pub fn new(attribute: &Attribute) -> Self {
         let namespace = match attribute.namespace {
             Namespace::Xattr => "xattr",
             Namespace::User => "user",
@@ -98,7 +102,8 @@ impl AttributeRecord {
             Namespace::Foreign => "foreign",
         };
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { namespace, name: lossy(&attribute.name), value: lossy(&attribute.value) }
+        let value_b64 = PathField::new(&attribute.value).path_b64;
+        Self { namespace, name: lossy(&attribute.name), value: lossy(&attribute.value), value_b64 }
     }
 }
 

@@ -109,9 +109,7 @@ impl Describer {
         if entry.kind == Kind::File
             && let Some((_, media_type)) = self.media_types.iter().rev().find(|(files, _)| files.matches(entry))
         {
-            // It is the last there can be.
-            attributes.retain(|other| (other.namespace, &other.name) != (media_type.namespace, &media_type.name));
-            attributes.push(media_type.clone());
+            media_type.clone().give_to(&mut attributes);
         }
         attributes
     }

@@ -10,9 +10,10 @@ use crate::cli::reading::{self, Opened};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
-use crate::convert::diff::{Compare, Counts, Difference, Folder, Tree, diff};
-use crate::format::entry::Entry;
+use crate::convert::diff::{Aspect, Compare, Counts, Difference, Folder, Tree, diff};
+use crate::format::entry::{Attribute, Entry};
 use crate::format::path::Quoted;
+use crate::format::top::Top;
 
 /// Arguments of `nra diff`.
 #[derive(Debug, clap::Args)]
@@ -48,8 +49,9 @@ struct DifferenceRecord<'a> {
     #[serde(rename = "type")]
     record: &'static str,
     change: &'static str,
+    /// None for the archive itself.
     #[serde(flatten)]
-    path: PathField<'a>,
+    path: Option<PathField<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aspects: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +118,14 @@ impl Side {
         }
     }
 
+    /// Returns the attributes of an archive itself, without those of the directory that was packed.
+    fn attributes(&self) -> Option<Vec<&Attribute>> {
+        match self {
+            Self::Archive(opened) => Some(opened.archive.info().attributes.iter().filter(|one| !Top::has(one)).collect()),
+            Self::Folder(_) => None,
+        }
+    }
+
     fn remark(&self, ui: &Ui) {
         if let Self::Archive(opened) = self {
             reading::remark(opened, ui);
@@ -139,6 +149,13 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     let compare = if args.content { Compare::Content } else { Compare::Facts };
     let progress = ui.progress("comparing");
     let console = std::sync::Arc::clone(ui.console());
+    let described = match (before.attributes(), after.attributes()) {
+        (Some(old), Some(new)) => args.content || old == new,
+        _ => true,
+    };
+    if !described {
+        print_archive(ui)?;
+    }
     let (old, new) = (before.tree(), after.tree());
     let counts = diff(&*old, &*new, compare, &progress, &mut |difference| print(&difference, ui), &mut |path, error| {
         Ok(reading::or_damage::<()>(Err(error), path, &console).map(drop)?)
@@ -148,8 +165,9 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     before.remark(ui);
     after.remark(ui);
     let Counts { added, removed, changed, same } = counts;
-    let outcome = if counts.is_same() { Outcome::Done } else { Outcome::Nothing };
-    ui.finish(outcome, "summary", &Summary { identical: counts.is_same(), added, removed, changed, same })
+    let identical = counts.is_same() && described;
+    let outcome = if identical { Outcome::Done } else { Outcome::Nothing };
+    ui.finish(outcome, "summary", &Summary { identical, added, removed, changed, same })
 }
 
 /// Opens both sides as the arguments mean them.
@@ -178,6 +196,16 @@ fn sides(args: &Args) -> CommandResult<(Side, Side)> {
     Ok((before, after))
 }
 
+/// Tells that the attributes of the archive itself differ.
+fn print_archive(ui: &mut Ui) -> CommandResult<()> {
+    if ui.is_json() {
+        let aspects = vec![Aspect::Attributes.name()];
+        let record = DifferenceRecord { record: "difference", change: "changed", path: None, aspects, before: None, after: None };
+        return ui.record(&record);
+    }
+    ui.line("~ .  (attributes)")
+}
+
 fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
     let (sign, change, entry, aspects) = match difference {
         Difference::Added(entry) => ('+', "added", entry, &[][..]),
@@ -193,7 +221,14 @@ fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
             Difference::Changed(before, after, _) => (Some(before), Some(after)),
         };
         let (before, after) = (before.map(FactsRecord::new), after.map(FactsRecord::new));
-        return ui.record(&DifferenceRecord { record: "difference", change, path: PathField::new(path), aspects, before, after });
+        return ui.record(&DifferenceRecord {
+            record: "difference",
+            change,
+            path: Some(PathField::new(path)),
+            aspects,
+            before,
+            after,
+        });
     }
     let what = if aspects.is_empty() { String::new() } else { format!("  ({})", aspects.join(", ")) };
     ui.name_line(format_args!("{sign} "), path, what)

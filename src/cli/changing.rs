@@ -15,13 +15,14 @@ use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
+use crate::convert::pack::named;
 use crate::format::Error;
 use crate::format::crypt::Keyring;
 use crate::format::nra::recovery::{begins, present};
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
-use crate::format::source::{FileSource, FileStore, ReadAt};
+use crate::format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
 
 /// The archive that a command changes, and how.
 #[derive(Debug, Clone, clap::Args)]
@@ -52,8 +53,7 @@ pub struct ChangeSummary {
     replaced: u64,
     removed: u64,
     /// Entries of the archive afterwards.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<u64>,
+    entries: u64,
     /// Bytes by which the archive file grew.
     added_bytes: u64,
 }
@@ -65,52 +65,11 @@ pub struct Change {
     /// Its name, quoted.
     pub name: String,
     path: PathBuf,
-    /// Number of the key that opened it, from 0.
-    pub used_key: Option<usize>,
+    /// Its keys, unlocked, if it is encrypted.
+    pub keys: Option<Keyring>,
     dry_run: bool,
     commit: u64,
-    before: Before,
-}
-
-/// The file of an archive in front of a commit.
-#[derive(Debug, Clone, Copy)]
-pub struct Before {
-    /// Length without recovery data, bytes.
-    length: u64,
-    /// It has recovery data, which goes with a change.
     is_protected: bool,
-}
-
-impl Before {
-    /// Looks at the end of the file.
-    ///
-    /// # Errors
-    ///
-    /// When it can't be read.
-    pub fn of(file: &dyn ReadAt) -> Result<Self, Error> {
-        let recovery = present(file)?;
-        Ok(Self { length: recovery.map_or(file.len(), |recovery| recovery.protected), is_protected: recovery.is_some() })
-    }
-
-    /// Turns an error of changing it into a failure, when the writer has ended: recovery data may have gone with what was begun.
-    pub fn explain(&self, error: Error, path: &Path, name: &str) -> Failure {
-        let failure = explain(error, name);
-        let is_there = |file: FileSource| {
-            Ok::<_, Error>(match present(&file)? {
-                Some(recovery) => begins(&file, recovery.protected)?.is_some(),
-                None => false,
-            })
-        };
-        if self.is_protected && !FileSource::open(path).and_then(is_there).unwrap_or(false) {
-            return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
-        }
-        failure
-    }
-
-    /// Returns by how much a commit made it longer, bytes.
-    pub fn growth(&self, stats: &WriterStats) -> u64 {
-        stats.archive_bytes.saturating_sub(self.length)
-    }
 }
 
 impl ChangeArgs {
@@ -122,17 +81,20 @@ impl ChangeArgs {
     pub fn begin(&self) -> CommandResult<Change> {
         let path = newest(&self.archive)?;
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let fail = |error| explain(error, &name);
+        // Locked before it is unlocked: nobody changes its keys in between.
+        let file = FileStore::open(&path).map_err(fail)?;
+        let store: Arc<dyn Store> = if self.dry_run { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
+        let source: Arc<dyn ReadAt> = Arc::new(Arc::clone(&store));
+        let is_protected = present(&*source).map_err(fail)?.is_some();
         let mut options = WriterOptions { message: self.message.clone(), ..WriterOptions::balanced() };
         options.threads = self.resources.threads();
         options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
-        options.encryption = self.keys.unlock(&path)?;
-        let used_key = options.encryption.as_ref().and_then(Keyring::used);
-        let fail = |error| explain(error, &name);
-        let store = FileStore::open(&path).map_err(fail)?;
-        let before = Before::of(&store).map_err(fail)?;
-        let writer = Writer::append(Arc::new(store), options).map_err(fail)?;
+        options.encryption = self.keys.unlock(&source, &name)?;
+        let keys = options.encryption.clone();
+        let writer = Writer::append(store, options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, used_key, dry_run: self.dry_run, commit, before })
+        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, is_protected })
     }
 }
 
@@ -150,63 +112,66 @@ impl Change {
         }
     }
 
-    /// Writes the commit and says `what` was done: `removed 3 entries`.
+    /// Writes the commit, or finds out what it would come to, and says `what` was done: `removed 3 entries`.
     ///
     /// # Errors
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, commit, before, .. } = self;
-        let mut summary = ChangeSummary {
-            archive: path.to_string_lossy().into_owned(),
-            commit: None,
-            dry_run,
-            added: 0,
-            replaced: 0,
-            removed: 0,
-            entries: None,
-            added_bytes: 0,
-        };
-        if dry_run {
-            drop(writer);
-            ui.flush()?;
-            return ui.finish(Outcome::Done, "summary", &summary);
-        }
+        let Self { writer, name, path, dry_run, commit, is_protected, .. } = self;
         let progress = ui.progress("writing");
         let finished = writer.finish(&progress);
         drop(progress);
-        let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
+        let (end, stats) = finished.map_err(|error| explain_attempt(error, is_protected, &path, &name))?;
         drop(end);
         ui.flush()?;
-        summary.tell(&stats, &before);
-        say(what, &name, &stats, commit, &before, ui);
+        let made = Made { name: &name, before: commit, is_protected, dry_run };
+        made.say(what, &stats, ui);
+        let summary = ChangeSummary {
+            archive: path.to_string_lossy().into_owned(),
+            commit: (!dry_run).then_some(stats.commit),
+            dry_run,
+            added: stats.added,
+            replaced: stats.replaced,
+            removed: stats.removed,
+            entries: stats.entries,
+            added_bytes: stats.added_bytes,
+        };
         ui.finish(Outcome::Done, "summary", &summary)
     }
 }
 
-impl ChangeSummary {
-    fn tell(&mut self, stats: &WriterStats, before: &Before) {
-        self.commit = Some(stats.commit);
-        (self.added, self.replaced, self.removed) = (stats.added, stats.replaced, stats.removed);
-        self.entries = Some(stats.entries);
-        self.added_bytes = before.growth(stats);
-    }
+/// A commit that was made.
+pub struct Made<'a> {
+    /// Name of the archive, quoted.
+    pub name: &'a str,
+    /// Number of the commit before it.
+    pub before: u64,
+    /// The archive had recovery data.
+    pub is_protected: bool,
+    /// It was not written.
+    pub dry_run: bool,
 }
 
-/// Tells of a commit on top of number `last`: what was done, what it cost, how to get back.
-pub fn say(what: &str, name: &str, stats: &WriterStats, last: u64, before: &Before, ui: &Ui) {
-    if stats.commit == last {
-        return ui.console().note(&format!("{name}: nothing has changed"));
-    }
-    ui.console().note(&format!(
-        "{what} in commit {} (+{}); {} is the archive as it was, nra log {name} lists commits",
-        stats.commit,
-        ui.size(before.growth(stats)),
-        before_name(name, last)
-    ));
-    if before.is_protected {
-        let message = format!("the recovery data of {name} went with this change; nra protect {name} makes it anew");
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+impl Made<'_> {
+    /// Tells what was done, what it cost, how to get back.
+    pub fn say(&self, what: &str, stats: &WriterStats, ui: &Ui) {
+        let Self { name, before, is_protected, dry_run } = *self;
+        if stats.commit == before {
+            return ui.console().note(&format!("{name}: nothing has changed"));
+        }
+        let done = format!("{what} in commit {} (+{})", stats.commit, ui.size(stats.added_bytes));
+        let earlier = before_name(name, before);
+        ui.console().note(&if dry_run {
+            format!("{done}: not done, this was a dry run")
+        } else {
+            format!("{done}; {earlier} is the archive as it was, nra log {name} lists commits")
+        });
+        if is_protected {
+            let verb = if dry_run { "would go" } else { "went" };
+            let message = format!("the recovery data of {name} {verb} with this change; nra protect {name} makes it anew");
+            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        }
     }
 }
 
@@ -253,6 +218,30 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|own| identity(other) == Some(own))
 }
 
+/// Says whether the archive at `path` has recovery data at its end.
+///
+/// # Errors
+///
+/// When it can't be read.
+pub fn is_protected(path: &Path) -> Result<bool, Error> {
+    Ok(present(&FileSource::open(path)?)?.is_some())
+}
+
+/// Turns an error of an attempt to change an archive into a failure: recovery data that was there may have gone with what was begun.
+pub fn explain_attempt(error: Error, was_protected: bool, path: &Path, name: &str) -> Failure {
+    let failure = explain(named(error, path.as_os_str().as_bytes()), name);
+    let is_there = |file: FileSource| {
+        Ok::<_, Error>(match present(&file)? {
+            Some(recovery) => begins(&file, recovery.protected)?.is_some(),
+            None => false,
+        })
+    };
+    if was_protected && !FileSource::open(path).and_then(is_there).unwrap_or(false) {
+        return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
+    }
+    failure
+}
+
 /// Turns an error of changing an archive into a failure.
 pub fn explain(error: Error, archive: &str) -> Failure {
     match &error {
@@ -281,6 +270,9 @@ pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
 
 /// Returns the failure of patterns that match nothing.
 pub fn nothing_matches(unmatched: &[&[u8]], archive: &str) -> Failure {
+    if unmatched.is_empty() {
+        return Failure::failed(format!("{archive}: what the patterns match is left out again; nothing was changed"));
+    }
     let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
     let more = if unmatched.len() > 3 { format!(" and {} more", text::count(unmatched.len() as u64 - 3)) } else { String::new() };
     let failure = Failure::failed(format!("{archive}: no entry matches {}{more}; nothing was changed", names.join(", ")));

@@ -25,8 +25,12 @@ use crate::format::source::{FileSource, ReadAt};
 
 /// Longest file with a password or key, bytes.
 const MAX_FILE: u64 = 64 << 10;
+/// How often a password is asked for.
+const TRIES: usize = 3;
 /// What to do where nobody can be asked.
 const HINT: &str = "--password-file FILE, --key-file FILE, NRA_PASSWORD or NRA_ENCRYPTION_KEY give one";
+/// As [`HINT`], for a password or key that an archive is to have.
+const NEW_HINT: &str = "--new-password-file FILE or --new-key-file FILE give one";
 
 /// What opens an encrypted archive.
 #[derive(Debug, Clone, Default, Args)]
@@ -85,16 +89,46 @@ impl KeyArgs {
         by_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
     }
 
-    /// Returns what there is to open the archive `name` with.
+    /// Returns what the options and variables give to open an archive with.
+    fn given(&self) -> CommandResult<Option<Secret>> {
+        self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))
+    }
+
+    /// Returns what there is to open the archive `name` with, before anything is known of it.
     ///
     /// # Errors
     ///
     /// When a file or variable makes no sense, or the answer can't be read.
     pub fn to_open(&self, name: &str) -> CommandResult<Option<Secret>> {
-        if self.ask {
-            return ask(&format!("Password for {name}: ")).map(Some);
+        if self.ask { ask(&format!("Password for {name}: ")).map(Some) } else { self.given() }
+    }
+
+    /// Calls `open` with what there is to open the archive `name` with. Somebody who can be asked is asked when a key is needed, and may be wrong twice.
+    ///
+    /// # Errors
+    ///
+    /// When a file or variable makes no sense, or the answer can't be read; what `open` gives is inside.
+    pub fn open<T>(
+        &self,
+        name: &str,
+        mut open: impl FnMut(Option<Secret>) -> Result<T, Error>,
+    ) -> CommandResult<Result<T, Error>> {
+        if !self.ask {
+            let given = self.given()?;
+            let is_given = given.is_some();
+            match open(given) {
+                Err(Error::KeyNeeded) if !is_given && !self.silent && can_ask() => {}
+                opened => return Ok(opened),
+            }
         }
-        self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))
+        let mut opened = open(Some(ask(&format!("Password for {name}: "))?));
+        for _ in 1..TRIES {
+            if !matches!(opened, Err(Error::WrongKey)) {
+                break;
+            }
+            opened = open(Some(ask(&format!("That is not the password of {name}. Password: "))?));
+        }
+        Ok(opened)
     }
 
     /// Asks for what opens the archive `name` after it turned out that it is needed; `None` if nobody can be asked.
@@ -113,32 +147,36 @@ impl KeyArgs {
     /// When there is none and nobody can be asked; otherwise as [`KeyArgs::to_open`].
     pub fn for_new(&self) -> CommandResult<Secret> {
         if !self.ask
-            && let Some(secret) = self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))?
+            && let Some(secret) = self.given()?
         {
             return Ok(secret);
         }
         ask_twice("Password: ")
     }
 
-    /// Returns the keys of the archive at `path`, unlocked; `None` if it is not encrypted.
+    /// Returns the keys of the archive `name` in `source`, unlocked; `None` if it is not encrypted.
     ///
     /// # Errors
     ///
     /// When there is no key, or it is wrong.
-    pub fn unlock(&self, path: &Path) -> CommandResult<Option<Keyring>> {
-        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
-        let fail = |error| explain(error, &name);
-        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(fail)?);
-        if !matches!(NraReader::keys(Arc::clone(&source)), Ok(Some(_))) {
+    pub fn unlock(&self, source: &Arc<dyn ReadAt>, name: &str) -> CommandResult<Option<Keyring>> {
+        if !matches!(NraReader::keys(Arc::clone(source)), Ok(Some(_))) {
             return Ok(None);
         }
-        let key = match self.to_open(&name)? {
-            Some(secret) => Some(secret),
-            None => self.when_needed(&name)?,
-        };
-        let options = OpenOptions { key, ..OpenOptions::default() };
-        let reader = NraReader::open(source, &options).map_err(fail)?;
-        Ok(reader.keyring().cloned())
+        let opened =
+            self.open(name, |key| NraReader::open(Arc::clone(source), &OpenOptions { key, ..OpenOptions::default() }))?;
+        Ok(opened.map_err(|error| explain(error, name))?.keyring().cloned())
+    }
+
+    /// As [`KeyArgs::unlock`], for the archive at `path`.
+    ///
+    /// # Errors
+    ///
+    /// As [`KeyArgs::unlock`], and when it can't be read.
+    pub fn unlock_file(&self, path: &Path) -> CommandResult<Option<Keyring>> {
+        let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
+        let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(|error| explain(error, &name))?);
+        self.unlock(&source, &name)
     }
 }
 
@@ -152,7 +190,7 @@ impl NewKeyArgs {
         let files = (self.new_password_file.as_deref(), self.new_key_file.as_deref());
         match by_options(self.new_password.as_ref(), files.0, files.1)? {
             Some(secret) => Ok(secret),
-            None => ask_twice("New password: "),
+            None => ask_twice("New password: ").map_err(|failure| if can_ask() { failure } else { nobody(NEW_HINT) }),
         }
     }
 }
@@ -169,19 +207,23 @@ fn by_options(password: Option<&Secret>, password_file: Option<&Path>, key_file:
 
 /// Returns what the variables give: the key if both are there.
 fn by_variables() -> CommandResult<Option<Secret>> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let variable = |name| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+        Some(Zeroizing::new(value.into_encoded_bytes()))
+    };
     if let Some(key) = variable("NRA_ENCRYPTION_KEY") {
-        let digits = key.to_str().and_then(Secret::from_hex);
+        let digits = std::str::from_utf8(&key).ok().and_then(Secret::from_hex);
         let failure = || Failure::key("NRA_ENCRYPTION_KEY is not a key: 64 hexadecimal digits are expected");
         return digits.map(Some).ok_or_else(failure);
     }
-    Ok(variable("NRA_PASSWORD").map(|password| Secret::password(password.as_bytes())))
+    Ok(variable("NRA_PASSWORD").map(|password| Secret::password(password.as_slice())))
 }
 
 fn read_file(path: &Path) -> CommandResult<Zeroizing<Vec<u8>>> {
     let fail = |error| Error::io("read", path.as_os_str().as_bytes(), error);
     let file = File::open(path).map_err(fail)?;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(256));
+    // It must not grow: what it leaves behind would not be wiped.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(Failure::key(format!("{} is too long for a password or key", shown(path))));
@@ -224,9 +266,13 @@ fn can_ask() -> bool {
     (io::stderr().is_terminal() || io::stdin().is_terminal()) && File::open("/dev/tty").is_ok()
 }
 
+fn nobody(hint: &str) -> Failure {
+    Failure::key("there is no terminal to ask for the password").hint(hint)
+}
+
 fn ask(question: &str) -> CommandResult<Secret> {
     if !can_ask() {
-        return Err(Failure::key("there is no terminal to ask for the password").hint(HINT));
+        return Err(nobody(HINT));
     }
     let terminal = File::open("/dev/tty").and_then(|terminal| {
         let modes = rustix::termios::tcgetattr(&terminal)?;

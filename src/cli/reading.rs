@@ -70,27 +70,22 @@ fn open_with(
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
         None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
     };
-    options.key = keys.to_open(&name)?;
     // A pipe with a name, such as a shell makes of <(…).
     let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
-    let opened = if is_stdin(&path) {
-        open_stdin(&options)?
-    } else if is_pipe {
-        let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
-        pipe.and_then(|mut pipe| open_stream(&mut pipe, &path.to_string_lossy(), &options))
-    } else {
-        open_path(&path, &options)
-    };
-    let opened = match opened {
+    let opened = if is_stdin(&path) || is_pipe {
         // A stream is gone when it turns out that it is encrypted.
-        Err(Error::KeyNeeded) if !is_stdin(&path) && !is_pipe => match keys.when_needed(&name)? {
-            Some(secret) => {
-                options.key = Some(secret);
-                open_path(&path, &options)
-            }
-            None => Err(Error::KeyNeeded),
-        },
-        opened => opened,
+        options.key = keys.to_open(&name)?;
+        if is_pipe {
+            let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
+            pipe.and_then(|mut pipe| open_stream(&mut pipe, &path.to_string_lossy(), &options))
+        } else {
+            open_stdin(&options)?
+        }
+    } else {
+        keys.open(&name, |key| {
+            options.key = key;
+            open_path(&path, &options)
+        })?
     };
     let archive = opened.map_err(|error| {
         match &error {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 pub use crate::format::nra::compact::Compaction;
 
 use crate::convert::beside::Beside;
+use crate::convert::pack::named;
 use crate::format::error::{Error, Result};
 use crate::format::nra::compact::{compact as write, plan as look};
 use crate::format::nra::recovery::{present, protect};
@@ -35,7 +36,13 @@ pub enum Target {
 /// As [`compact`].
 pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(archive)?);
-    look(&source, keep, options, monitor)
+    let mut planned = look(&source, keep, options, monitor)?;
+    if let Some(recovery) = present(&*source)? {
+        // It is part of the file, and shrinks with what it protects.
+        let shrunk = u128::from(planned.dropped_bytes) * u128::from(recovery.percent) / 100;
+        planned.after_bytes = planned.after_bytes.saturating_sub(u64::try_from(shrunk).unwrap_or(u64::MAX));
+    }
+    Ok(planned)
 }
 
 /// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Says `None` when that would save nothing and the archive was left as it is.
@@ -65,7 +72,8 @@ pub fn compact(
     };
     let beside = Beside::create(&path, overwrite)?;
     let open = || FileStore::open(beside.path()).map(|store| Arc::new(store) as Arc<dyn Store>);
-    let mut done = write(&source, keep, &open, options, monitor)?;
+    let shown = path.as_os_str().as_bytes();
+    let mut done = write(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
     if let Some(before) = present(&*source)? {
         let after = protect(&*open()?, before.percent, options.memory_bytes, monitor)?;
         done.after_bytes = after.file_len();

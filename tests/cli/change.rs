@@ -17,6 +17,17 @@ impl Room {
         fs::read(self.directory.path().join(path)).unwrap()
     }
 
+    /// Rehearses a command that would change the archive: it says `start`, and nothing is changed. Returns what it lists.
+    fn rehearses(&self, arguments: &[&str], start: &str) -> String {
+        let before = self.bytes("rich.nra");
+        let said = self.run(arguments);
+        assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.err);
+        assert!(said.err.starts_with(start), "{arguments:?}: {}", said.err);
+        assert!(said.err.ends_with(": not done, this was a dry run\n"), "{arguments:?}: {}", said.err);
+        assert!(self.bytes("rich.nra") == before, "{arguments:?}");
+        said.out
+    }
+
     /// Runs a command that changes the archive and says `start`.
     fn changes(&self, arguments: &[&str], start: &str) {
         let said = self.run(arguments);
@@ -30,9 +41,12 @@ impl Room {
 fn entries_are_removed_and_earlier_commits_keep_them() {
     let room = Room::new();
     let before = room.bytes("rich.nra");
-    assert_eq!(
-        room.out(&["rm", "rich.nra", "docs/sub", "*.bin", "-n"]),
-        "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\nimage.bin\n"
+    let listed = room.rehearses(&["rm", "rich.nra", "docs/sub", "*.bin", "-n"], "removed 4 entries in commit 2 (+");
+    assert_eq!(listed, "docs/sub\ndocs/sub/deep\ndocs/sub/deep/lines.log\nimage.bin\n");
+    room.fails(
+        &["rm", "rich.nra", "*.bin", "-x", "image.bin"],
+        1,
+        "nra: rich.nra: what the patterns match is left out again; nothing was changed\n",
     );
     room.fails(
         &["rm", "rich.nra", "nope"],
@@ -60,7 +74,9 @@ fn entries_are_removed_and_earlier_commits_keep_them() {
 #[test]
 fn entries_are_moved_and_directories_made() {
     let room = Room::new();
-    assert_eq!(room.out(&["mv", "rich.nra", "docs/sub", "new/place", "-n"]), "docs/sub -> new/place\n");
+    let moves = room.rehearses(&["mv", "rich.nra", "docs/sub", "new/place", "-n"], "moved docs/sub to new/place in commit 2 (+");
+    assert_eq!(moves, "docs/sub -> new/place\n");
+    room.fails(&["mv", "rich.nra", "link", "link"], 1, "nra: rich.nra: link cannot become link: that is its path already\n");
     room.changes(&["mv", "rich.nra", "docs/sub", "new/place"], "moved docs/sub to new/place in commit 2 (+");
     assert_eq!(room.out(&["list", "rich.nra", "new"]), "new\nnew/place\nnew/place/deep\nnew/place/deep/lines.log\n");
     assert_eq!(
@@ -69,12 +85,13 @@ fn entries_are_moved_and_directories_made() {
     );
     room.changes(&["mv", "rich.nra", "owned", "new/"], "moved owned to new/owned in commit 3 (+");
     for top in ["/", ".", "./", "//"] {
-        assert_eq!(room.out(&["mv", "rich.nra", "new/owned", top, "-n"]), "new/owned -> owned\n");
+        let moves = room.rehearses(&["mv", "rich.nra", "new/owned", top, "-n"], "moved new/owned to owned in commit 4 (+");
+        assert_eq!(moves, "new/owned -> owned\n");
     }
     let said = room.run(&["mv", "rich.nra", "link", "new/owned"]);
     assert_eq!((said.code, said.err.as_str()), (Some(1), "nra: rich.nra: link cannot become new/owned: that exists\n"));
     assert_eq!(room.run(&["mv", "rich.nra", "none", "x"]).code, Some(1));
-    assert_eq!(room.out(&["mkdir", "rich.nra", "a/b", "-n"]), "a/b\n");
+    assert_eq!(room.rehearses(&["mkdir", "rich.nra", "a/b", "-n"], "made a/b in commit 4 (+"), "a/b\n");
     room.changes(&["mkdir", "rich.nra", "/a/b/"], "made a/b in commit 4 (+");
     assert_eq!(room.out(&["list", "rich.nra", "a"]), "a\na/b\n");
     room.fails(&["mkdir", "rich.nra", "a/b"], 1, "nra: rich.nra: a/b exists already\n");
@@ -93,7 +110,7 @@ fn attributes_are_set_shown_and_removed() {
     );
     assert_eq!(room.out(&["attr", "rich.nra"]), "licence=CC0\nname=Odd names\n");
     assert_eq!(room.out(&["attr", "rich.nra", "get", "name"]), "Odd names\n");
-    assert_eq!(room.run(&["attr", "rich.nra", "get", "none"]).code, Some(1));
+    room.fails(&["attr", "rich.nra", "get", "none"], 1, "nra: rich.nra: the archive has no attribute none\n");
     assert!(room.out(&["info", "rich.nra"]).contains("licence       CC0\n"));
     let set = ["attr", "rich.nra", "set", "-e", "docs/sub/**", "seen", "media-type=text/plain"];
     room.changes(&set, "changed attributes of 2 entries in commit 3 (+");
@@ -102,6 +119,12 @@ fn attributes_are_set_shown_and_removed() {
         room.out(&["attr", "rich.nra", "get", "-e", "*.log"]),
         "docs/sub/deep/lines.log: seen\ndocs/sub/deep/lines.log: media-type=text/plain\n"
     );
+    let dry = room.run(&["attr", "rich.nra", "set", "topic=x", "-n", "--json"]);
+    let dry: Value = serde_json::from_str(&dry.out).unwrap();
+    schema::check(&dry["attributes"][0]);
+    assert_eq!(dry["attributes"][0]["attributes"][2], serde_json::json!({"namespace": "user", "name": "topic", "value": "x"}));
+    assert_eq!(dry["summary"]["dry_run"], true);
+    room.rehearses(&["attr", "rich.nra", "set", "topic=x", "-n"], "changed attributes of the archive in commit 4 (+");
     let lines = room.out(&["attr", "rich.nra", "-e", "*.log", "--jsonl"]);
     lines.lines().for_each(|line| schema::check(&serde_json::from_str(line).unwrap()));
     let listed: Value = serde_json::from_str(&room.out(&["list", "rich.nra", "*.log", "--json"])).unwrap();
@@ -111,7 +134,15 @@ fn attributes_are_set_shown_and_removed() {
     room.changes(&["attr", "rich.nra", "rm", "-e", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
     room.changes(&["attr", "rich.nra", "rm", "name"], "changed attributes of the archive in commit 5 (+");
     room.fails(&["attr", "rich.nra", "rm", "name"], 1, "nra: rich.nra: the archive has no attribute name\n");
-    room.fails(&["attr", "rich.nra", "rm", "name", "x"], 1, "nra: rich.nra: the archive has no attribute name, nor the others\n");
+    room.fails(&["attr", "rich.nra", "rm", "name", "x"], 1, "nra: rich.nra: the archive has no attribute name, x\n");
+    let said = room.run(&["attr", "rich.nra", "rm", "-e", "*.log", "media-type", "x"]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("what matches has no attribute x") && said.err.contains("in commit 6"), "{}", said.err);
+    room.fails(
+        &["attr", "rich.nra", "rm", "-e", "*.log", "media-type"],
+        1,
+        "nra: rich.nra: what matches has no attribute media-type\n",
+    );
     assert_eq!(room.out(&["attr", "rich.nra@2", "get", "name"]), "Odd names\n");
     assert_eq!(room.run(&["attr", "rich.nra", "set", "media-type=x"]).code, Some(2));
     assert_eq!(room.run(&["attr", "rich.nra", "set"]).code, Some(2));
@@ -187,6 +218,119 @@ fn files_are_added_and_updated() {
         "nra: rich.nra@1: commit 1 cannot be changed, only the newest state of an archive can\n",
     );
     assert_eq!(room.run(&["add", "tree/two", "tree"]).code, Some(4));
+}
+
+/// A directory never goes for a file that happens to have its name, nor a file for a directory.
+#[test]
+fn what_is_of_another_kind_is_not_replaced_unasked() {
+    let room = Room::new();
+    room.write("tree/docs", "a file now\n");
+    room.write("tree/image.bin/new", "a directory now\n");
+    room.write("tree/more", "x\n");
+    let hint = "hint: -f puts files in the place of directories, and directories in the place of files\n";
+    let said = room.run(&["add", "rich.nra", "tree"]);
+    assert_eq!(said.code, Some(3), "{}", said.err);
+    assert!(said.err.contains("added 1 entry, 3 left out in commit 2"), "{}", said.err);
+    for why in [
+        "docs: left out: in the archive it is a directory",
+        "image.bin: left out: in the archive it is no directory",
+        "image.bin/new: left out: in the archive image.bin is no directory",
+        hint,
+    ] {
+        assert!(said.err.contains(why), "{}", said.err);
+    }
+    assert_eq!(room.run(&["diff", "rich.nra"]).out, "+ more\n");
+    // Below a file that -T or --as names without its directory.
+    let said = room.run(&["add", "rich.nra", "tree/more", "--as", "image.bin/x"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.err.ends_with(&format!("nra: rich.nra: nothing was added\n{hint}")), "{}", said.err);
+    let dry = room.run(&["add", "rich.nra", "tree", "-n"]);
+    assert_eq!((dry.code, dry.out.as_str()), (Some(3), "more\n"), "{}", dry.err);
+    let below = room.out(&["list", "rich.nra", "docs"]).lines().count() as u64 - 1;
+    let said = room.run(&["add", "rich.nra", "tree", "-f", "--json"]);
+    let summary: Value = serde_json::from_str(&said.out).unwrap();
+    schema::check(&summary);
+    let counts = ["code", "added", "replaced", "removed", "left_out"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(counts, [0, 1, 3, below, 0]);
+    assert_eq!(room.out(&["cat", "rich.nra", "docs", "image.bin/new"]), "a file now\na directory now\n");
+}
+
+#[test]
+fn tags_stay_when_a_file_is_replaced() {
+    let room = Room::new();
+    room.write("tree/one", "1\n");
+    room.write("tree/two", "2\n");
+    room.changes(&["add", "rich.nra", "tree", "--as", "in"], "added 3 entries");
+    room.changes(&["attr", "rich.nra", "set", "-e", "in/**", "good", "media-type=text/plain"], "changed");
+    room.changes(&["attr", "rich.nra", "set", "-e", "in", "folder"], "changed");
+    for update in [&[][..], &["-u"]] {
+        room.write("tree/one", &format!("{update:?}\n"));
+        let add = ["add", "rich.nra", "tree", "--as", "in", "--tag", "good=very"];
+        room.changes(&[&add[..], update].concat(), "added 0 entries, replaced ");
+        let tags = room.out(&["attr", "rich.nra", "-e", "in/one", "-e", "in"]);
+        for tag in ["in: folder", "in/one: good=very", "in/one: media-type=text/plain"] {
+            assert!(tags.lines().any(|line| line == tag), "{tags}");
+        }
+    }
+    assert_eq!(room.run(&["add", "rich.nra", "rich.nra"]).code, Some(1));
+    assert!(room.run(&["add", "rich.nra"]).err.contains("nothing to add was named"));
+}
+
+#[test]
+fn growth_is_told_without_what_lay_behind_the_archive() {
+    let room = Room::new();
+    room.write("more", "x\n");
+    room.changes(&["add", "rich.nra", "more"], "added 1 entry");
+    room.changes(&["rm", "rich.nra", "more"], "removed 1 entry");
+    // As if the last commit had been stopped.
+    let bytes = room.bytes("rich.nra");
+    fs::write(room.directory.path().join("rich.nra"), &bytes[..bytes.len() - 100]).unwrap();
+    room.write("more", "other\n");
+    let added: Value = serde_json::from_str(&room.run(&["add", "rich.nra", "more", "--json"]).out).unwrap();
+    let log: Value = serde_json::from_str(&room.out(&["log", "rich.nra", "--json"])).unwrap();
+    assert_eq!(added["added_bytes"], log["commits"][0]["added_bytes"]);
+}
+
+#[test]
+fn attributes_of_the_archive_are_compared() {
+    let room = Room::new();
+    room.changes(&["attr", "rich.nra", "set", "name=x"], "changed");
+    assert_eq!(room.run(&["diff", "rich.nra"]).out, "~ .  (attributes)\n");
+    let said = room.run(&["diff", "rich.nra", "--jsonl"]);
+    said.out.lines().for_each(|line| schema::check(&serde_json::from_str(line).unwrap()));
+    assert!(said.out.contains("\"identical\":false"), "{}", said.out);
+    assert_eq!(room.run(&["diff", "rich.nra", "--content"]).code, Some(0));
+}
+
+/// All that a listing names has a value that can be seen, and none gives orders to a terminal.
+#[test]
+fn attributes_of_every_origin_are_shown() {
+    use nra::format::entry::{Attribute, Entry, Kind, Metadata, Namespace};
+    use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
+    let room = Room::new();
+    let mut entry = Entry::new("one".try_into().unwrap(), Kind::File);
+    let attribute =
+        |namespace, name: &str, value: &[u8]| Attribute { namespace, name: name.as_bytes().into(), value: value.into() };
+    let attributes = [
+        attribute(Namespace::Xattr, "user.x", b"0"),
+        attribute(Namespace::User, "same", b"1\x1b[2J"),
+        attribute(Namespace::Nra, "embedding:clip", b"\xff\x00"),
+        attribute(Namespace::Foreign, "same", b"2"),
+    ];
+    entry.metadata = std::sync::Arc::new(Metadata { attributes: attributes.as_slice().into(), ..Metadata::default() });
+    let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+    writer.add(entry, NewContent::None).unwrap();
+    let bytes = writer.finish(&nra::format::progress::Recorder::default()).unwrap().0;
+    fs::write(room.directory.path().join("all.nra"), bytes).unwrap();
+    assert_eq!(
+        room.out(&["attr", "all.nra", "-e", "one"]),
+        "one: user.x=0\none: same=1\\x1b[2J\none: embedding:clip (2 bytes)\none: same=2\n"
+    );
+    let shown: Value = serde_json::from_str(&room.out(&["attr", "all.nra", "-e", "one", "--json"])).unwrap();
+    schema::check(&shown["attributes"][0]);
+    let listed = &shown["attributes"][0]["attributes"];
+    assert_eq!(listed.as_array().unwrap().len(), 4);
+    assert_eq!((&listed[2]["namespace"], &listed[2]["value_b64"]), (&"nra".into(), &"/wA=".into()));
 }
 
 /// Tags stay when the file they belong to is updated without being read.

@@ -91,6 +91,21 @@ fn keys_are_added_changed_and_removed() {
     assert_eq!(listed["keys"][1]["label"], "backup");
     listed["keys"].as_array().unwrap().iter().for_each(schema::check);
     good(&run(at, &key, &["verify", "a.nra"]));
+    let said = run(at, &password, &["key", "add", "a.nra", "--new-key-file", "raw"]);
+    assert!(said.code == Some(1) && said.err.contains("key 2 is that password or key already"), "{}", said.err);
+    let said = run(at, &key, &["key", "add", "a.nra"]);
+    assert!(said.code == Some(5) && said.err.contains("hint: --new-password-file"), "{}", said.err);
+    let whole = fs::read(at.join("a.nra")).unwrap();
+    for (arguments, start) in [
+        (&["key", "add", "a.nra", "--new-password", "x", "-n"][..], "added key 3 in commit 3 (+"),
+        (&["key", "remove", "a.nra", "1", "-n"], "removed key 1 in commit 3 (+"),
+        (&["key", "change", "a.nra", "-n", "--new-password", "x"], "changed key 2 in commit 3 (+"),
+    ] {
+        let said = run(at, &key, arguments);
+        good(&said);
+        assert!(said.err.starts_with(start) && said.err.ends_with(": not done, this was a dry run\n"), "{}", said.err);
+    }
+    assert!(fs::read(at.join("a.nra")).unwrap() == whole, "nothing was written");
     good(&run(at, &key, &["key", "change", "a.nra", "1", "--new-password", "changed"]));
     assert_eq!(run(at, &password, &["list", "a.nra"]).code, Some(5));
     good(&run(at, &[("NRA_PASSWORD", "changed")], &["list", "a.nra"]));

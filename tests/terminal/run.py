@@ -147,11 +147,35 @@ def a_password_to_read_is_asked_for_once(room):
     terminal.type_unseen("hunter22\n")
     code, text = terminal.end()
     check(code == 0 and "content of b" in text and "hunter22" not in text, text)
-    terminal = room.start("cat", "x.nra", "b")
-    terminal.until(": ")
-    terminal.type_unseen("wrong\n")
-    code, text = terminal.end()
-    check(code == 5 and "content" not in text, f"code {code}:\n{text}")
+
+
+def a_wrong_password_may_be_put_right_twice(room):
+    check(room.plain("pack", "in", "-o", "x.nra", "-e", "--password", "hunter22").returncode == 0, "pack")
+    for arguments in (["cat", "x.nra", "b"], ["cat", "x.nra", "b", "-p"], ["rm", "x.nra", "none"]):
+        for wrong in (1, 2, 3):
+            terminal = room.start(*arguments)
+            for number in range(1, wrong + 1):
+                terminal.until("assword", 2 * number - 1)
+                terminal.until(": ", number)
+                terminal.type_unseen(f"wrong{number}\n")
+            if wrong < 3:
+                terminal.until(": ", wrong + 1)
+                terminal.type_unseen("hunter22\n")
+            code, text = terminal.end()
+            check("wrong1" not in text and "hunter22" not in text, f"a password is shown:\n{text}")
+            if wrong == 3:
+                check(code == 5 and "content" not in text, f"code {code}:\n{text}")
+            elif arguments[0] == "cat":
+                check(code == 0 and "content of b" in text, f"code {code}:\n{text}")
+            else:
+                check(code == 1 and "no entry matches none" in text, f"code {code}:\n{text}")
+
+
+def an_attribute_gives_a_terminal_no_orders(room):
+    check(room.plain("pack", "in", "-o", "x.nra", "--attr", "name=a\x1b[2Jb").returncode == 0, "pack")
+    code, text = room.start("attr", "x.nra", "get", "name").end()
+    check(code == 0 and "\x1b[2J" not in text and "name=" in text, repr(text))
+    check(room.plain("attr", "x.nra", "get", "name").stdout == b"a\x1b[2Jb\n", "a pipe gets it as it is")
 
 
 def conflict(room):
@@ -232,6 +256,8 @@ CASES = [
     passwords_that_differ_leave_nothing,
     an_interrupt_at_a_password_leaves_nothing,
     a_password_to_read_is_asked_for_once,
+    a_wrong_password_may_be_put_right_twice,
+    an_attribute_gives_a_terminal_no_orders,
     conflicts_are_asked_about_one_by_one,
     one_answer_may_settle_all,
     quitting_and_interrupts_write_nothing,

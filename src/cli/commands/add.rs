@@ -4,19 +4,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{self, Before, newest};
-use crate::cli::commands::pack;
+use crate::cli::changing::{self, Made, newest};
+use crate::cli::commands::pack::{self, Visit};
 use crate::cli::inputs::InputArgs;
 use crate::cli::keys::KeyArgs;
 use crate::cli::packing::PackingArgs;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Outcome};
+use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::{self, Ui};
-use crate::convert::pack::add;
+use crate::convert::pack::{AddPolicy, add, plan};
 use crate::format::path::Quoted;
-use crate::format::source::FileSource;
+use crate::format::progress::Monitor;
 
 /// Arguments of `nra add`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +32,9 @@ pub struct Args {
     /// Skip files whose size and time the archive has
     #[arg(short, long)]
     update: bool,
+    /// Put files in the place of directories, with all below these, and directories in the place of files
+    #[arg(short = 'f', long, alias = "force", hide_short_help = true)]
+    overwrite: bool,
     /// List what would be added and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -43,6 +44,9 @@ pub struct Args {
     keys: KeyArgs,
 }
 
+/// What to do about what the archive has in the way.
+const IN_THE_WAY: &str = "-f puts files in the place of directories, and directories in the place of files";
+
 /// What was added, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -50,6 +54,7 @@ struct Summary {
     commit: u64,
     added: u64,
     replaced: u64,
+    removed: u64,
     unchanged: u64,
     left_out: u64,
     entries: u64,
@@ -67,43 +72,53 @@ struct Summary {
 ///
 /// When an input is missing or the archive can't be changed.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let inputs = args.inputs.inputs()?;
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
-    let mut options = args.packing.options()?;
-    if args.dry_run {
-        let resources = ResourceArgs::default();
-        let known = args.update.then(|| reading::open_at(&path, None, &args.keys, &resources)).transpose()?;
-        return pack::list("add", &inputs, &path, &options, known.as_ref().map(|known| &*known.archive), ui);
+    if args.inputs.rules.is_empty() {
+        return Err(Failure::usage("nothing to add was named").hint(format!("nra add {name} FILE adds a file or directory")));
     }
-    options.writer.encryption = args.keys.unlock(&path)?;
-    let before = FileSource::open(&path).and_then(|file| Before::of(&file)).map_err(|error| changing::explain(error, &name))?;
+    let inputs = args.inputs.inputs()?;
+    let mut options = args.packing.options()?;
+    options.writer.encryption = args.keys.unlock_file(&path)?;
+    let policy = AddPolicy { update: args.update, overwrite: args.overwrite };
+    if args.dry_run {
+        let mut look = |progress: &dyn Monitor, visit: Visit<'_>| plan(&inputs, &path, &options, policy, progress, visit);
+        return pack::list("add", &path, &mut look, ui);
+    }
+    let is_protected = changing::is_protected(&path).map_err(|error| changing::explain(error, &name))?;
     let progress = ui.progress("adding");
-    let result = add(&inputs, &path, &options, args.update, &progress);
+    let result = add(&inputs, &path, &options, policy, &progress);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(|error| before.explain(error, &path, &name))?;
+    let stats = result.map_err(|error| changing::explain_attempt(error, is_protected, &path, &name))?;
     let written = stats.written;
-    let mut what = format!("added {}", text::counted(written.added, "entry", "entries"));
-    if written.replaced > 0 {
-        what += &format!(", replaced {}", text::count(written.replaced));
-    }
-    if stats.unchanged > 0 {
-        what += &format!(", {} unchanged", text::count(stats.unchanged));
-    }
-    if stats.left_out > 0 {
-        what += &format!(", {} left out", text::count(stats.left_out));
-    }
     let changed = written.added + written.replaced + written.removed > 0;
-    let last = if changed { written.commit - 1 } else { written.commit };
-    changing::say(&what, &name, &written, last, &before, ui);
+    if !changed && stats.unchanged == 0 && stats.in_the_way > 0 {
+        return Err(Failure::failed(format!("{name}: nothing was added")).hint(IN_THE_WAY));
+    }
+    let mut what = format!("added {}", text::counted(written.added, "entry", "entries"));
+    let parts = [
+        (written.replaced, "replaced ", ""),
+        (written.removed, "removed ", ""),
+        (stats.unchanged, "", " unchanged"),
+        (stats.left_out, "", " left out"),
+    ];
+    for (count, before, behind) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        what += &format!(", {before}{}{behind}", text::count(count));
+    }
+    let before = if changed { written.commit - 1 } else { written.commit };
+    Made { name: &name, before, is_protected, dry_run: false }.say(&what, &written, ui);
+    if stats.in_the_way > 0 {
+        ui.console().note(&format!("hint: {IN_THE_WAY}"));
+    }
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
         archive: path.to_string_lossy().into_owned(),
         commit: written.commit,
         added: written.added,
         replaced: written.replaced,
+        removed: written.removed,
         unchanged: stats.unchanged,
         left_out: stats.left_out,
         entries: written.entries,
@@ -111,7 +126,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         content_bytes: written.content_bytes,
         deduplicated_bytes: written.deduplicated_bytes,
         archive_bytes: written.archive_bytes,
-        added_bytes: before.growth(&written),
+        added_bytes: written.added_bytes,
         seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)

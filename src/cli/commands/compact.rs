@@ -71,7 +71,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = WriterOptions::balanced();
     options.threads = args.resources.threads();
     options.memory_bytes = args.resources.memory.unwrap_or(options.memory_bytes);
-    options.encryption = args.keys.unlock(&path)?;
+    options.encryption = args.keys.unlock_file(&path)?;
     let progress = ui.progress("compacting");
     let done = if args.dry_run {
         plan(&path, args.keep, &options, &progress).map(Some)
@@ -85,6 +85,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let done = done.map_err(|error| failure(error, &name))?;
     let line = match &done {
+        Some(done) if args.dry_run && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes => {
+            format!("{name}: there is nothing to save")
+        }
         None => format!("{name}: there is nothing to save"),
         Some(done) => said(done, args, &name, ui),
     };

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cli::changing::{ChangeArgs, newest};
+use crate::cli::changing::{Change, ChangeArgs, newest};
 use crate::cli::keys::NewKeyArgs;
 use crate::cli::reading::explain;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
-use crate::format::archive::Archive;
-use crate::format::crypt::{Argon2Cost, KeyInfo, KeyKind};
+use crate::format::crypt::{Argon2Cost, KeyInfo, KeyKind, Keyring};
 use crate::format::nra::reader::NraReader;
 use crate::format::path::Quoted;
 use crate::format::source::FileSource;
@@ -103,35 +102,51 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     match &args.what {
         What::List { archive } => list(archive, ui),
         What::Add { change, new, label } => {
-            let mut change = change.begin()?;
-            encrypted(change.writer.base().and_then(|base| base.keyring()).is_some(), &change.name)?;
+            let (mut change, keys) = begin(change)?;
             let secret = new.secret()?;
+            if let Some(known) = keys.opened_by(&secret)? {
+                let failure = Failure::failed(format!("{}: key {} is that password or key already", change.name, known + 1));
+                return Err(failure.hint(format!("nra key list {} tells which keys there are", change.name)));
+            }
             let added = change.writer.change_keys(|keys| keys.add(&secret, cost, label));
             added.map_err(|error| change.explain(error))?;
-            change.finish("added a key", ui)
+            change.finish(&format!("added key {}", keys.list().len() + 1), ui)
         }
         What::Remove { change, number } => {
-            let mut change = change.begin()?;
-            encrypted(change.writer.base().and_then(|base| base.keyring()).is_some(), &change.name)?;
+            let (mut change, _) = begin(change)?;
             let removed = change.writer.change_keys(|keys| keys.remove(index(*number)));
             removed.map_err(|error| change.explain(error))?;
-            warn(ui);
-            change.finish(&format!("removed key {number}"), ui)
+            finish(change, &format!("removed key {number}"), ui)
         }
         What::Change { change, number, new } => {
-            let mut change = change.begin()?;
-            let keyring = change.writer.base().and_then(|base| base.keyring());
-            encrypted(keyring.is_some(), &change.name)?;
-            let used = change.used_key;
-            let number = number.map(index).or(used);
+            let (mut change, keys) = begin(change)?;
+            let number = number.map(index).or(keys.used());
             let number = number.ok_or_else(|| Failure::usage("which key is to be changed?").hint("nra key list ARCHIVE"))?;
             let secret = new.secret()?;
             let changed = change.writer.change_keys(|keys| keys.replace(number, &secret, cost));
             changed.map_err(|error| change.explain(error))?;
-            warn(ui);
-            change.finish(&format!("changed key {}", number + 1), ui)
+            finish(change, &format!("changed key {}", number + 1), ui)
         }
     }
+}
+
+/// Opens an encrypted archive for a commit. Returns its keys, too.
+fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
+    let change = change.begin()?;
+    match change.keys.clone() {
+        Some(keys) => Ok((change, keys)),
+        None => Err(not_encrypted(&change.name)),
+    }
+}
+
+/// Finishes a change that takes a key away: one that is gone from the list is not gone from the file.
+fn finish(change: Change, what: &str, ui: &mut Ui) -> CommandResult {
+    if !change.is_dry() {
+        ui.console().note(
+            "the file keeps the old key with its earlier states until nra compact; who has used it is shut out by a new archive only",
+        );
+    }
+    change.finish(what, ui)
 }
 
 /// Keys are counted from 1 by people.
@@ -139,16 +154,8 @@ fn index(number: usize) -> usize {
     number.checked_sub(1).unwrap_or(usize::MAX - 1)
 }
 
-fn encrypted(is: bool, name: &str) -> CommandResult<()> {
-    let failure = || Failure::failed(format!("{name} is not encrypted")).hint("nra pack -e makes an encrypted archive");
-    is.then_some(()).ok_or_else(failure)
-}
-
-/// A key that is gone from the list is not gone from the file.
-fn warn(ui: &Ui) {
-    ui.console().note(
-        "the file keeps the old key with its earlier states until nra compact; who has used it is shut out by a new archive only",
-    );
+fn not_encrypted(name: &str) -> Failure {
+    Failure::failed(format!("{name} is not encrypted")).hint("nra pack -e makes an encrypted archive")
 }
 
 fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
@@ -156,8 +163,7 @@ fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let fail = |error| explain(error, &name);
     let keys = NraReader::keys(Arc::new(FileSource::open(&path).map_err(fail)?)).map_err(fail)?;
-    encrypted(keys.is_some(), &name)?;
-    let keys = keys.unwrap_or_default();
+    let keys = keys.ok_or_else(|| not_encrypted(&name))?;
     ui.list("key", "keys");
     for (number, key) in (1..).zip(&keys) {
         if ui.is_json() {

@@ -10,11 +10,12 @@ use crate::cli::packing::{PackingArgs, RecoveryArgs};
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::{self, Ui};
-use crate::convert::pack::{Destination, Input, PackOptions, PackStats, default_output, pack, survey};
+use crate::convert::pack::{Destination, PackStats, default_output, pack, survey};
 use crate::format::Error;
-use crate::format::archive::Archive;
 use crate::format::crypt::{Argon2Cost, Keyring};
-use crate::format::path::Quoted;
+use crate::format::entry::Kind;
+use crate::format::path::{EntryPath, Quoted};
+use crate::format::progress::Monitor;
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -104,7 +105,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             let exists = std::io::ErrorKind::AlreadyExists.into();
             return Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), &output));
         }
-        return list("pack", &inputs, &output, &options, None, ui);
+        return list("pack", &output, &mut |progress, visit| survey(&inputs, &options, progress, visit), ui);
     }
     if args.encrypt || args.keys.is_given() {
         // A key that is missing is told before anything is read.
@@ -152,24 +153,25 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Lists what `command` would store in `output`. What is in `known` and has not changed is left out.
+/// Tells of what would be stored.
+pub type Visit<'a> = &'a mut dyn FnMut(&EntryPath, Kind) -> Result<(), Error>;
+
+/// Lists what `command` would store in `output`, as `look` tells.
 ///
 /// # Errors
 ///
-/// When an input is missing or the archive can't be read.
+/// What `look` gives.
 pub fn list(
     command: &'static str,
-    inputs: &[Input],
     output: &Path,
-    options: &PackOptions,
-    known: Option<&dyn Archive>,
+    look: &mut dyn FnMut(&dyn Monitor, Visit<'_>) -> Result<(), Error>,
     ui: &mut Ui,
 ) -> CommandResult {
     ui.list(command, "entries");
     let mut entries = 0;
     let mut failure = None;
     let progress = ui.progress("looking");
-    let result = survey(inputs, options, known, &progress, &mut |path, kind| {
+    let result = look(&progress, &mut |path, kind| {
         entries += 1;
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cli::args::parse_memory;
-use crate::cli::changing::{Before, explain, newest};
+use crate::cli::changing::{explain, explain_attempt, is_protected, newest};
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text;
 use crate::cli::ui::Ui;
 use crate::convert::repair::{MEMORY_BYTES, plan, protect};
 use crate::format::path::Quoted;
-use crate::format::source::FileSource;
 
 /// Percentage of recovery data when none is asked for.
 const PERCENT: u8 = 5;
@@ -67,11 +66,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let geometry = if args.dry_run {
         plan(&path, percent, memory).map_err(fail)?
     } else {
-        let before = FileSource::open(&path).and_then(|file| Before::of(&file)).map_err(fail)?;
+        let was_protected = is_protected(&path).map_err(fail)?;
         let progress = ui.progress("protecting");
         let done = protect(&path, percent, memory, &progress);
         drop(progress);
-        done.map_err(|error| before.explain(error, &path, &name))?
+        done.map_err(|error| explain_attempt(error, was_protected, &path, &name))?
     };
     let recovery = geometry.summary();
     let (bytes, share) = (ui.size(recovery.bytes), text::percent(recovery.bytes, geometry.protected));

@@ -6,49 +6,76 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, statat};
-
-use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, named, share, walk_options};
+use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, look, named, refuse_input, share, walk_options};
 use crate::convert::pack::Input;
-use crate::convert::walk::{Facts, Handles, Name, Tree, Walk, Window};
-use crate::format::archive::Archive;
+use crate::convert::walk::{Facts, Walk};
 use crate::format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::Writer;
+use crate::format::nra::writer::{Present, StoreEnd, Writer, WriterOptions};
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
 
-/// Adds `inputs` to the archive at `archive`; what has the path of an entry takes its place. Paths are those that [`pack`](super::pack) gives.
+/// How what is added meets what the archive has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AddPolicy {
+    /// Files of the size and time that the archive knows are not read: only changed metadata is noted.
+    pub update: bool,
+    /// A directory makes way for what is none, with all below it, and what is none for a directory. Otherwise the new one is left out.
+    pub overwrite: bool,
+}
+
+/// Adds `inputs` to the archive at `archive`; what has the path of an entry takes its place, and keeps its tags and its media type unless it comes with others. Paths
+/// are those that [`pack`](super::pack) gives.
 ///
-/// With `update`, files of the size and time that the archive knows are not read: only changed metadata is noted. Until the end the archive is what it
-/// was, and readers are not disturbed. Mode, owner and attributes of the directory that was packed first stay as they are.
+/// Until the end the archive is what it was, and readers are not disturbed. Mode, owner and attributes of the directory that was packed first stay as they are.
 ///
 /// # Errors
 ///
-/// `Io` when an input or the archive is missing, or another process is changing it; what [`Writer::append`] gives; `Cancelled`. The archive is what it
-/// was then.
-pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool, monitor: &dyn Monitor) -> Result<PackStats> {
+/// `Io` when an input or the archive is missing, an input is the archive itself, or another process is changing it; what [`Writer::append`] gives;
+/// `Cancelled`. The archive is what it was then.
+pub fn add(
+    inputs: &[Input],
+    archive: &Path,
+    options: &PackOptions,
+    policy: AddPolicy,
+    monitor: &dyn Monitor,
+) -> Result<PackStats> {
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let name = archive.as_os_str().as_bytes();
-    let metadata = fs::metadata(archive).map_err(|error| Error::io("open", name, error))?;
-    let store = Arc::new(FileStore::open(archive)?);
-    let describer = Describer::new(options)?;
     let (writer_options, read_bytes) = share(options);
-    let threads = writer_options.threads.max(1);
-    let writer = Writer::append(store, writer_options).map_err(|error| named(error, name))?;
-    let known = if update { writer.base().cloned().map(Known) } else { None };
-    let own = vec![(metadata.dev(), metadata.ino())];
-    let job = Job { describer, options, own, known, threads, read_bytes, monitor };
+    let (own, mut writer) = open(inputs, archive, writer_options)?;
+    let describer = Describer::new(options)?;
+    let threads = options.writer.threads.max(1);
+    let known = Known::new(writer.present()?, policy);
+    let job = Job { describer, options, own, known: Some(known), threads, read_bytes, monitor };
     let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
-    if stats.written.added + stats.written.replaced + stats.unchanged == 0 && stats.left_out > 0 {
+    if stats.written.added + stats.written.replaced + stats.unchanged + stats.in_the_way == 0 && stats.left_out > 0 {
         let path = inputs[0].location().into_os_string().into_encoded_bytes();
         return Err(Error::io("add", path, std::io::Error::other("nothing could be read")));
     }
     Ok(stats)
+}
+
+/// Tells what [`add`] would store, in the order of paths. Nothing is read but directories, and nothing is written.
+///
+/// # Errors
+///
+/// As [`add`].
+pub fn plan(
+    inputs: &[Input],
+    archive: &Path,
+    options: &PackOptions,
+    policy: AddPolicy,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
+) -> Result<()> {
+    let (_, mut writer) = open(inputs, archive, options.writer.clone())?;
+    let known = Known::new(writer.present()?, policy);
+    look(inputs, options, Some(&known), monitor, visit)
 }
 
 /// Adds `inputs` to the commit that `writer` is making, among its other changes. Paths are those that [`pack`](super::pack) gives. Returns how
@@ -60,23 +87,42 @@ pub fn add(inputs: &[Input], archive: &Path, options: &PackOptions, update: bool
 pub fn add_to<W: Write + Send>(
     inputs: &[Input],
     archive: &Path,
-    writer: Writer<W>,
+    mut writer: Writer<W>,
     options: &PackOptions,
     monitor: &dyn Monitor,
 ) -> Result<(Writer<W>, u64)> {
-    let own = fs::metadata(archive).map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
-    let own = vec![(own.dev(), own.ino())];
+    let own = vec![identity(archive)?];
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let describer = Describer::new(options)?;
     let threads = options.writer.threads.max(1);
     let read_bytes = options.writer.memory_bytes / READ_SHARE;
-    let job = Job { describer, options, own, known: None, threads, read_bytes, monitor };
+    let known = Known::new(writer.present()?, AddPolicy::default());
+    let job = Job { describer, options, own, known: Some(known), threads, read_bytes, monitor };
     Ok(job.fill(&mut walk, writer)?.into_writer())
 }
 
-/// The state that is updated.
-pub(super) struct Known(Arc<NraReader>);
+/// Begins a commit of the archive, which must not be one of the inputs. Returns its device and inode, too.
+fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<(Vec<(u64, u64)>, Writer<StoreEnd>)> {
+    let own = identity(archive)?;
+    refuse_input(inputs, own, "add", "it is the archive itself")?;
+    let store = Arc::new(FileStore::open(archive)?);
+    let writer = Writer::append(store, options).map_err(|error| named(error, archive.as_os_str().as_bytes()))?;
+    Ok((vec![own], writer))
+}
+
+/// Returns device and inode of the archive.
+fn identity(archive: &Path) -> Result<(u64, u64)> {
+    let metadata = fs::metadata(archive).map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// The state that is added to.
+pub(super) struct Known {
+    present: Present,
+    policy: AddPolicy,
+    in_the_way: AtomicU64,
+}
 
 /// How an entry compares with that of the archive.
 pub(super) enum Standing {
@@ -89,47 +135,78 @@ pub(super) enum Standing {
 }
 
 impl Known {
-    /// Says whether the archive has a file of this size and time at `path`.
-    pub(super) fn has_file(&self, path: &[u8], facts: &Facts, time: Option<Timestamp>) -> bool {
-        self.find(path).is_some_and(|old| old.kind == Kind::File && old.size == facts.size && is_time(time, &old))
+    fn new(present: Present, policy: AddPolicy) -> Self {
+        Self { present, policy, in_the_way: AtomicU64::new(0) }
+    }
+
+    /// How many names were left out for what is in their way.
+    pub(super) fn in_the_way(&self) -> u64 {
+        self.in_the_way.load(Ordering::Relaxed)
+    }
+
+    /// Returns what the archive has at `path`. An entry that does not read is as good as new.
+    pub(super) fn find(&self, path: &EntryPath) -> Option<Entry> {
+        self.present.find(path).ok().flatten()
+    }
+
+    /// Says whether the archive is updated and `old` is of this kind, time and, if it is a file, size.
+    pub(super) fn has(&self, old: Option<&Entry>, kind: Kind, facts: &Facts, time: Option<Timestamp>) -> bool {
+        let same = |old: &Entry| old.kind == kind && is_time(time, old) && (kind != Kind::File || old.size == facts.size);
+        self.policy.update && old.is_some_and(same)
     }
 
     /// Compares an entry of a file of `size` bytes, or of something that is no file.
-    pub(super) fn standing(&self, entry: &Entry, size: u64) -> Standing {
-        let Some(old) = self.find(entry.path.as_bytes()) else { return Standing::New };
+    pub(super) fn standing(&self, entry: &Entry, old: Option<&Entry>, size: u64) -> Standing {
+        let Some(old) = old.filter(|_| self.policy.update) else { return Standing::New };
         let what = |entry: &Entry| (entry.kind, entry.device, entry.implied);
-        if what(&old) != what(entry) || old.target != entry.target || old.size != size || !is_time(entry.modified, &old) {
+        if what(old) != what(entry) || old.target != entry.target || old.size != size || !is_time(entry.modified, old) {
             return Standing::New;
         }
         if is_same_metadata(&old.metadata, &entry.metadata) { Standing::Same } else { Standing::Touched }
     }
 
-    /// An entry that does not read is as good as new.
-    fn find(&self, path: &[u8]) -> Option<Entry> {
-        self.0.find(path).ok().flatten().map(|(_, entry)| entry)
+    /// Says what is in the way of anything that is put into a directory.
+    pub(super) fn blocks(&self, directory: &EntryPath) -> Option<String> {
+        if self.policy.overwrite {
+            return None;
+        }
+        for at in std::iter::successors(Some(directory.clone()), EntryPath::parent) {
+            match self.find(&at).map(|old| old.kind) {
+                Some(Kind::Directory) => return None,
+                Some(_) => return Some(format!("left out: in the archive {at} is no directory")),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Says why an entry of this kind can't take the place of `old`.
+    pub(super) fn bars(&self, old: Option<&Entry>, kind: Kind) -> Option<String> {
+        let is_directory = old.filter(|_| !self.policy.overwrite)?.kind == Kind::Directory;
+        if is_directory == (kind == Kind::Directory) {
+            return None;
+        }
+        Some(format!("left out: in the archive it is {} directory", if is_directory { "a" } else { "no" }))
+    }
+
+    /// Counts a name that is left out for what is in its way.
+    pub(super) fn leave_out(&self) {
+        self.in_the_way.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Says whether `archive` has an entry of this kind, time and, if it is a file, size.
-pub(super) fn has(archive: &dyn Archive, path: &[u8], kind: Kind, facts: &Facts) -> bool {
-    let found = archive.find(path).ok().flatten();
-    found.is_some_and(|(_, old)| {
-        old.kind == kind && is_time(Some(facts.modified), &old) && (kind != Kind::File || old.size == facts.size)
-    })
-}
-
-/// As [`has`], for a name of a walk.
-pub(super) fn has_name(
-    archive: &dyn Archive,
-    path: &[u8],
-    kind: Kind,
-    (tree, handles): (&Tree, &Handles),
-    name: &Name,
-    window: &Window,
-) -> bool {
-    let Ok(directory) = handles.get(tree, name.directory) else { return false };
-    let facts = statat(&directory, window.name(name), AtFlags::SYMLINK_NOFOLLOW);
-    facts.is_ok_and(|facts| has(archive, path, kind, &Facts::new(&facts)))
+/// Gives an entry the tags and the media type of the one whose place it takes, unless it has others.
+pub(super) fn describe(entry: &mut Entry, old: Option<&Entry>) {
+    let Some(old) = old.filter(|old| old.kind == entry.kind) else { return };
+    let mut attributes = entry.metadata.attributes.to_vec();
+    for given in old.metadata.attributes.iter().filter(|attribute| attribute.is_given()) {
+        if !attributes.iter().any(|own| own.is_namesake(given)) {
+            given.clone().give_to(&mut attributes);
+        }
+    }
+    if attributes.len() > entry.metadata.attributes.len() {
+        entry.metadata = Arc::new(Metadata { attributes: attributes.into(), ..Metadata::clone(&entry.metadata) });
+    }
 }
 
 fn is_time(time: Option<Timestamp>, old: &Entry) -> bool {

@@ -19,8 +19,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::{AtFlags, statat};
+
 use self::add::Known;
-pub use self::add::{add, add_to};
+pub use self::add::{AddPolicy, add, add_to, plan};
 use self::describe::{Describer, LastMetadata};
 pub use self::describe::{GivenOwner, OwnerPolicy};
 pub use self::input::{Input, default_output};
@@ -30,8 +32,7 @@ use self::store::Store;
 pub use crate::convert::output::Destination;
 use crate::convert::output::Output;
 pub use crate::convert::walk::Filter;
-use crate::convert::walk::{AttributeReader, NameKind, Walk, WalkOptions, Window, join};
-use crate::format::archive::Archive;
+use crate::convert::walk::{AttributeReader, Facts, NameKind, Walk, WalkOptions, Window, join};
 use crate::format::entry::{Attribute, Kind, Timestamp};
 use crate::format::error::{Error, Result, THE_ARCHIVE};
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
@@ -106,6 +107,8 @@ pub struct PackStats {
     pub written: WriterStats,
     /// Names that gave no entry; a warning said why for each.
     pub left_out: u64,
+    /// Those of them that were left out for what the archive has in their way.
+    pub in_the_way: u64,
     /// Entries that an update found as they are in the archive.
     pub unchanged: u64,
 }
@@ -148,11 +151,15 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
 fn refuse_own(inputs: &[Input], destination: &Destination) -> Result<()> {
     let Destination::File { path, .. } = destination else { return Ok(()) };
     let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
+    refuse_input(inputs, target, "pack", "it is where the archive is to go")
+}
+
+/// Refuses an input that is the file of this device and inode.
+fn refuse_input(inputs: &[Input], file: (u64, u64), action: &'static str, why: &'static str) -> Result<()> {
     for input in inputs {
         let location = input.location();
-        if location.symlink_metadata().is_ok_and(|own| own.is_file() && (own.dev(), own.ino()) == target) {
-            let why = std::io::Error::other("it is where the archive is to go");
-            return Err(Error::io("pack", location.into_os_string().into_encoded_bytes(), why));
+        if location.symlink_metadata().is_ok_and(|own| own.is_file() && (own.dev(), own.ino()) == file) {
+            return Err(Error::io(action, location.into_os_string().into_encoded_bytes(), std::io::Error::other(why)));
         }
     }
     Ok(())
@@ -170,8 +177,8 @@ fn share(options: &PackOptions) -> (WriterOptions, u64) {
     (writer, read_bytes)
 }
 
-/// Tells what [`pack`] or [`add`] would store, in the order of paths: path and kind of each entry, but for those of the kind, size and time that `known`
-/// has. Nothing is read but directories; what packing would leave out is told as packing does.
+/// Tells what [`pack`] would store, in the order of paths: path and kind of each entry. Nothing is read but directories; what packing would leave out is told as
+/// packing does.
 ///
 /// # Errors
 ///
@@ -179,7 +186,17 @@ fn share(options: &PackOptions) -> (WriterOptions, u64) {
 pub fn survey(
     inputs: &[Input],
     options: &PackOptions,
-    known: Option<&dyn Archive>,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
+) -> Result<()> {
+    look(inputs, options, None, monitor, visit)
+}
+
+/// As [`survey`], but for what `known` has, or has something else in the way of.
+fn look(
+    inputs: &[Input],
+    options: &PackOptions,
+    known: Option<&Known>,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
@@ -188,23 +205,33 @@ pub fn survey(
     let mut found: Vec<(EntryPath, Kind)> = Vec::new();
     while !walk.is_done() {
         let window = walk.next_window(options.window_names, monitor)?;
-        let tree = walk.tree();
-        let mut path = Vec::new();
-        for (id, facts, _) in &window.directories {
-            tree.stored_path(*id, &mut path);
-            if known.is_some_and(|known| add::has(known, &path, Kind::Directory, facts)) {
-                continue;
+        let (tree, handles) = (walk.tree(), walk.handles());
+        let mut bytes = Vec::new();
+        let mut note = |bytes: &[u8], kind: Kind, facts: &dyn Fn() -> Option<Facts>| {
+            let Ok(path) = EntryPath::new(bytes) else { return };
+            if let Some(known) = known {
+                let old = known.find(&path);
+                if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| known.blocks(&path.parent()?)) {
+                    return monitor.warn(Warning { path: bytes.to_vec(), message, degraded: true, damage: false });
+                }
+                if facts().is_some_and(|facts| known.has(old.as_ref(), kind, &facts, Some(facts.modified))) {
+                    return;
+                }
             }
-            found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, Kind::Directory)));
+            found.push((path, kind));
+        };
+        for (id, facts, _) in &window.directories {
+            tree.stored_path(*id, &mut bytes);
+            note(&bytes, Kind::Directory, &|| Some(*facts));
         }
         for name in &window.names {
-            if let Some(message) = read::refusal(walk.handles(), tree, name, window.name(name)) {
+            if let Some(message) = read::refusal(handles, tree, name, window.name(name)) {
                 let path = tree.shown_path(name.directory, window.name(name));
                 monitor.warn(Warning { path, message, degraded: true, damage: false });
                 continue;
             }
-            tree.stored_path(name.directory, &mut path);
-            join(&mut path, window.name(name));
+            tree.stored_path(name.directory, &mut bytes);
+            join(&mut bytes, window.name(name));
             let kind = match name.kind {
                 NameKind::File => Kind::File,
                 NameKind::Symlink => Kind::Symlink,
@@ -214,10 +241,10 @@ pub fn survey(
                 NameKind::BlockDevice => Kind::BlockDevice,
                 NameKind::Other => continue,
             };
-            if known.is_some_and(|known| add::has_name(known, &path, kind, (tree, walk.handles()), name, &window)) {
-                continue;
-            }
-            found.extend(EntryPath::new(path.as_slice()).ok().map(|path| (path, kind)));
+            note(&bytes, kind, &|| {
+                let directory = handles.get(tree, name.directory).ok()?;
+                Some(Facts::new(&statat(&directory, window.name(name), AtFlags::SYMLINK_NOFOLLOW).ok()?))
+            });
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -236,7 +263,7 @@ fn walk_options(options: &PackOptions) -> WalkOptions {
 }
 
 /// Puts the name of the archive into an error of the writer, which does not know it.
-pub(in crate::convert) fn named(error: Error, name: &[u8]) -> Error {
+pub(crate) fn named(error: Error, name: &[u8]) -> Error {
     match error {
         Error::Io { action, path, source } if path == THE_ARCHIVE.as_bytes() => Error::io(action, name, source),
         error => error,
@@ -249,7 +276,7 @@ struct Job<'a> {
     options: &'a PackOptions,
     /// Files that are the archive itself.
     own: Vec<(u64, u64)>,
-    /// The archive that is updated.
+    /// The archive that is added to.
     known: Option<Known>,
     threads: usize,
     /// Memory for reading ahead.
@@ -260,7 +287,8 @@ struct Job<'a> {
 impl Job<'_> {
     /// Stores everything that `walk` finds and finishes the archive.
     fn run<W: Write + Send>(&self, walk: &mut Walk, writer: Writer<W>) -> Result<(W, PackStats)> {
-        self.fill(walk, writer)?.finish(self.monitor)
+        let (out, stats) = self.fill(walk, writer)?.finish(self.monitor)?;
+        Ok((out, PackStats { in_the_way: self.known.as_ref().map_or(0, Known::in_the_way), ..stats }))
     }
 
     /// Stores everything that `walk` finds.
@@ -305,7 +333,7 @@ impl Job<'_> {
                 && let Ok(path) = EntryPath::new(path.as_slice())
             {
                 let entry = self.describer.entry(path, Kind::Directory, &facts, attributes, &mut last);
-                store.add_known(entry, self.known.as_ref(), monitor)?;
+                store.add_directory(entry, self.known.as_ref(), monitor)?;
             }
         }
         let context = Context {

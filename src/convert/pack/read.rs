@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, SeekFrom, accessat, fstat, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread, retry_on_intr};
 
-use super::add::{Known, Standing};
+use super::add::{Known, Standing, describe};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
 use super::store::Special;
@@ -37,7 +37,7 @@ pub(super) struct Context<'a> {
     pub(super) xattrs: bool,
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
-    /// The archive that is updated.
+    /// The archive that is added to.
     pub(super) known: Option<&'a Known>,
     /// Names in the windows before this one: link groups are numbered by places across all of them.
     pub(super) links_before: u64,
@@ -80,6 +80,8 @@ pub(super) struct Reader<'a> {
     /// Directory of the last name: its handle, and its path in the archive.
     at: Option<(DirId, Arc<OwnedFd>)>,
     directory_path: Vec<u8>,
+    /// What the archive has in the way of that directory.
+    blocked: Option<String>,
     metadata: LastMetadata,
     attributes: AttributeReader,
     /// Opening without a change of the access time is allowed.
@@ -145,6 +147,7 @@ impl<'a> Reader<'a> {
             context,
             at: None,
             directory_path: Vec::new(),
+            blocked: None,
             metadata: LastMetadata::default(),
             attributes: AttributeReader::default(),
             no_atime: true,
@@ -182,20 +185,39 @@ impl<'a> Reader<'a> {
         let Context { tree, handles, .. } = self.context;
         let handle = handles.get(tree, directory)?;
         tree.stored_path(directory, &mut self.directory_path);
+        let path = EntryPath::new(self.directory_path.as_slice()).ok();
+        self.blocked = path.and_then(|path| self.context.known?.blocks(&path));
         self.at = Some((directory, handle.clone()));
         Ok(handle)
     }
 
-    fn entry_path(&mut self, name: &[u8]) -> Result<EntryPath, Failed> {
+    /// Returns the path of an entry, and what the archive has there; that must not be in its way.
+    fn entry_path(&mut self, name: &[u8], kind: Kind) -> Result<(EntryPath, Option<Entry>), Failed> {
         self.path.clear();
         self.path.extend_from_slice(&self.directory_path);
         join(&mut self.path, name);
-        EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("left out: {error}")))
+        let path = EntryPath::new(self.path.as_slice()).map_err(|error| Failed::Told(format!("left out: {error}")))?;
+        let Some(known) = self.context.known else { return Ok((path, None)) };
+        let old = known.find(&path);
+        if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| self.blocked.clone()) {
+            known.leave_out();
+            return Err(Failed::Told(message));
+        }
+        Ok((path, old))
     }
 
-    fn describe(&mut self, name: &[u8], kind: Kind, facts: &Facts, attributes: Vec<Attribute>) -> Result<Entry, Failed> {
-        let path = self.entry_path(name)?;
-        Ok(self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata))
+    /// Returns an entry, and what the archive has in its place.
+    fn describe(
+        &mut self,
+        name: &[u8],
+        kind: Kind,
+        facts: &Facts,
+        attributes: Vec<Attribute>,
+    ) -> Result<(Entry, Option<Entry>), Failed> {
+        let (path, old) = self.entry_path(name, kind)?;
+        let mut entry = self.context.describer.entry(path, kind, facts, attributes, &mut self.metadata);
+        describe(&mut entry, old.as_ref());
+        Ok((entry, old))
     }
 
     fn read_name(&mut self, place: u32, name: &Name, as_link: bool, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
@@ -219,8 +241,8 @@ impl<'a> Reader<'a> {
         let bytes = self.context.window.name(name);
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if let Some(known) = self.context.known {
-            let path = self.entry_path(bytes)?;
-            if known.has_file(path.as_bytes(), &facts, self.context.describer.time(&facts)) {
+            let (_, old) = self.entry_path(bytes, Kind::File)?;
+            if known.has(old.as_ref(), Kind::File, &facts, self.context.describer.time(&facts)) {
                 return self.read_file(place, name, bytes, directory, outlet);
             }
         }
@@ -252,9 +274,9 @@ impl<'a> Reader<'a> {
         }
         let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
         let attributes = self.attributes_by_name(name, bytes, directory);
-        let mut entry = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
+        let (mut entry, old) = self.describe(bytes, Kind::Symlink, &facts, attributes)?;
         entry.target = target.into_bytes().into();
-        let item = self.compared(&entry, 0, None);
+        let item = self.compared(&entry, old.as_ref(), 0, None);
         outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
         Ok(())
     }
@@ -279,15 +301,15 @@ impl<'a> Reader<'a> {
             _ => return Err(Failed::Told(CHANGED_TYPE.to_owned())),
         };
         let attributes = self.attributes_by_name(name, bytes, directory);
-        let entry = self.describe(bytes, kind, &facts, attributes)?;
-        let item = self.compared(&entry, 0, None);
+        let (entry, old) = self.describe(bytes, kind, &facts, attributes)?;
+        let item = self.compared(&entry, old.as_ref(), 0, None);
         outlet.push(place, None, item.unwrap_or(Item::Plain(entry)));
         Ok(())
     }
 
     /// Returns what to do with an entry that the archive has already; `None` for a new one.
-    fn compared(&self, entry: &Entry, size: u64, identity: Option<(u64, u64)>) -> Option<Item<Special>> {
-        match self.context.known?.standing(entry, size) {
+    fn compared(&self, entry: &Entry, old: Option<&Entry>, size: u64, identity: Option<(u64, u64)>) -> Option<Item<Special>> {
+        match self.context.known?.standing(entry, old, size) {
             Standing::New => None,
             Standing::Touched => Some(Item::Other(Special::Touched(Box::new(entry.clone())))),
             Standing::Same => Some(Item::Other(Special::Same(identity.map(|_| entry.path.clone())))),
@@ -354,8 +376,8 @@ impl<'a> Reader<'a> {
                 self.warn(name, lost.to_string(), true);
             }
         }
-        let mut entry = self.describe(bytes, Kind::File, &facts, attributes)?;
-        if let Some(item) = self.compared(&entry, facts.size, identity) {
+        let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
+        if let Some(item) = self.compared(&entry, old.as_ref(), facts.size, identity) {
             outlet.push(place, identity, item);
             return Ok(());
         }

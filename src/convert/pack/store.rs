@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use super::PackStats;
-use super::add::{KeptName, Known, Standing, touch};
+use super::add::{KeptName, Known, Standing, describe, touch};
 use super::plan::Plan;
 use super::read::{Context, Reader};
 use crate::convert::feed::{Batch, Feed, Item, Placed, read_ahead, read_one};
@@ -13,7 +13,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::nra::writer::{EntryId, NewContent, Writer};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor};
+use crate::format::progress::{Counter, Monitor, Warning};
 
 /// What reading a directory gives beside entries.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<W: Write + Send> Store<W> {
     /// As [`Writer::finish`].
     pub(super) fn finish(self, monitor: &dyn Monitor) -> Result<(W, PackStats)> {
         let (out, written, left_out) = self.feed.finish(monitor)?;
-        Ok((out, PackStats { written, left_out, unchanged: self.unchanged }))
+        Ok((out, PackStats { written, left_out, unchanged: self.unchanged, in_the_way: 0 }))
     }
 
     /// Reads and adds all names of a window. Reading ahead takes up to `read_bytes`.
@@ -108,13 +108,24 @@ impl<W: Write + Send> Store<W> {
         Ok(())
     }
 
-    /// Adds an entry without content unless the archive that is updated has it.
+    /// Adds a directory unless the archive that is updated has it, or has something in its way.
     ///
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(super) fn add_known(&mut self, entry: Entry, known: Option<&Known>, monitor: &dyn Monitor) -> Result<()> {
-        match known.map_or(Standing::New, |known| known.standing(&entry, 0)) {
+    pub(super) fn add_directory(&mut self, mut entry: Entry, known: Option<&Known>, monitor: &dyn Monitor) -> Result<()> {
+        let old = known.and_then(|known| known.find(&entry.path));
+        if let Some(known) = known {
+            let barred = known.bars(old.as_ref(), entry.kind).or_else(|| known.blocks(&entry.path.parent()?));
+            if let Some(message) = barred {
+                known.leave_out();
+                self.feed.leave_out();
+                monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                return Ok(());
+            }
+            describe(&mut entry, old.as_ref());
+        }
+        match known.map_or(Standing::New, |known| known.standing(&entry, old.as_ref(), 0)) {
             Standing::New => self.feed.add(entry, NewContent::None, monitor).map(drop),
             Standing::Touched => self.touch(&entry, monitor),
             Standing::Same => {
@@ -161,7 +172,10 @@ impl<W: Write + Send> Store<W> {
             context.tree.stored_path(name.directory, &mut path);
             join(&mut path, context.window.name(name));
             let Ok(path) = EntryPath::new(path) else { return Ok(()) };
-            entry.path = path;
+            entry.path = path.clone();
+            if let Some(known) = context.known {
+                describe(&mut entry, known.find(&path).as_ref());
+            }
             self.feed.add_link(entry, id, context.monitor)?;
             return Ok(());
         }

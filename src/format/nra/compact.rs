@@ -35,7 +35,7 @@ pub struct Compaction {
     pub dropped_commits: u64,
     /// Bytes of the archive as it is.
     pub before_bytes: u64,
-    /// Bytes of the new archive; of a plan those of the blocks that stay, without the index.
+    /// Bytes of the new archive; of a plan those of the present one without the content that goes: what its index loses is not known before.
     pub after_bytes: u64,
     /// Blocks that move as they are.
     pub moved_blocks: u64,
@@ -259,8 +259,8 @@ impl Needs {
                     .unwrap_or(u64::MAX);
             }
         }
-        compaction.after_bytes = kept;
         compaction.dropped_bytes = stored_bytes.saturating_sub(kept);
+        compaction.after_bytes = compaction.before_bytes.saturating_sub(compaction.dropped_bytes);
         (dense, compaction)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) use directory::sync_directory;
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use record::RecordingSource;
-pub use store::{FileStore, Store, is_locked};
+pub use store::{FileStore, Rehearsal, Store, is_locked};
 
 use crate::format::error::Result;
 

@@ -125,6 +125,34 @@ impl Store for FileStore {
     }
 }
 
+/// A file that can be changed, and stays as it is: what a change comes to is found out by making it. Nothing that was written can be read.
+#[derive(Debug)]
+pub struct Rehearsal(pub FileStore);
+
+impl ReadAt for Rehearsal {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn name(&self) -> &[u8] {
+        self.0.name()
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+impl Store for Rehearsal {
+    fn write_all_at(&self, _: u64, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    fn truncate(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,10 +61,15 @@ enum Now {
 }
 
 impl Changes {
-    /// Says whether a path of the base is removed.
-    fn is_cut(&self, path: &EntryPath) -> bool {
-        !self.cuts.is_empty() && (self.cuts.contains(path) || above(path).any(|above| self.cuts.contains(&above)))
+    /// Returns the new entries that are in the state so far.
+    pub fn added(&self) -> impl Iterator<Item = (&EntryPath, EntryId)> {
+        self.latest.iter().flatten().map(|(path, &id)| (path, id))
     }
+}
+
+/// Says whether a path of the base is removed.
+pub(super) fn is_cut(cuts: &BTreeSet<EntryPath>, path: &EntryPath) -> bool {
+    !cuts.is_empty() && (cuts.contains(path) || above(path).any(|above| cuts.contains(&above)))
 }
 
 /// Returns the paths above a path, from the bottom up.
@@ -75,7 +80,7 @@ pub(super) fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
 impl Base {
     /// Says whether the base has a directory of this path that is not removed.
     pub fn has_directory(&self, path: &EntryPath) -> Result<bool> {
-        let found = if self.changes.is_cut(path) { None } else { self.reader.find(path.as_bytes())? };
+        let found = if is_cut(&self.changes.cuts, path) { None } else { self.reader.find(path.as_bytes())? };
         Ok(found.is_some_and(|(_, entry)| entry.kind == Kind::Directory))
     }
 }
@@ -84,7 +89,7 @@ impl Writer<StoreEnd> {
     /// Begins a commit on top of the newest one of the archive in `store`: a new state made of the present one, of what is added
     /// from here on, and without what is removed. Until [`Writer::finish`] has returned the archive is what it was, and it stays so
     /// if the writer is dropped; readers are not disturbed. A new entry takes the place of one with the same path; if it is no
-    /// directory, also of all that lies below that.
+    /// directory, also of all that lies below that, and if it lies below what is no directory, of that.
     ///
     /// Attributes in the options are added to those of the archive, of which they replace those of the same name. A commit without
     /// changes is not written.
@@ -106,9 +111,8 @@ impl Writer<StoreEnd> {
         let end = StoreEnd::new(Arc::clone(&store), &state, Arc::clone(&kept));
         let attributes = reader.info().attributes.clone();
         let given = std::mem::take(&mut options.attributes);
-        let name = |attribute: &Attribute| (attribute.namespace, attribute.name.clone());
-        options.attributes = attributes.iter().filter(|old| !given.iter().any(|new| name(new) == name(old))).cloned().collect();
-        options.attributes.extend(given);
+        options.attributes = attributes.clone();
+        given.into_iter().for_each(|attribute| attribute.give_to(&mut options.attributes));
         options.check()?;
         let number = state.commit.number.checked_add(1);
         let number = number.ok_or_else(|| Error::corrupt("commit", state.place.offset, "no number is left for a next one"))?;
@@ -212,7 +216,10 @@ impl<W: Write + Send> Writer<W> {
             return Err(not_found(from));
         }
         let refuse = |why: String| Err(Error::Usage { detail: format!("{from} cannot become {to}: {why}") });
-        if to == from || to.is_below(from) {
+        if to == from {
+            return refuse("that is its path already".into());
+        }
+        if to.is_below(from) {
             return refuse("that lies below it".into());
         }
         if self.current(to)?.is_some() {
@@ -373,7 +380,7 @@ impl<W: Write + Send> Writer<W> {
     /// Returns what the base has at a path, if it is neither removed nor hidden; it may be replaced.
     fn old_at(&self, path: &EntryPath) -> Result<Option<Entry>> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
-        if base.changes.is_cut(path) || self.is_hidden(path) {
+        if is_cut(&base.changes.cuts, path) || self.is_hidden(path) {
             return Ok(None);
         }
         Ok(base.reader.find(path.as_bytes())?.map(|(_, entry)| entry))
@@ -395,7 +402,7 @@ impl<W: Write + Send> Writer<W> {
         for entry in base.reader.entries(base.reader.subtree(Some(path.as_bytes()))?) {
             let entry = entry?;
             let replaced = self.latest().is_some_and(|latest| latest.contains_key(&entry.path));
-            if !replaced && !base.changes.is_cut(&entry.path) && !self.is_hidden(&entry.path) {
+            if !replaced && !is_cut(&base.changes.cuts, &entry.path) && !self.is_hidden(&entry.path) {
                 found.push(Now::Old(Box::new(entry)));
             }
         }
@@ -461,6 +468,6 @@ fn not_found(path: &EntryPath) -> Error {
     Error::NotFound { path: path.as_bytes().to_vec() }
 }
 
-fn no_base() -> Error {
+pub(super) fn no_base() -> Error {
     Error::Usage { detail: "entries are removed, renamed and changed in an archive that is there, not in a new one".into() }
 }

@@ -105,6 +105,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         base.kept.store(true, Ordering::Relaxed);
     }
     let (out, archive_bytes) = placing.output.finish()?;
+    stats.added_bytes = archive_bytes - base.map_or(0, |base| base.state.end);
     stats.archive_bytes = archive_bytes;
     Ok((out, stats))
 }

@@ -57,6 +57,7 @@ mod options;
 mod output;
 mod pieces;
 mod placing;
+mod present;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ use std::sync::Arc;
 pub(in crate::format::nra) use adopt::Adopted;
 pub use end::{FromStart, StoreEnd};
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
+pub use present::Present;
 
 use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};

@@ -190,6 +190,8 @@ pub struct WriterStats {
     pub deduplicated_bytes: u64,
     /// Length of the archive, bytes.
     pub archive_bytes: u64,
+    /// Bytes of it that the commit takes.
+    pub added_bytes: u64,
     /// Blocks.
     pub blocks: u64,
     /// Pieces.

@@ -134,5 +134,10 @@ fn all_limits() {
         ("MAX_PAD", limits::MAX_PAD.into()),
     ];
     assert_eq!(spec, code.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
+    // None is missing on both sides.
+    let source = include_str!("../src/format/limits.rs");
+    let defined = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':')).map(|(name, _)| name);
+    let defined: Vec<&str> = defined.filter(|name| *name != "MAX_OFFSET").collect();
+    assert!(defined.iter().all(|name| spec.contains_key(*name)) && defined.len() == spec.len(), "{defined:?}");
     assert_eq!(limits::MAX_OFFSET, (1 << 63) - 1);
 }

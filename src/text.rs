@@ -136,6 +136,11 @@ pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
+/// Returns a part of a whole as percent; `None` when it is more than the whole, which a percentage would only blur.
+pub fn share(part: u64, whole: u64) -> Option<String> {
+    (part <= whole && whole > 0).then(|| percent(part, whole))
+}
+
 /// Returns a part of a whole as percent without digits: `88 %`.
 pub fn whole_percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
@@ -298,6 +303,7 @@ mod tests {
         assert_eq!(counted(1, "entry", "entries"), "1 entry");
         assert_eq!(percent(876, 1000), "87.6 %");
         assert_eq!(percent(1, 0), "-");
+        assert_eq!((share(876, 1000).as_deref(), share(1001, 1000), share(0, 0)), (Some("87.6 %"), None, None));
     }
 
     #[test]

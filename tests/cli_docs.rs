@@ -25,7 +25,7 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 - Sizes are in powers of 1,024 (`--si`, `--bytes` change that) and are read with the units K, M, G, T, P, E (KiB the same, kB = 1,000). Times are UTC.
 - Colours: `--color`, else `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`, else whether it is a terminal. `NRA_ACCESSIBLE=1` draws no bars and no lines.
 - Warnings of one wording are printed five times, then counted; `-v` prints all, `--log-file` keeps all.
-- The first interrupt stops long work cleanly, the second at once. `SIGUSR1` prints one line on how far it is.
+- The first interrupt stops long work cleanly, the second at once. `SIGUSR1` prints one line on how far work that shows progress is.
 - Short forms: `ls`, `l` = list; `x` = extract; `t` = verify; `c` = pack. Option names may not be cut short.
 ";
 

@@ -269,13 +269,14 @@ impl State {
         // One column stays free: a character in the last one makes some terminals wrap.
         let columns = columns().saturating_sub(1);
         let figures = now.figures(self.sizes);
+        let width = figures.iter().map(|figure| figure.chars().count() + 2).sum::<usize>().saturating_sub(2);
         let name =
             now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, columns.saturating_sub(2))));
-        let room = columns.saturating_sub(self.verb.len() + figures.len() + "  [] ".len()).min(*BAR.end());
+        let room = columns.saturating_sub(self.verb.len() + width + "  [] ".len()).min(*BAR.end());
         let parts = now.parts().filter(|_| room >= *BAR.start());
         // Every change may draw: words first, then the bar they belong to.
         bar.set_prefix(self.verb);
-        bar.set_message(format!("{}{name}", shorten(&figures, columns.saturating_sub(self.verb.len() + 3))));
+        bar.set_message(format!("{}{name}", fitting(&figures, columns.saturating_sub(self.verb.len() + 3))));
         match parts {
             Some((part, whole)) => {
                 bar.set_style(style(&format!("{{prefix}} [{{bar:{room}}}] {{msg}}")));
@@ -330,7 +331,8 @@ impl Snapshot {
         Some(left.round().min(u32::MAX.into()) as u64)
     }
 
-    fn figures(&self, sizes: SizeStyle) -> String {
+    /// The figures, the most telling first.
+    fn figures(&self, sizes: SizeStyle) -> Vec<String> {
         let mut figures = Vec::new();
         let parts = self.parts();
         if let Some((part, whole)) = parts {
@@ -353,11 +355,11 @@ impl Snapshot {
             }
             None => {}
         }
-        figures.join("  ")
+        figures
     }
 
     fn line(&self, sizes: SizeStyle) -> String {
-        format!("{}: {}", self.verb, self.figures(sizes))
+        format!("{}: {}", self.verb, self.figures(sizes).join("  "))
     }
 }
 
@@ -369,6 +371,20 @@ fn new_bar() -> ProgressBar {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("the templates above are valid").progress_chars("=> ")
+}
+
+/// Joins as many figures from the first on as find room in `width` columns.
+fn fitting(figures: &[String], width: usize) -> String {
+    let mut line = String::new();
+    for figure in figures {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.chars().count() + gap.len() + figure.chars().count() > width {
+            break;
+        }
+        line.push_str(gap);
+        line.push_str(figure);
+    }
+    line
 }
 
 /// Cuts the middle out of a text that is longer than `width` characters.
@@ -417,6 +433,14 @@ mod tests {
         assert_eq!(more_than_expected.eta(Duration::from_secs(5)), None);
         assert_eq!(snapshot().eta(Duration::from_secs(5)), Some(15));
         assert_eq!(snapshot().eta(Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn on_a_narrow_screen_the_last_figures_go() {
+        let figures = snapshot().figures(SizeStyle::Binary);
+        assert_eq!(fitting(&figures, 60), "25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries");
+        assert_eq!(fitting(&figures, 25), "25 %  10.0 MiB/40.0 MiB");
+        assert_eq!(fitting(&figures, 3), "");
     }
 
     #[test]

@@ -190,10 +190,9 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if let Some(bytes) = info.stored_bytes {
         row("compressed", ui.size(bytes));
     }
-    row(
-        "archive",
-        format!("{} ({} of the content)", ui.size(info.archive_bytes), text::percent(info.archive_bytes, info.content_bytes)),
-    );
+    let share = text::share(info.archive_bytes, info.content_bytes);
+    let share = share.map_or_else(String::new, |share| format!(" ({share} of the content)"));
+    row("archive", ui.size(info.archive_bytes) + &share);
     if let (Some(blocks), Some(pieces)) = (info.blocks, info.pieces) {
         row("blocks", format!("{} with {}", text::count(blocks), text::counted(pieces, "piece", "pieces")));
     }

@@ -207,12 +207,14 @@ pub fn explain(error: Error, output: &Path) -> Failure {
 fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> String {
     let written = &stats.written;
     let mut line = format!(
-        "packed {}, {} → {} ({})",
+        "packed {}, {} → {}",
         text::counted(written.files, "file", "files"),
         ui.size(written.content_bytes),
         ui.size(written.archive_bytes),
-        text::percent(written.archive_bytes, written.content_bytes),
     );
+    if let Some(share) = text::share(written.archive_bytes, written.content_bytes) {
+        line += &format!(" ({share})");
+    }
     if written.deduplicated_bytes > 0 {
         line += &format!(", {} deduplicated", text::percent(written.deduplicated_bytes, written.content_bytes));
     }

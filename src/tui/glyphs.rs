@@ -106,6 +106,21 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns `text` as lines of at most so many columns, broken between words; what is longer than a line is cut.
+pub fn lines(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, columns).into_owned()),
+        }
+    }
+    lines
+}
+
 /// Returns `text` without its first `columns` columns. A character that is cut in two leaves a space.
 pub fn skip(text: &str, columns: usize) -> Cow<'_, str> {
     let front = start(text, columns);
@@ -140,6 +155,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn sentences_become_lines() {
+        assert_eq!(lines("one two  three", 7), ["one two", "three"]);
+        assert_eq!(lines("日本 語 abcdefghijk", 5), ["日本", "語", "ab…jk"]);
+        assert_eq!(lines("", 5), [""; 0]);
+    }
 
     #[test]
     fn control_characters_become_symbols() {

@@ -184,18 +184,28 @@ impl Menu {
         let words = self.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
         let lines = self.lines.iter().map(|line| glyphs::width(line));
         let width = words.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
-        let height = u16::try_from(self.first() + self.items.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
+        let gap = usize::from(!self.lines.is_empty());
+        let rows = u16::try_from(self.lines.len() + gap + self.items.len()).unwrap_or(u16::MAX);
+        let height = rows.min(screen.height.saturating_sub(2));
         (u16::try_from(width).unwrap_or(70), height)
     }
 
+    /// Returns how many sentences are shown in so many rows: the choices come first.
+    pub fn told(&self, height: u16) -> usize {
+        self.lines.len().min(usize::from(height).saturating_sub(self.items.len() + 1))
+    }
+
     /// Returns the row of the first choice.
-    fn first(&self) -> usize {
-        if self.lines.is_empty() { 0 } else { self.lines.len() + 1 }
+    pub fn first(&self, height: u16) -> usize {
+        match self.told(height) {
+            0 => 0,
+            told => told + 1,
+        }
     }
 
     /// Returns the first choice shown in so many rows: the one under the cursor is among them.
     pub fn top(&self, height: u16) -> usize {
-        let room = usize::from(height).saturating_sub(self.first()).max(1);
+        let room = usize::from(height).saturating_sub(self.first(height)).max(1);
         (self.cursor + 1).saturating_sub(room)
     }
 
@@ -206,7 +216,7 @@ impl Menu {
         if !area.contains(at) {
             return None;
         }
-        let row = usize::from(at.y).checked_sub(usize::from(area.y) + 1 + self.first());
+        let row = usize::from(at.y).checked_sub(usize::from(area.y) + 1 + self.first(area.height - 2));
         let inside = at.y + 1 < area.bottom();
         let choice = row.filter(|_| inside).and_then(|row| self.items.get(self.top(area.height - 2) + row));
         Some(choice.map(|(.., choice)| choice))

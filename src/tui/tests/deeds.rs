@@ -382,6 +382,16 @@ fn plans_are_not_dropped_without_a_question() {
         story.then("b");
         assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "{keys}");
     }
+    // However much there is to tell, the choices are there.
+    for name in ["one", "two", "three", "four", "five"] {
+        story.then("f7").types(name);
+        story.then("enter");
+    }
+    story.event(Event::Resize(40, 10));
+    story.then("]");
+    story.sees("remove a.txt: 1 entry").sees("b  back").sees("d  drop them and go on");
+    story.then("esc");
+    story.event(Event::Resize(100, 24));
     story.event(Event::Commits(Ok(commits)));
     story.then("enter");
     story.sees("Changes are not written");
@@ -513,7 +523,7 @@ fn files_and_directories_are_added() {
     story.sees("Add to b");
     story.event(Event::Paste(work.path().join("missing").display().to_string()));
     story.then("enter");
-    story.sees("No such file").misses("to add");
+    story.sees("no such file").misses("to add");
     story.then("esc a");
     story.event(Event::Paste(work.path().join("new").display().to_string()));
     story.then("enter h f7").types("x//y");

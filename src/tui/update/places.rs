@@ -30,7 +30,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 fn keep(state: &mut State) {
     if state.listing.entry().is_some() {
         state.naming = true;
-        state.say(Tone::Calm, "bookmark: a letter names it, enter takes the next one, del takes this entry's away");
+        state.say(Tone::Calm, "bookmark: a letter, enter, or del");
     }
 }
 

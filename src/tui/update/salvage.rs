@@ -11,6 +11,9 @@ use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::{Arrangement, Dialog, Focus, State};
 use crate::tui::update::{arrange, browse, preview};
 
+/// Remarks that are told where there is more to see than they.
+const REMARKS: usize = 3;
+
 /// Does what the user asked for; says whether it was about damage.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     match action {
@@ -25,12 +28,14 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 
 /// Tells what is known of the damage and asks what to do.
 fn ask(state: &mut State) {
-    let mut lines: Vec<String> = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes())).collect();
+    let columns = usize::from(state.screen.width.saturating_sub(8)).clamp(16, 66);
+    let remarks = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes()));
+    let mut lines: Vec<String> = remarks.take(REMARKS).flat_map(|remark| glyphs::lines(&remark, columns)).collect();
     if state.listing.lost > 0 {
         lines.push(format!("{} not read here", text::counted(state.listing.lost, "entry does", "entries do")));
     }
     if lines.is_empty() {
-        lines.push("no damage is known so far: to list it reads all content".to_owned());
+        lines.extend(glyphs::lines("no damage is known so far: to list it reads all content", columns));
     }
     let item = |key: char, words: &str, action| (key, words.to_owned(), Choice::Do(action));
     state.dialogs.push(Dialog::Menu(Menu {

@@ -64,12 +64,10 @@ pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Op
     let (width, height) = menu.size(screen);
     let area = dialog::frame(&menu.title, "esc cancels", width, height, theme, screen, buffer);
     let room = usize::from(area.width);
-    let mut row = 0;
-    for line in &menu.lines {
+    for (row, line) in (0..).zip(&menu.lines[..menu.told(area.height)]) {
         put(buffer, area, 0, row, &glyphs::fit(line, room), theme.text);
-        row += 1;
     }
-    row += u16::from(!menu.lines.is_empty());
+    let mut row = u16::try_from(menu.first(area.height)).unwrap_or(u16::MAX);
     // The choice under the cursor is on the screen, however many there are.
     let top = menu.top(area.height);
     let mut place = None;

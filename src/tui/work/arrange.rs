@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result};
+use crate::text;
 use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope, Want};
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
@@ -56,16 +57,25 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         return Ok(Some(Found { told, ..listed(keyed.collect()) }));
     }
     let mut keyed: Vec<(i64, u64)> = Vec::new();
+    let mut lost = 0;
     for number in below.clone() {
         if !share((number - below.start) as f64 / (below.end - below.start) as f64) {
             return Ok(None);
         }
-        let Ok(entry) = archive.entry(number) else { continue };
+        let Ok(entry) = archive.entry(number) else {
+            lost += 1;
+            continue;
+        };
         if keep(&entry) {
             keyed.push((key(archive, &entry, *sort).unwrap_or(i64::MAX), number));
         }
     }
-    Ok(Some(listed(keyed)))
+    // They can't be among what is listed, whatever was asked.
+    let told = match lost {
+        0 => String::new(),
+        _ => format!("{}; {} lost with the index", request.arrangement.query, text::counted(lost, "entry is", "entries are")),
+    };
+    Ok(Some(Found { told, ..listed(keyed) }))
 }
 
 /// Returns the children of the directory that the filter keeps, with what they are sorted by.

@@ -57,8 +57,8 @@ fn files_come_with_their_own_content_or_not_at_all() {
     assert!(files_of(&sound) == files, "the archive holds what the tree does");
     let mut lossy = 0;
     for damage in 0..DAMAGES {
-        // Towards the end, where the index lies.
-        let start = whole.len() * (DAMAGES + damage) / (2 * DAMAGES);
+        // Mostly towards the end, where the index lies; what it does not have twice is the content in front of it.
+        let start = whole.len() * (if damage % 6 == 5 { damage } else { DAMAGES + damage }) / (2 * DAMAGES);
         let mut bytes = whole.clone();
         let end = (start + 200).min(bytes.len());
         bytes[start..end].fill(0);

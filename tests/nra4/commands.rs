@@ -160,3 +160,22 @@ fn what_is_left_out_is_counted() {
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&summary["entries"], &summary["left_out"]), (&2.into(), &1.into()));
 }
+
+#[test]
+fn an_upgrade_that_grows_says_how_it_would_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).into_os_string().into_string().unwrap();
+    let convert = |input: &str, more: &[&str]| {
+        let output = nra(&[&["convert", "-f", input, &path("out.nra")], more].concat());
+        assert_eq!(output.status.code(), Some(0));
+        (String::from_utf8_lossy(&output.stderr).contains("-l 19"), std::fs::metadata(path("out.nra")).unwrap().len())
+    };
+    let before = super::fixture("beta-from-tar-l19.nra").len() as u64;
+    let (told, len) = convert("beta-from-tar-l19.nra", &[]);
+    assert!(told && len > before, "{len}");
+    let (told, len) = convert("beta-from-tar-l19.nra", &["-l", "19"]);
+    assert!(!told && len < before, "{len}");
+    for other in ["beta-multiblock.nra", "v1-size.nra"] {
+        assert!(!convert(other, &[]).0, "{other}");
+    }
+}

@@ -257,6 +257,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let report = result.map_err(|error| explain(error, &name, &output, args.keep_going))?;
     ui.console().note(&summary_line(&report, elapsed, ui));
+    if kind == Kind::Nra && !args.compression.is_given() && has_grown(&report) {
+        ui.console().note("IN was compressed more densely; -l 19 or --best makes OUT smaller");
+    }
     args.recovery.protect(&output, args.resources.memory, ui)?;
     let outcome = match (report.incomplete, report.left_out) {
         (true, _) => Outcome::Damaged,
@@ -369,6 +372,12 @@ fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failur
             hint.into_iter().fold(failure, Failure::hint)
         }
     }
+}
+
+/// Says whether the archive is larger than what it was made of by more than an index takes.
+fn has_grown(report: &Report) -> bool {
+    const SMALL: u64 = 16 << 10;
+    report.archive_bytes > SMALL && report.archive_bytes - report.archive_bytes / 16 > report.input_bytes
 }
 
 /// One line about what was done: files, bytes in and out, deduplication, time.

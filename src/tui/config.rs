@@ -1,7 +1,7 @@
 //! The user's settings: a TOML file, checked as a whole; what is wrong in it is told with its line.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
@@ -93,24 +93,36 @@ fn yes() -> bool {
 }
 
 impl Config {
-    /// Reads settings.
+    /// Reads settings. What works other than may have been meant is told beside them, with its line.
     ///
     /// # Errors
     ///
     /// What is wrong, with its line.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<(Self, Vec<String>), String> {
         let line = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1;
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             format!("line {}: {}", line(at), error.message().replace('\n', " "))
         })?;
         let mut keymap = Keymap::default();
+        let mut warnings = Vec::new();
+        // Those whose keys are set further down lose nothing that they keep.
+        let mut to_come: BTreeSet<&str> = file.keys.keys().map(|name| name.get_ref().as_str()).collect();
         for (name, keys) in &file.keys {
+            to_come.remove(name.get_ref().as_str());
+            let place = |key: &Key| {
+                let written = keys.iter().find(|written| written.get_ref().parse().as_ref() == Ok(key));
+                line(written.map_or(0, |written| written.span().start))
+            };
             let parse = |key: &Spanned<String>| {
                 key.get_ref().parse::<Key>().map_err(|error| format!("line {}: {error}", line(key.span().start)))
             };
-            let keys: Vec<Key> = keys.iter().map(parse).collect::<Result<_, _>>()?;
-            keymap.set(name.get_ref(), keys).map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
+            let parsed: Vec<Key> = keys.iter().map(parse).collect::<Result<_, _>>()?;
+            let taken = keymap.set(name.get_ref(), parsed);
+            let taken = taken.map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
+            for (key, loser) in taken.into_iter().filter(|(_, loser)| !to_come.contains(loser)) {
+                warnings.push(format!("line {}: '{key}' is for {} now, no longer for {loser}", place(&key), name.get_ref()));
+            }
         }
         let column = |name: &Spanned<String>| {
             let known = Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref());
@@ -124,32 +136,39 @@ impl Config {
             None => Column::CHOICES.to_vec(),
         };
         let File { theme, pictures, mouse, preview, linear, remember, .. } = file;
-        Ok(Self { theme, pictures, mouse, preview, linear, remember, columns, keymap })
+        Ok((Self { theme, pictures, mouse, preview, linear, remember, columns, keymap }, warnings))
     }
 
-    /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file is no failure.
+    /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file there is no failure.
+    /// What works other than may have been meant is told beside them.
     ///
     /// # Errors
     ///
     /// What is wrong, with file and line.
-    pub fn read() -> Result<Self, String> {
-        let Some(path) = path() else { return Ok(Self::default()) };
+    pub fn read() -> Result<(Self, Vec<String>), String> {
+        let named = std::env::var_os("NRA_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));
+        match (&named, named.clone().or_else(usual)) {
+            (_, None) => Ok(Default::default()),
+            (named, Some(path)) => Self::read_file(&path, named.is_some()),
+        }
+    }
+
+    /// Reads the settings in a file, which may be missing unless somebody named it.
+    fn read_file(path: &Path, named: bool) -> Result<(Self, Vec<String>), String> {
         let told = |error: &dyn std::fmt::Display| crate::text::harmless(&format!("{}: {error}", path.display()));
-        match std::fs::metadata(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(Default::default()),
             Ok(facts) if facts.len() > MAX_LEN => return Err(told(&"longer than 1 MiB")),
             _ => {}
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| told(&error))?;
-        Self::parse(&text).map_err(|error| told(&error))
-    }
-}
-
-/// Returns where the settings are, if anywhere.
-fn path() -> Option<PathBuf> {
-    match std::env::var_os("NRA_CONFIG") {
-        Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml")),
+        let bytes = std::fs::read(path).map_err(|error| told(&error))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            told(&format!("line {}: not UTF-8", good.iter().filter(|&&byte| byte == b'\n').count() + 1))
+        })?;
+        let (config, warnings) = Self::parse(&text).map_err(|error| told(&error))?;
+        Ok((config, warnings.iter().map(|warning| told(warning)).collect()))
     }
 }
 
@@ -161,18 +180,20 @@ mod tests {
 
     #[test]
     fn keys_and_colours_can_be_set() {
-        let config = Config::parse("theme = \"light\"\nmouse = false\n\n[keys]\nextract = [\"ctrl-x\", \"j\"]\n").unwrap();
+        let (config, warnings) =
+            Config::parse("theme = \"light\"\nmouse = false\n\n[keys]\nextract = [\"ctrl-x\", \"j\"]\n").unwrap();
         assert_eq!((config.theme, config.mouse, config.preview), (ThemeName::Light, false, true));
         let action = |key: &str| config.keymap.action(Place::List, key.parse().unwrap());
         assert_eq!(action("ctrl-x"), Some(Action::Extract));
-        // Taken from what had it; the old keys are free.
+        // Taken from what had it, which is told; the old keys are free.
+        assert_eq!(warnings, ["line 5: 'j' is for extract now, no longer for down"]);
         assert_eq!(action("j"), Some(Action::Extract));
         assert_eq!(action("down"), Some(Action::Down));
         assert_eq!(action("e"), None);
-        assert_eq!(Config::parse("").unwrap(), Config::default());
-        assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().pictures, Pictures::Sixel);
-        assert!(!Config::parse("remember = false").unwrap().remember);
-        assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().columns, [Column::Mode]);
+        assert_eq!(Config::parse("").unwrap(), (Config::default(), Vec::new()));
+        assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().0.pictures, Pictures::Sixel);
+        assert!(!Config::parse("remember = false").unwrap().0.remember);
+        assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().0.columns, [Column::Mode]);
     }
 
     #[test]
@@ -189,5 +210,32 @@ mod tests {
             let error = Config::parse(text).unwrap_err();
             assert!(error.starts_with(&format!("line {line}: ")) && error.contains(why), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn keys_that_change_their_meaning_are_told() {
+        let warnings = |text: &str| Config::parse(text).unwrap().1;
+        // Exchanged: both are as they were set.
+        assert_eq!(warnings("[keys]\nextract = [\"j\"]\ndown = [\"e\"]\n"), [""; 0]);
+        // Set twice: one of them does not get it.
+        assert_eq!(
+            warnings("[keys]\nwrap = [\"ctrl-y\"]\nextract = [\n  \"ctrl-y\",\n]\n"),
+            ["line 2: 'ctrl-y' is for wrap now, no longer for extract"]
+        );
+        // In other places it may mean something else.
+        assert_eq!(warnings("[keys]\nstop = [\"e\"]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_does_not_read_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config.toml");
+        assert_eq!(Config::read_file(&path, false).unwrap(), Default::default());
+        assert!(Config::read_file(&path, true).unwrap_err().contains("config.toml: No such file"));
+        std::fs::write(&path, b"mouse = true\n# caf\xe9\n").unwrap();
+        assert!(Config::read_file(&path, true).unwrap_err().ends_with("config.toml: line 2: not UTF-8"));
+        std::fs::write(&path, b"[keys]\nextract = [\"j\"]\n").unwrap();
+        let (_, warnings) = Config::read_file(&path, true).unwrap();
+        assert!(warnings[0].ends_with("config.toml: line 2: 'j' is for extract now, no longer for down"), "{warnings:?}");
     }
 }

@@ -56,6 +56,14 @@ pub fn totals(state: &State, width: u16) -> String {
     let entries = text::counted(info.entries, "entry", "entries");
     let content = SizeStyle::Binary.show(info.content_bytes);
     let whole = SizeStyle::Binary.show(info.archive_bytes);
+    if state.archive.damaged {
+        // Nobody knows how much of it reads.
+        return match width {
+            56.. => format!("damaged · {whole}"),
+            36.. => "damaged".to_owned(),
+            _ => String::new(),
+        };
+    }
     match width {
         80.. => format!("{entries} · {content} → {whole}"),
         56.. => format!("{entries} · {content}"),

@@ -156,6 +156,8 @@ pub enum Door {
     Inside(Entry),
     /// The archive around the one that is open.
     Outside,
+    /// The archive that is open, with a password for its content.
+    Content,
 }
 
 /// A password on its way to where it is used; wiped behind it.

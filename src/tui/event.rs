@@ -64,7 +64,7 @@ pub enum Event {
     Commits(Result<Vec<CommitInfo>, String>),
     /// Another archive, or another commit, is open.
     Opened(Box<Facts>),
-    /// An archive needs a password; the one that was given, if any, is wrong.
+    /// An archive needs a password to be opened; the one that was given, if any, is wrong.
     Locked(Door, bool),
     /// A job tells something.
     Job(JobId, News),

@@ -9,17 +9,33 @@ use crate::format::path::is_unsafe_to_show;
 
 /// Columns between tab stops.
 pub const TAB: usize = 4;
+/// Makes one picture of two.
+const JOINER: char = '\u{200d}';
 
 /// Returns bytes as text of one line: control characters as their symbols (`␊`), marks that reorder text as `·`, other bytes as `\xff`.
 pub fn shown(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for part in bytes.utf8_chunks() {
-        text.extend(part.valid().chars().map(symbol));
+        let mut before = ' ';
+        let mut chars = part.valid().chars().peekable();
+        while let Some(c) = chars.next() {
+            // What joins pictures is left out: whether a terminal draws one or several, and how wide, nobody knows.
+            let joins = c == JOINER && is_pictorial(before) && chars.peek().is_some_and(|next| is_pictorial(*next));
+            if !joins {
+                text.push(symbol(c));
+            }
+            before = c;
+        }
         for byte in part.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
         }
     }
     text
+}
+
+/// Says whether `c` is a picture, or part of one: its colour, its way of being drawn.
+fn is_pictorial(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Returns the character that stands for `c` on the screen.
@@ -168,6 +184,9 @@ mod tests {
         assert_eq!(shown(b"a\n\x1b[31m\x7f\xff"), "a␊␛[31m␡\\xff");
         assert_eq!(shown("a\u{202e}b\u{85}".as_bytes()), "a·b·");
         assert_eq!(shown("日本 é".as_bytes()), "日本 é");
+        // A family stands side by side; anywhere else the joiner shows.
+        assert_eq!(shown("👨\u{200d}👩\u{200d}👧.txt".as_bytes()), "👨👩👧.txt");
+        assert_eq!(shown("❤\u{fe0f}\u{200d}🔥 a\u{200d}b 👨\u{200d}".as_bytes()), "❤\u{fe0f}🔥 a·b 👨·");
     }
 
     #[test]

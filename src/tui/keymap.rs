@@ -224,22 +224,25 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Gives a command other keys, which it takes from whatever had them in the same places.
+    /// Gives a command other keys, which it takes from whatever had them in the same places; tells which those are, by name.
     ///
     /// # Errors
     ///
     /// When there is no such command.
-    pub fn set(&mut self, name: &str, keys: Vec<Key>) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, keys: Vec<Key>) -> Result<Vec<(Key, &'static str)>, String> {
         let index = COMMANDS.iter().position(|command| command.name == name).ok_or_else(|| format!("no command '{name}'"))?;
         let places = COMMANDS[index].places;
-        for (command, others) in COMMANDS.iter().zip(&mut self.keys) {
+        let mut taken = Vec::new();
+        for (at, (command, others)) in COMMANDS.iter().zip(&mut self.keys).enumerate() {
             if command.places & places != 0 {
+                let lost = others.iter().filter(|key| at != index && keys.contains(key));
+                taken.extend(lost.map(|key| (*key, command.name)));
                 others.retain(|key| !keys.contains(key));
             }
         }
         self.keys[index] = keys;
         *self = Self::new(std::mem::take(&mut self.keys));
-        Ok(())
+        Ok(taken)
     }
 
     fn new(keys: Vec<Vec<Key>>) -> Self {

@@ -9,12 +9,18 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, Totals};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 
 use walk::Walk;
+
+/// Entries of a directory that are summed up one by one: a second's work.
+const MAX_SUMMED: u64 = 200_000;
+
+/// Entries among which those of a directory are sought one by one.
+const MAX_SOUGHT: u64 = 20_000;
 
 /// In which order entries are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,6 +88,8 @@ pub struct Page {
     pub lost: u64,
     /// Numbers of everything below the directory.
     pub below: Range<u64>,
+    /// The index is damaged: what is known of that.
+    pub damage: Option<Vec<String>>,
 }
 
 /// Fetches up to `count` rows.
@@ -91,10 +99,13 @@ pub struct Page {
 /// As reading the index does; single entries that do not read are counted instead.
 pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
     let below = below(archive, scope.directory.as_ref())?;
-    match &scope.order {
+    let page = match &scope.order {
         Order::Path => Walk::new(archive, scope, below).page(want, count),
         Order::Listed(numbers) => listed(archive, numbers, below, want, count),
-    }
+    }?;
+    // It may have come to light only now.
+    let damage = (page.lost > 0 || archive.is_recovered()).then(|| archive.remarks());
+    Ok(Page { damage, ..page })
 }
 
 /// Returns the numbers of everything below `directory`.
@@ -104,11 +115,54 @@ pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> 
 /// `NotFound` when there is no such directory.
 pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
-    let range = archive.subtree(Some(path.as_bytes()))?;
+    let range = subtree(archive, path)?;
     if range.is_empty() {
         return Err(Error::NotFound { path: path.as_bytes().to_vec() });
     }
     Ok(range.start + 1..range.end)
+}
+
+/// Returns the numbers of `directory` and everything below it; where the index is too damaged to tell, of what of it reads.
+///
+/// # Errors
+///
+/// As reading the index does.
+pub fn subtree(archive: &dyn Archive, directory: &EntryPath) -> Result<Range<u64>> {
+    let damage = match archive.subtree(Some(directory.as_bytes())) {
+        Err(error @ Error::Corrupt { .. }) if archive.is_recovered() => error,
+        told => return told,
+    };
+    let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
+    let mut found =
+        (0..archive.entry_count().min(MAX_SOUGHT)).filter(|number| archive.entry(*number).is_ok_and(|entry| belongs(&entry)));
+    let first = found.next().ok_or(damage)?;
+    Ok(first..found.last().unwrap_or(first) + 1)
+}
+
+/// Sums up what lies below a directory, itself counted: where the index is damaged of what reads, entry by entry, as long as `go_on` says so. `None`
+/// when it does not, or when there is too much of it.
+///
+/// # Errors
+///
+/// As reading the index does.
+pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
+    let numbers = subtree(archive, directory)?;
+    let sum = archive.totals(numbers.clone());
+    if !archive.is_recovered() {
+        return sum.map(Some);
+    }
+    let mut totals = Totals { entries: 1, content_bytes: 0 };
+    for (index, entry) in (0u64..).zip(archive.entries(numbers)) {
+        if index >= MAX_SUMMED || index % 1_024 == 0 && !go_on() {
+            return Ok(None);
+        }
+        // There may be others among them: numbers are not to be relied on.
+        if let Some(entry) = entry.ok().filter(|entry| entry.path.is_below(directory)) {
+            totals.entries += 1;
+            totals.content_bytes = totals.content_bytes.saturating_add(entry.size);
+        }
+    }
+    Ok(Some(totals))
 }
 
 fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want, count: usize) -> Result<Page> {

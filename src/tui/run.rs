@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crossbeam_channel::{Sender, unbounded};
 use crossterm::event::{self, KeyEventKind};
@@ -21,17 +22,18 @@ use crate::format::source::MemorySource;
 use crate::tui::ask::{Told, ask};
 use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
 use crate::tui::config::{Config, ThemeName};
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::layout::{SHARE, SHARES};
 use crate::tui::left::Left;
 use crate::tui::memory::Memory;
 use crate::tui::session::{Next, Session};
-use crate::tui::state::{Facts, ONLY_NRA, State, Tone};
+use crate::tui::state::jobs::Ending;
+use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
-use crate::tui::update::{keep, start};
+use crate::tui::update::{has_keys_only, keep, start};
 use crate::tui::work::{Work, told};
 use crate::tui::{glyphs, nested, program};
 
@@ -66,13 +68,13 @@ impl Opened {
             Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
                 _ if read_only => (None, "the browser was started with --read-only"),
                 _ if self.is_past => (None, "an earlier commit is shown: ] goes on to the newest, where changes are planned"),
-                _ if damaged => (None, "a damaged archive can't be changed"),
+                _ if damaged => (None, DAMAGED),
                 Err(_) => (None, "the file is write-protected"),
                 Ok(()) => (Some(path.clone()), ""),
             },
             _ => (None, ONLY_NRA),
         };
-        Facts { name: self.name.clone(), info, path, fixed, depth: 0, remarks, damaged, home }
+        Facts { name: self.name.clone(), info, path, fixed, depth: 0, inside: None, remarks, damaged, home }
     }
 }
 
@@ -85,7 +87,7 @@ pub struct Options {
     /// Settings.
     pub config: Config,
     /// What was wrong with them.
-    pub warning: Option<String>,
+    pub warnings: Vec<String>,
     /// How other archives and commits are opened.
     pub opener: Opener,
     /// Archives to choose from.
@@ -117,8 +119,13 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     state.columns.clone_from(&options.config.columns);
     state.archives = options.archives.clone();
     state.vacant = vacant;
-    if let Some(warning) = &options.warning {
-        state.say(Tone::Warning, warning.clone());
+    for warning in options.warnings.iter().rev() {
+        state.jobs.note("settings".to_owned(), Ending::Degraded, warning.clone(), Duration::ZERO);
+    }
+    match options.warnings.as_slice() {
+        [] => {}
+        [warning] => state.say(Tone::Warning, warning.clone()),
+        [first, rest @ ..] => state.say(Tone::Warning, format!("{first} (and {} more: J shows them)", rest.len())),
     }
 
     let (sender, events) = unbounded();
@@ -200,21 +207,29 @@ fn outside(
             }
         }
         Next::Open(door, password) => {
-            let (outer, around) = (Arc::clone(session.work.archive()), session.state.archive.clone());
+            let around = &session.state.archive;
+            let keys_only = has_keys_only(around);
+            // An archive within another one is opened anew from there.
+            let (way, outer, around) = match (&door, &around.inside, session.outer.last()) {
+                (Door::Content, Some(entry), Some((facts, archive))) => (Door::Inside(entry.clone()), archive, facts),
+                _ => (door.clone(), session.work.archive(), around),
+            };
+            let (outer, around) = (Arc::clone(outer), around.clone());
             let options = options.clone();
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
             thread::spawn(move || {
-                let secret = password.map(|password| Secret::Password(password.0));
-                let found = match &door {
+                let secret = password.map(|password| secret(password, door == Door::Content && keys_only));
+                let found = match &way {
                     Door::Inside(entry) => nested::open(&*outer, entry, secret).map(|archive| {
                         let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
                         (Opened { archive, name, path: None, is_past: false, remains: None }, around.depth + 1)
                     }),
-                    _ => opener(&door, secret).map(|opened| (opened, 0)),
+                    _ => opener(&way, secret).map(|opened| (opened, 0)),
                 };
                 let event = match found {
                     Ok((opened, depth)) => {
-                        let facts = Facts { depth, ..opened.facts(&options) };
+                        let inside = if let Door::Inside(entry) = way { Some(entry) } else { None };
+                        let facts = Facts { depth, inside, ..opened.facts(&options) };
                         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
                         Event::Opened(Box::new(facts))
                     }
@@ -238,6 +253,12 @@ fn outside(
         Next::Quit => {}
     }
     Ok(Vec::new())
+}
+
+/// Makes a secret of what was typed: a raw key where there are no passwords.
+fn secret(Password(typed): Password, keys_only: bool) -> Secret {
+    let key = std::str::from_utf8(&typed).ok().filter(|_| keys_only).and_then(|digits| Secret::from_hex(digits.trim()));
+    key.unwrap_or(Secret::Password(typed))
 }
 
 /// Keeps where one is, and how the screen is divided, for the next time.

@@ -112,9 +112,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if opened.is_none() && locked.is_none() && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
-    let (mut config, warning) = match Config::read() {
-        Ok(config) => (config, None),
-        Err(error) => (Config::default(), Some(error)),
+    let (mut config, warnings) = match Config::read() {
+        Ok(read) => read,
+        Err(error) => (Config::default(), vec![format!("{error}; the settings are as without it")]),
     };
     config.theme = args.theme.unwrap_or(config.theme);
     config.pictures = args.pictures.unwrap_or(config.pictures);
@@ -125,7 +125,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opener = opener(current, options);
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
-    match run::run(opened, &Options { config, warning, opener, archives, locked, read_only: args.read_only }) {
+    match run::run(opened, &Options { config, warnings, opener, archives, locked, read_only: args.read_only }) {
         Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }
@@ -193,6 +193,11 @@ fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
             Door::File(path) => (path.clone(), None, None),
             // The browser itself goes into archives within this one.
             Door::Inside(_) | Door::Outside => (current.0.clone(), None, current.1.clone()),
+            Door::Content if current.0.as_os_str().is_empty() => {
+                let detail = "standard input can't be read again: -p asks for the password at the start".to_owned();
+                return Err(Error::Usage { detail });
+            }
+            Door::Content => (current.0.clone(), None, current.1.clone()),
             Door::Commit(commit) => (current.0.clone(), *commit, current.1.clone()),
         };
         let key = secret.or(known);

@@ -141,7 +141,9 @@ pub(super) fn check_space(handle: &OwnedFd, path: &Path, needed: u64, monitor: &
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     // Some virtual file systems claim to have no blocks at all.
     if system.f_blocks > 0 && free < needed {
-        let message = format!("the content takes up to {needed} bytes, but only {free} are free");
+        // To the tenth of a MiB: what is less does not matter here.
+        let [needed, free] = [needed, free].map(|bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)));
+        let message = format!("the content takes up to {needed}, but only {free} are free");
         monitor.warn(Warning { path: bytes(path), message, degraded: false, damage: false });
     }
 }

@@ -17,7 +17,7 @@ use crate::format::table::Decoded;
 
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;
-/// Folders up to this length are decoded whole, bytes.
+/// Folders up to this length are decoded whole where the cache takes two of them, bytes.
 const WHOLE: u64 = 8 << 20;
 /// Blocks that a thread decodes ahead.
 const AHEAD: usize = 2;
@@ -31,6 +31,8 @@ pub(super) struct Folders {
     base: u64,
     decoding: Decoding,
     whole: Decoded,
+    /// Folders up to this length are decoded whole and kept, bytes.
+    whole_len: u64,
     shelf: Mutex<Shelf>,
     moved: Condvar,
     /// Folders that are damaged.
@@ -84,6 +86,7 @@ impl Folders {
             base,
             decoding,
             whole: Decoded::new(half),
+            whole_len: WHOLE.min(half / 2),
             shelf: Mutex::new(shelf),
             moved: Condvar::new(),
             broken: Mutex::default(),
@@ -98,7 +101,7 @@ impl Folders {
     pub fn read(&self, folder: usize, offset: u64, len: u64, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let size = self.streams.folders[folder].size;
         let end = offset + len;
-        if size <= WHOLE {
+        if size <= self.whole_len {
             if offset == 0 && len == size {
                 // It has one member.
                 return self.decode(folder, sink);

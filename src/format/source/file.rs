@@ -49,13 +49,33 @@ impl ReadAt for FileSource {
         &self.name
     }
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(buffer, offset).map_err(|error| Error::io("read", &self.name, error))
+        self.file.read_exact_at(buffer, offset).map_err(|error| {
+            let error = match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => {
+                    std::io::Error::new(error.kind(), "it ends before that: it has become shorter since it was opened")
+                }
+                _ => error,
+            };
+            Error::io("read", &self.name, error)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_became_shorter_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, [1; 100]).unwrap();
+        let source = FileSource::open(&path).unwrap();
+        std::fs::write(&path, [1; 50]).unwrap();
+        let error = source.read_exact_at(40, &mut [0; 20]).unwrap_err();
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "it ends before that: it has become shorter since it was opened");
+    }
 
     #[test]
     fn a_fifo_is_refused_and_not_waited_for() {

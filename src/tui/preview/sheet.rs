@@ -74,7 +74,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, awaited: &dyn Fn() 
         sheet.fact("kind", text::kind(entry.kind));
     }
     match entry.kind {
-        Kind::Directory => directory(archive, entry, &mut sheet)?,
+        Kind::Directory => directory(archive, entry, &mut sheet, awaited)?,
         Kind::Symlink => sheet.fact("target", glyphs::shown(&entry.target)),
         Kind::File => {
             sheet.fact("size", bytes(entry.size));
@@ -93,7 +93,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, awaited: &dyn Fn() 
         common(entry, &mut sheet);
         inside(archive, entry, &mut sheet);
     } else if entry.kind == Kind::Directory {
-        let numbers = archive.subtree(Some(entry.path.as_bytes()))?;
+        let numbers = rows::subtree(archive, &entry.path)?;
         if numbers.end - numbers.start <= SUMMED_UP {
             // Nobody looks at the half of it.
             let _ = summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, awaited);
@@ -111,9 +111,10 @@ fn bytes(count: u64) -> String {
     }
 }
 
-fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet) -> Result<()> {
-    let totals = archive.totals(archive.subtree(Some(entry.path.as_bytes()))?)?;
-    sheet.fact("holds", text::counted(totals.entries.saturating_sub(1), "entry", "entries"));
+fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &dyn Fn() -> bool) -> Result<()> {
+    let Some(totals) = rows::totals(archive, &entry.path, awaited)? else { return Ok(()) };
+    let (one, many) = if archive.is_recovered() { ("entry that reads", "entries that read") } else { ("entry", "entries") };
+    sheet.fact("holds", text::counted(totals.entries.saturating_sub(1), one, many));
     sheet.fact("size", bytes(totals.content_bytes));
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
-use crate::tui::rows::{Page, Row, Scope, Want};
+use crate::tui::rows::{self, Page, Row, Scope, Want};
 
 /// So many entries in a row that do not read end a page; whoever wants more asks from there on.
 const MAX_LOST: u64 = 20_000;
@@ -74,7 +74,7 @@ impl<'a> Walk<'a> {
     fn place_of(&self, path: &EntryPath) -> Result<u64> {
         let mut path = Some(self.row_of(path));
         while let Some(candidate) = path {
-            if let Some((number, _)) = self.archive.find(candidate.as_bytes())? {
+            if let Some((number, _)) = self.find(&candidate)? {
                 return Ok(number);
             }
             path = candidate.parent();
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let shown = self.row_of(&entry.path);
-            let found = if shown == entry.path { Some((before - 1, entry)) } else { self.archive.find(shown.as_bytes())? };
+            let found = if shown == entry.path { Some((before - 1, entry)) } else { self.find(&shown)? };
             match found.filter(|(number, _)| (self.below.start..before).contains(number)) {
                 Some((number, entry)) => {
                     before = number;
@@ -147,7 +147,15 @@ impl<'a> Walk<'a> {
     }
 
     fn end_of(&self, directory: &EntryPath, place: u64) -> Result<u64> {
-        Ok(self.archive.subtree(Some(directory.as_bytes()))?.end.max(place + 1))
+        Ok(rows::subtree(self.archive, directory)?.end.max(place + 1))
+    }
+
+    /// Looks a path up; `None` when it is not there, or among what is damaged.
+    fn find(&self, path: &EntryPath) -> Result<Option<(u64, Entry)>> {
+        match self.archive.find(path.as_bytes()) {
+            Err(Error::Corrupt { .. }) => Ok(None),
+            found => found,
+        }
     }
 
     /// Reads an entry; `None` when it is damaged.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::tui::effect::Task;
+
 /// Time constant of the smoothed rate, seconds.
 const SMOOTH: f64 = 2.0;
 /// No estimate is given before a job has run this long.
@@ -32,6 +34,8 @@ pub enum News {
     Progress(Progress, String),
     /// Something went wrong without ending it.
     Warning(String),
+    /// It reads content that needs a password: what was to be done; the password that was given, if any, is wrong.
+    Sealed(Box<Task>, bool),
     /// It is over.
     End(Ending, String),
 }
@@ -117,6 +121,7 @@ impl Job {
                 self.updated = now;
             }
             News::Warning(text) => self.log.push(text),
+            News::Sealed(..) => {}
             News::End(ending, text) => {
                 self.ending = Some((ending, text));
                 self.updated = now;
@@ -157,6 +162,14 @@ impl Jobs {
             updated: now,
         });
         self.last
+    }
+
+    /// Keeps a sentence among the jobs, to be read again.
+    pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
+        if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
+            let id = self.add(title, now);
+            self.take(id, News::End(ending, text), now);
+        }
     }
 
     /// Takes what a job tells and returns the job.

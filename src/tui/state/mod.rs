@@ -19,9 +19,10 @@ use std::time::Duration;
 use ratatui::layout::Rect;
 
 use crate::format::archive::Info;
+use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
 use crate::tui::crumbs::BETWEEN;
-use crate::tui::effect::Door;
+use crate::tui::effect::{Door, Task};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
 use crate::tui::layout::{Areas, Column, SAID, SHARE, Wanted};
@@ -55,6 +56,9 @@ pub enum Focus {
 /// Why archives of other formats can't be changed.
 pub const ONLY_NRA: &str = "only NRA 5 archives in files can be changed";
 
+/// Why damaged archives can't be changed.
+pub const DAMAGED: &str = "a damaged archive can't be changed";
+
 /// What is known of the archive from its opening.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
@@ -68,6 +72,8 @@ pub struct Facts {
     pub fixed: &'static str,
     /// How many archives it lies in.
     pub depth: usize,
+    /// What it is in the archive around it, if it lies in one.
+    pub inside: Option<Entry>,
     /// What is unusual about the file.
     pub remarks: Vec<String>,
     /// Its index is damaged: what is shown was found in another way.
@@ -179,6 +185,10 @@ pub struct State {
     pub writing: Option<JobId>,
     /// What a password is asked for.
     pub door: Option<Door>,
+    /// What waits for a password of the content: its name and what it is.
+    pub resume: Option<(String, Task)>,
+    /// The user was asked for a password of the content and gave none.
+    pub declined: bool,
     /// Where things were extracted to the last time.
     pub target: String,
     /// Where one was in other archives, and earlier.
@@ -250,6 +260,8 @@ impl State {
             staged: Staged::default(),
             writing: None,
             door: None,
+            resume: None,
+            declined: false,
             target: String::new(),
             memory: Memory::default(),
             homes: Vec::new(),

@@ -10,16 +10,18 @@ use crate::format::archive::{OpenOptions, open_path};
 use crate::tui::event::Event;
 use crate::tui::sample;
 
+/// Returns 3 MiB that do not compress.
+fn noise(seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..3 << 20).map(|_| next()).collect()
+}
+
 /// Writes an archive in which the content of one of two files is damaged.
 fn damaged(file: &Path) {
-    let noise = |seed: u64| -> Vec<u8> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        };
-        (0..3 << 20).map(|_| next()).collect()
-    };
     let (first, second) = (noise(1), noise(2));
     let mut bytes = sample::bytes(&[("d/hurt.bin", &first), ("d/whole.bin", &second), ("note.txt", b"hello")]);
     let at = bytes.windows(64).position(|part| part == &first[1 << 20..][..64]).expect("noise is stored as it is");
@@ -71,6 +73,36 @@ fn what_reads_is_listed_and_saved() {
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
     story.sees("there is such a file already");
+}
+
+#[test]
+fn what_does_not_read_is_not_counted() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let files = [("d/a.bin", noise(1)), ("d/b.bin", noise(2)), ("e/one.txt", b"hello".to_vec())];
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, content.as_slice())).collect();
+    let (mut bytes, whole) = (sample::bytes(&files), sample::with_contents(&files));
+    let (_, lost) = whole.find(b"d/b.bin").unwrap().unwrap();
+    let block = usize::try_from(whole.runs(&lost, 100).unwrap().unwrap().0.last().unwrap().block).unwrap();
+    let field = |at: usize| usize::try_from(u32::from_le_bytes(*bytes[block + at..].first_chunk().unwrap())).unwrap();
+    // The page of the index, and the directory of the block, behind its payload.
+    let page = usize::try_from(whole.pages_at(0).unwrap().last().unwrap().offset).unwrap();
+    for place in [page + 100, block + 64 + field(16) + field(12) + 4] {
+        bytes[place] ^= 1;
+    }
+    std::fs::write(&file, bytes).unwrap();
+    let mut story = Story::begin(everything(), 120, 30);
+    open(&mut story, &file);
+    story.sees("damaged · ").misses("entries ·").sees("1 entry that reads");
+    let row = |story: &Story, name: &str| story.screen().lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(row(&story, " d/ ").contains("3.0 MiB"), "{}", story.screen());
+    // Nor is it drawn, nor can it be changed.
+    story.then("b b");
+    story.sees("d/ 3.0 MiB");
+    story.then("b d");
+    story.sees("a damaged archive can't be changed");
+    story.then("J");
+    story.sees("a page of the entry tree is damaged");
 }
 
 #[test]

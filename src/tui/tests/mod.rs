@@ -10,6 +10,7 @@ mod look;
 mod mouse;
 mod recalled;
 mod screens;
+mod sealed;
 mod waits;
 
 use std::sync::Arc;

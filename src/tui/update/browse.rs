@@ -10,10 +10,10 @@ use crate::tui::effect::{Effect, FactsRequest};
 use crate::tui::glyphs;
 use crate::tui::rows::{Order, Scope};
 use crate::tui::state::arrange::Found;
-use crate::tui::state::line::Facts;
+use crate::tui::state::line;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::{Focus, Listing, State, Tone};
-use crate::tui::update::{arrange, nested, preview, sizes};
+use crate::tui::state::{DAMAGED, Facts, Focus, Listing, State, Tone};
+use crate::tui::update::{arrange, history, nested, preview, sizes};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
@@ -62,18 +62,24 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
         go(state, directory.parent(), None, effects);
         return state.say(Tone::Warning, format!("{} is not in it", glyphs::shown(directory.as_bytes())));
     }
+    let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| !state.archive.damaged);
     let request = state.listing.take(answer);
+    if let Some(remarks) = damage {
+        // It came to light only now.
+        state.archive = Facts { damaged: true, remarks, path: None, fixed: DAMAGED, ..state.archive.clone() };
+        history::remark(state);
+    }
     moved(state, request, effects);
 }
 
 /// Takes facts about rows.
-pub fn facts(state: &mut State, generation: u64, facts: &[(u64, Facts)]) {
+pub fn facts(state: &mut State, generation: u64, facts: &[(u64, line::Facts)]) {
     if generation != state.listing.generation {
         return;
     }
-    for line in &mut state.listing.lines {
-        if let Ok(index) = facts.binary_search_by_key(&line.row.number, |(number, _)| *number) {
-            line.facts = Some(facts[index].1);
+    for row in &mut state.listing.lines {
+        if let Ok(index) = facts.binary_search_by_key(&row.row.number, |(number, _)| *number) {
+            row.facts = Some(facts[index].1);
         }
     }
 }
@@ -96,10 +102,10 @@ pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<
     let entries: Vec<_> = state.listing.lines[visible]
         .iter_mut()
         .filter(|line| line.facts.is_none() && lacking(line.row.entry.kind))
-        .map(|line| {
+        .map(|row| {
             // Asked for once.
-            line.facts = Some(Facts::default());
-            (line.row.number, line.row.entry.clone())
+            row.facts = Some(line::Facts::default());
+            (row.row.number, row.row.entry.clone())
         })
         .collect();
     if !entries.is_empty() {

@@ -13,7 +13,7 @@ use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview, salvage};
+use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview, salvage, sealed};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -132,7 +132,10 @@ pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects
 
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
-    state.dialogs.pop();
+    let closed = state.dialogs.pop();
+    if matches!(closed, Some(Dialog::Prompt(prompt)) if prompt.purpose == Purpose::Password) {
+        sealed::decline(state);
+    }
     if state.vacant && state.dialogs.is_empty() {
         effects.push(Effect::Quit);
     }

@@ -6,8 +6,9 @@ use crate::format::archive::CommitInfo;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
+use crate::tui::state::jobs::Ending;
 use crate::tui::state::{Dialog, Facts, Listing, Spot, Staged, State, Tone};
-use crate::tui::update::{browse, change, recall};
+use crate::tui::update::{browse, change, recall, sealed};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
@@ -58,7 +59,7 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
-        Door::Commit(_) | Door::Outside => state.archive.name.clone(),
+        Door::Commit(_) | Door::Outside | Door::Content => state.archive.name.clone(),
     };
     state.door = Some(door);
     let prompt = Prompt::new(Purpose::Password, format!("Open {name}"), "it is encrypted; password:", "");
@@ -68,6 +69,10 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
 
 /// Says what is unusual about the archive.
 pub fn remark(state: &mut State) {
+    let ending = if state.archive.damaged { Ending::Failed } else { Ending::Degraded };
+    for remark in state.archive.remarks.clone().iter().rev() {
+        state.jobs.note(state.archive.name.clone(), ending, glyphs::shown(remark.as_bytes()), state.now);
+    }
     if let Some(first) = state.archive.remarks.first().cloned() {
         let (tone, way) = if state.archive.damaged { (Tone::Error, " (R: what reads)") } else { (Tone::Warning, "") };
         state.say(tone, format!("{}{way}", glyphs::shown(first.as_bytes())));
@@ -117,6 +122,12 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
         state.remembered.clear();
         state.bookmarks.clear();
         recall::begin(state, effects);
+    }
+    if same {
+        sealed::resume(state, effects);
+    } else {
+        state.resume = None;
+        state.declined = false;
     }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));

@@ -11,7 +11,7 @@ use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
 use crate::tui::state::{Dialog, Staged, State, Tone};
-use crate::tui::update::change;
+use crate::tui::update::{change, sealed};
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
@@ -137,6 +137,11 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Takes what a job tells.
 pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
+    if let News::Sealed(task, wrong) = news {
+        let title = state.jobs.list.iter().find(|job| job.id == id).map(|job| job.title.clone());
+        state.resume = title.map(|title| (title, *task));
+        return sealed::ask(state, wrong);
+    }
     let ended = matches!(news, News::End(..));
     let Some(job) = state.jobs.take(id, news, state.now) else { return };
     if let Some((ending, text)) = job.ending.clone().filter(|_| ended) {

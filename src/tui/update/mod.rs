@@ -14,6 +14,7 @@ mod places;
 mod preview;
 mod recall;
 mod salvage;
+mod sealed;
 mod sizes;
 
 use std::time::Duration;
@@ -33,6 +34,7 @@ use crate::tui::state::{Dialog, State, Tone};
 
 pub use jobs::POLICIES;
 pub use recall::keep;
+pub use sealed::has_keys_only;
 
 /// Keys that wait for rows; more than anybody types meanwhile.
 const MAX_HELD: usize = 256;
@@ -73,8 +75,12 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             if state.pane.awaits(&answer) && answer.found == Found::Nowhere {
                 state.say(Tone::Warning, "nothing more is found");
             }
+            let sealed = answer.sealed.filter(|_| state.pane.awaits(&answer));
             state.pane.take(answer);
             browse::fit(state, &mut effects);
+            if let Some(wrong) = sealed {
+                sealed::met(state, wrong);
+            }
         }
         Event::Mapped(answer) => sizes::take(state, answer),
         Event::Arranging(generation, share) => {
@@ -205,6 +211,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Convert => jobs::ask_output(state),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0 }),
         Action::Copy => copy(state, effects),
+        Action::CopyContent | Action::Page | Action::Edit if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
         Action::Page => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Pager))),
         Action::Edit => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Editor))),

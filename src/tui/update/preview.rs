@@ -8,6 +8,7 @@ use crate::tui::preview::json::Fold;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse::fit;
+use crate::tui::update::sealed;
 
 /// Columns of a step to the side.
 const SIDE: isize = 8;
@@ -50,6 +51,11 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
 
 /// Shows the preview over the whole screen, or no longer.
 pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
+    // Whoever looks closer is asked once more.
+    state.declined &= !zoom;
+    if zoom {
+        sealed::ask_first(state);
+    }
     state.zoom = zoom;
     state.focus = if zoom { Focus::Preview } else { Focus::List };
     fit(state, effects);

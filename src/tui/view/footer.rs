@@ -2,6 +2,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::{Clear, Widget};
 
 use crate::format::entry::Entry;
 use crate::text::{self, SizeStyle};
@@ -44,7 +46,26 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         x = jobs::bar(job, &state.theme, inner, 0, usize::from(inner.width), buffer) + 2;
     }
     let room = room.saturating_sub(usize::from(x));
+    if state.message.is_some() && glyphs::width(&line) > room && !state.linear {
+        return sentence(&line, style, inner, buffer);
+    }
     put(buffer, inner, x, 0, &glyphs::fit(&line, room), style);
+}
+
+/// Draws a sentence that is too long for the status line over the rows above it, too.
+fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
+    let most = usize::from(area.y / 2).max(1);
+    let room = usize::from(area.width);
+    let lines: Vec<&str> = glyphs::wrapped(text, room).collect();
+    let shown = u16::try_from(lines.len().min(most)).unwrap_or(1);
+    let area = Rect { y: area.y + 1 - shown, height: shown, ..area };
+    Clear.render(Rect { x: area.x.saturating_sub(1), width: area.width + 2, ..area }, buffer);
+    for (row, line) in (0..shown).zip(&lines) {
+        put(buffer, area, 0, row, line, style);
+    }
+    if lines.len() > usize::from(shown) {
+        put_right(buffer, area, shown - 1, " … (J)", style);
+    }
 }
 
 /// Draws what was said before, a line each, the newest at the bottom.

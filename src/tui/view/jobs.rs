@@ -6,7 +6,7 @@ use ratatui::layout::{Position, Rect};
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::state::State;
-use crate::tui::state::jobs::{Ending, Job};
+use crate::tui::state::jobs::{Ending, Job, Progress};
 use crate::tui::theme::Theme;
 use crate::tui::view::{dialog, put};
 
@@ -53,11 +53,11 @@ fn figures(job: &Job) -> String {
 /// Draws the list of jobs, the newest on top, and what the one under the cursor said.
 pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
-    let log = state.jobs.list.iter().rev().nth(cursor).map_or(0, |job| job.log.len());
-    let rows = state.jobs.list.len() * 2 + if log > 0 { log + 1 } else { 0 };
     let most = screen.height.saturating_sub(4).clamp(3, 30);
-    let height = u16::try_from(rows).unwrap_or(u16::MAX).clamp(2, most);
     let width = screen.width.saturating_sub(8).clamp(30, 100);
+    let log = state.jobs.list.iter().rev().nth(cursor).map_or_else(Vec::new, |job| said(job, usize::from(width)));
+    let rows = state.jobs.list.len() * 2 + if log.is_empty() { 0 } else { log.len() + 1 };
+    let height = u16::try_from(rows).unwrap_or(u16::MAX).clamp(2, most);
     let area = dialog::frame("Jobs", "p pauses · x stops · esc closes", width, height, theme, screen, buffer);
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "no job has run yet", theme.dim);
@@ -65,7 +65,6 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     }
     // Two rows a job; at most half of the area when there is a log below.
     let jobs: Vec<&Job> = state.jobs.list.iter().rev().collect();
-    let log = jobs.get(cursor).map_or(&[][..], |job| &job.log);
     let room = if log.is_empty() { area.height } else { (area.height / 2).max(2) };
     let shown = usize::from(room / 2).max(1);
     let top = (cursor + 1).saturating_sub(shown);
@@ -85,7 +84,14 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
         match job.ending {
             None => drop(bar(job, theme, Rect { x: area.x + 2, width: area.width - 2, ..area }, row, width, buffer)),
             Some(_) => {
-                let title = format!("{}  {}", job.title, text::duration(job.elapsed()));
+                let elapsed = job.elapsed();
+                // A remark takes no time.
+                let time = if elapsed.is_zero() && job.progress == Progress::default() {
+                    String::new()
+                } else {
+                    format!("  {}", text::duration(elapsed))
+                };
+                let title = format!("{}{time}", job.title);
                 put(buffer, area, 2, row, &glyphs::fit(&title, width), theme.text);
             }
         }
@@ -98,7 +104,13 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
     }
     let left = usize::from(area.height.saturating_sub(row + 1));
     for (line, row) in log[log.len().saturating_sub(left)..].iter().zip(row + 1..) {
-        put(buffer, area, 0, row, &glyphs::fit(line, usize::from(area.width)), theme.warning);
+        put(buffer, area, 0, row, line, theme.warning);
     }
     place
+}
+
+/// Returns what a job said, in lines of a width: how it ended if its own row has no room for that, and what went wrong on the way.
+fn said(job: &Job, width: usize) -> Vec<&str> {
+    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(|text| glyphs::width(text) + 2 > width);
+    ending.into_iter().chain(job.log.iter().map(String::as_str)).flat_map(|line| glyphs::wrapped(line, width)).collect()
 }

@@ -211,13 +211,25 @@ fn mark_symbols(buffer: &mut Buffer, area: Rect, style: Style) {
     }
 }
 
+/// Returns stored to raw. What a small entry takes in a block that it shares, or what sealing adds to it, says nothing of how it compresses.
+fn ratio(stored: u64, size: u64) -> String {
+    const TELLING: f64 = 1.5;
+    let ratio = stored as f64 / size.max(1) as f64;
+    match stored {
+        0 => String::new(),
+        _ if ratio > TELLING => String::new(),
+        _ if ratio < 0.005 => "<0.01".to_owned(),
+        _ => format!("{ratio:.2}"),
+    }
+}
+
 fn value(line: &Line, column: Column, width: u16) -> String {
     let entry = &line.row.entry;
     match column {
         Column::Size => line.size().map_or_else(String::new, |size| SizeStyle::Binary.show(size)),
         Column::Ratio => match line.facts.and_then(|facts| facts.stored_bytes) {
-            Some(stored) if entry.size > 0 => format!("{:.2}", stored as f64 / entry.size as f64),
-            _ => String::new(),
+            Some(stored) => ratio(stored, entry.size),
+            None => String::new(),
         },
         Column::Time => {
             let time = entry.modified.map(text::table_time).unwrap_or_default();
@@ -225,5 +237,19 @@ fn value(line: &Line, column: Column, width: u16) -> String {
         }
         Column::Mode => text::mode(entry.kind, entry.metadata.mode),
         Column::Name | Column::Bar => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_that_say_nothing_are_not_shown() {
+        assert_eq!(ratio(50, 100), "0.50");
+        assert_eq!(ratio(102, 100), "1.02");
+        assert_eq!(ratio(1, 1_000), "<0.01");
+        // A share that is less than a byte; a header around six.
+        assert_eq!((ratio(0, 1), ratio(18, 6), ratio(0, 0)), (String::new(), String::new(), String::new()));
     }
 }

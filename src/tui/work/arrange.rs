@@ -119,7 +119,7 @@ fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
 fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
     let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
-        Kind::Directory => Ok(archive.totals(archive.subtree(Some(entry.path.as_bytes()))?)?.content_bytes),
+        Kind::Directory => Ok(rows::totals(archive, &entry.path, &|| true)?.map_or(0, |totals| totals.content_bytes)),
         _ => Ok(entry.size),
     };
     let stored = |entry: &Entry| match entry.kind {

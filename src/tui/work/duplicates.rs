@@ -125,6 +125,12 @@ fn told(mut groups: Vec<Group>, once: bool) -> Duplicates {
     let mut firsts: Vec<u64> = groups.iter().map(|group| group.numbers[0]).collect();
     firsts.sort_unstable();
     let numbers: Vec<u64> = groups.into_iter().flat_map(|group| group.numbers).collect();
+    if numbers.is_empty() {
+        return Duplicates {
+            told: "no two files have their content in common (esc goes back)".to_owned(),
+            ..Duplicates::default()
+        };
+    }
     let told = format!(
         "{} of {}, {} {}",
         text::counted(numbers.len() as u64, "file", "files"),
@@ -164,7 +170,8 @@ mod tests {
         assert_eq!(names, ["b", "d/f", "a", "c", "d/e"]);
         assert_eq!(told, "5 files of 2 contents, 22 B saved");
         // Within a directory alone nothing is there twice.
-        assert_eq!(found(&*archive, 3..archive.entry_count()).0, Vec::<String>::new());
+        let none = found(&*archive, 3..archive.entry_count());
+        assert_eq!(none, (Vec::new(), "no two files have their content in common (esc goes back)".to_owned()));
         assert!(find(&*archive, 0..3, &|_| true, &|_| false).unwrap().is_none());
         let some = find(&*archive, 0..archive.entry_count(), &|entry| entry.size > 4, &|_| true).unwrap().unwrap();
         assert_eq!(some.numbers.len(), 2);

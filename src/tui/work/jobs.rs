@@ -16,6 +16,7 @@ use crate::convert::pack::Destination;
 use crate::convert::salvage::salvage;
 use crate::convert::select::Selection;
 use crate::format::archive::{Archive, Depth, Verdict};
+use crate::format::entry::Kind;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::WriterOptions;
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -24,10 +25,12 @@ use crate::tui::effect::Task;
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::state::jobs::{Ending, JobId, News, Progress};
-use crate::tui::work::{change, told};
+use crate::tui::work::{change, sealed, told};
 
 /// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
 const MEMORY: u64 = 16 << 20;
+/// Files that are tried in search of one that needs a password: members of a zip file are encrypted one by one.
+const TRIED: usize = 16;
 /// Progress is told this often, milliseconds.
 const EVERY: u64 = 100;
 /// Warnings of a job that are told; the rest is counted.
@@ -109,6 +112,10 @@ impl Drop for Jobs {
 /// Does a job and says how it ended.
 pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (Ending, String) {
     let archive = &**shared;
+    if let Some(wrong) = needs_password(archive, task) {
+        monitor.tell(News::Sealed(Box::new(task.clone()), wrong));
+        return (Ending::Cancelled, "its content needs a password".to_owned());
+    }
     let done = match task {
         Task::Extract { ranges, target, strip, overwrite } => {
             let target = expand(target);
@@ -125,6 +132,23 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
         Err(Error::Cancelled) => (Ending::Cancelled, "stopped".to_owned()),
         Err(error) => (Ending::Failed, told(&error)),
     }
+}
+
+/// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
+fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
+    let all = [0..archive.entry_count()];
+    let ranges = match task {
+        Task::Extract { ranges, .. } | Task::Verify { ranges: Some(ranges) } => ranges.as_slice(),
+        Task::Verify { ranges: None } | Task::Convert { .. } => &all,
+        Task::Change { .. } | Task::Salvage { .. } => return None,
+    };
+    // What has a keyring was opened by it.
+    if !archive.info().encrypted || archive.keyring().is_some() {
+        return None;
+    }
+    let entries = ranges.iter().flat_map(|range| archive.entries(range.clone())).flatten();
+    let mut files = entries.filter(|entry| entry.kind == Kind::File && entry.size > 0).take(TRIED);
+    files.find_map(|entry| archive.read_at(&entry, 0, &mut [0]).err().as_ref().and_then(sealed))
 }
 
 fn extract_to(

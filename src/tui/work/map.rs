@@ -34,7 +34,7 @@ fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) 
         for row in page.rows {
             let directory = row.entry.kind == Kind::Directory;
             // What does not read takes no room.
-            let below = || archive.totals(archive.subtree(Some(row.entry.path.as_bytes()))?);
+            let below = || rows::totals(archive, &row.entry.path, go_on).ok().flatten();
             let bytes = if directory { below().map_or(0, |totals| totals.content_bytes) } else { row.entry.size };
             tiles.push(Tile { path: row.entry.path, directory, bytes });
         }

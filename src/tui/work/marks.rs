@@ -37,7 +37,7 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest) -> Event {
 /// Returns the numbers of an entry and everything below it.
 fn whole(archive: &dyn Archive, number: u64, entry: &Entry) -> Result<Range<u64>> {
     match entry.kind {
-        Kind::Directory => archive.subtree(Some(entry.path.as_bytes())),
+        Kind::Directory => rows::subtree(archive, &entry.path),
         _ => Ok(number..number + 1),
     }
 }

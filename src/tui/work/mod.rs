@@ -64,7 +64,9 @@ impl Work {
             archive: Arc::clone(archive),
             events: events.clone(),
             rows: serve(archive, events, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
-            facts: serve(archive, events, of_newest_list, |archive, request, line| line.tell(facts(archive, request))),
+            facts: serve(archive, events, of_newest_list, |archive, request, line| {
+                line.tell(facts(archive, request, &|| line.is_awaited()));
+            }),
             previews: serve(archive, events, newest, move |_, request, line| {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
@@ -224,20 +226,19 @@ fn rows(archive: &dyn Archive, request: RowsRequest) -> RowsAnswer {
     RowsAnswer { generation, want, page }
 }
 
-fn facts(archive: &dyn Archive, request: FactsRequest) -> Event {
+fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> bool) -> Event {
     // A fact that does not read is a fact that is not shown.
     let mut known: Vec<(u64, Facts)> =
-        request.entries.iter().map(|(number, entry)| (*number, fact(archive, entry).unwrap_or_default())).collect();
+        request.entries.iter().map(|(number, entry)| (*number, fact(archive, entry, go_on).unwrap_or_default())).collect();
     known.sort_by_key(|(number, _)| *number);
     Event::Facts(request.generation, known)
 }
 
-fn fact(archive: &dyn Archive, entry: &Entry) -> Result<Facts> {
+fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Facts> {
     let mut facts = Facts::default();
     match entry.kind {
         Kind::Directory => {
-            let below = archive.subtree(Some(entry.path.as_bytes()))?;
-            facts.content_bytes = Some(archive.totals(below)?.content_bytes);
+            facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);
         }
         Kind::File => facts.stored_bytes = archive.stored_bytes(entry)?,
         _ => {}
@@ -255,12 +256,13 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
                 request.offset = place.saturating_sub(BACK);
                 request.anchor = if let Seek::Line(number) = seek { Some((place, number)) } else { None };
             }
-            Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere },
-            Err(error) => return PreviewAnswer { generation, preview: Err(told(&error)), found },
+            Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere, sealed: None },
+            Err(error) => return PreviewAnswer { generation, sealed: sealed(&error), preview: Err(told(&error)), found },
         }
     }
-    let preview = preview::load(archive, &entry, &request, awaited).map_err(|error| told(&error));
-    PreviewAnswer { generation, preview, found }
+    let preview = preview::load(archive, &entry, &request, awaited);
+    let sealed = preview.as_ref().err().and_then(sealed);
+    PreviewAnswer { generation, preview: preview.map_err(|error| told(&error)), found, sealed }
 }
 
 /// Content that goes through the clipboards of most terminals, bytes.
@@ -286,6 +288,15 @@ fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go
     }
 }
 
+/// Says whether something needs a password, and then whether one was given that is wrong.
+pub fn sealed(error: &Error) -> Option<bool> {
+    match error {
+        Error::KeyNeeded => Some(false),
+        Error::WrongKey => Some(true),
+        _ => None,
+    }
+}
+
 /// Returns an error with its causes in one harmless line.
 pub fn told(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
@@ -305,7 +316,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
     let archive = &**shared;
     match effect {
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
-        Effect::Facts(request) => one(facts(archive, request)),
+        Effect::Facts(request) => one(facts(archive, request, &|| true)),
         Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
         Effect::Arrange(request) => {
             Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())

@@ -36,6 +36,8 @@ pub struct PreviewAnswer {
     pub preview: Result<Preview, String>,
     /// Whether a place was sought, and where it is.
     pub found: Found,
+    /// The content needs a password; the one that was given, if any, is wrong.
+    pub sealed: Option<bool>,
 }
 
 /// What became of a search for a place.
@@ -61,6 +63,8 @@ pub struct Pane {
     pub scroll: Scroll,
     /// The text that was sought last.
     pub needle: String,
+    /// The content needs a password; the one that was given, if any, is wrong.
+    pub sealed: Option<bool>,
     generation: u64,
     /// The entry that is, or will be, shown.
     entry: Option<Entry>,
@@ -126,6 +130,7 @@ impl Pane {
         self.generation += 1;
         self.entry = None;
         self.preview = None;
+        self.sealed = None;
         self.due = None;
         self.waiting = None;
         self.seeking = false;
@@ -202,6 +207,7 @@ impl Pane {
                 self.scroll.left = self.reveal(page);
             }
         }
+        self.sealed = answer.sealed;
         self.preview = Some(answer.preview);
     }
 
@@ -343,7 +349,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            pane.take(PreviewAnswer { generation, preview, found: Found::Unsought });
+            pane.take(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None });
         }
     }
 

@@ -1,0 +1,170 @@
+//! Archives whose names are in clear and whose content needs a password.
+
+use std::io::{Cursor, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use zip::write::SimpleFileOptions;
+use zip::{AesMode, ZipWriter};
+
+use super::Story;
+use crate::format::archive::{Archive, OpenOptions, open};
+use crate::format::crypt::Secret;
+use crate::format::source::MemorySource;
+use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::event::Event;
+use crate::tui::nested;
+use crate::tui::sample;
+use crate::tui::state::Facts;
+
+/// Returns a zip file with one member in clear and two that are encrypted.
+fn locked() -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let clear = SimpleFileOptions::default();
+    for (name, options) in [
+        ("clear.txt", clear),
+        ("secret.txt", clear.with_aes_encryption(AesMode::Aes256, "open sesame")),
+        ("zebra.txt", clear.with_aes_encryption(AesMode::Aes256, "open sesame")),
+    ] {
+        zip.start_file(name, options).unwrap();
+        write!(zip, "this is {name}").unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn opened(bytes: &[u8], key: Option<Secret>) -> Arc<dyn Archive> {
+    let options = OpenOptions { key, ..OpenOptions::default() };
+    Arc::from(open(Arc::new(MemorySource::new(bytes.to_vec())), &options).unwrap())
+}
+
+/// Opens the archive of a story anew, as the door that it stands at asks for.
+fn unlock(story: &mut Story, archive: Arc<dyn Archive>) {
+    story.archive = archive;
+    let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
+    story.event(Event::Opened(Box::new(facts)));
+    story.rest();
+}
+
+/// Returns the password that was typed last.
+fn typed(story: &Story) -> &[u8] {
+    match story.outside.last() {
+        Some(Effect::Unlock(Door::Content, Password(password))) => password,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_content_that_needs_a_password_asks_for_it() {
+    let bytes = locked();
+    let mut story = Story::begin(opened(&bytes, None), 120, 30);
+    story.sees("this is clear.txt").misses("password");
+    story.then("j");
+    story.sees("Read a.nra").sees("its content is encrypted; password:");
+    story.types("open barley").keys("enter");
+    assert_eq!(typed(&story), b"open barley");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("open barley"))));
+    story.sees("the password is wrong");
+    assert_eq!(story.name(), "secret.txt");
+    story.types("open sesame").keys("enter");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
+    story.sees("this is secret.txt").misses("password");
+    story.then("j");
+    story.sees("this is zebra.txt");
+}
+
+#[test]
+fn whoever_gives_none_is_asked_again_only_by_what_needs_it() {
+    let bytes = locked();
+    let mut story = Story::begin(opened(&bytes, None), 120, 30);
+    story.then("j").then("esc").then("j");
+    story.sees("a password or key is").misses("Read a.nra");
+    for key in ["o", "Y", "f4", "enter"] {
+        story.then(key);
+        story.sees("Read a.nra");
+        story.then("esc");
+        story.misses("Read a.nra");
+    }
+    assert!(story.outside.is_empty());
+    // On a small screen nothing asks before it is looked at.
+    let mut story = Story::begin(opened(&bytes, None), 80, 24);
+    story.then("j");
+    story.misses("Read a.nra");
+    story.then("enter");
+    story.sees("Read a.nra");
+}
+
+#[test]
+fn work_asks_before_it_begins_and_goes_on_then() {
+    let work = tempfile::tempdir().unwrap();
+    let target = work.path().join("out");
+    let bytes = locked();
+    let mut story = Story::begin(opened(&bytes, None), 80, 24);
+    story.then("A e ctrl-u");
+    story.event(Event::Paste(target.display().to_string()));
+    story.then("enter");
+    story.sees("its content is encrypted; password:");
+    assert!(!target.exists());
+    story.types("open barley").keys("enter");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("open barley"))));
+    story.sees("the password is wrong");
+    assert!(!target.exists());
+    story.types("open sesame").keys("enter");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
+    story.sees("extracted 3 files");
+    assert_eq!(std::fs::read(target.join("zebra.txt")).unwrap(), b"this is zebra.txt");
+    // What waits is forgotten with the question.
+    let mut story = Story::begin(opened(&bytes, None), 80, 24);
+    story.then("V");
+    story.sees("Read a.nra");
+    story.then("esc");
+    assert_eq!(story.state.resume, None);
+    story.then("V").types("open sesame").keys("enter");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
+    story.sees("nothing is damaged");
+    // What is in clear needs none.
+    let mut story = Story::begin(opened(&bytes, None), 80, 24);
+    story.then("e ctrl-u");
+    story.event(Event::Paste(work.path().join("clear").display().to_string()));
+    story.then("enter");
+    story.sees("extracted 1 file");
+}
+
+#[test]
+fn earlier_versions_ask_for_a_key() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4");
+    let bytes = std::fs::read(folder.join("beta-encrypted.nra")).unwrap();
+    let mut story = Story::begin(opened(&bytes, None), 80, 24);
+    story.then("V");
+    story.sees("key, 64 hexadecimal digits:");
+    story.types("mellon").keys("enter");
+    unlock(&mut story, opened(&bytes, Some(Secret::password("mellon"))));
+    story.sees("this is not its key");
+    let key: String = (0..32).map(|byte| format!("{byte:02x}")).collect();
+    story.types(&key).keys("enter");
+    unlock(&mut story, opened(&bytes, Secret::from_hex(&key)));
+    story.sees("nothing is damaged");
+}
+
+#[test]
+fn an_archive_within_an_archive_asks_too() {
+    let outer = sample::with_contents(&[("in.zip", &locked())]);
+    let entry = outer.entry(0).unwrap();
+    let mut story = Story::begin(Arc::clone(&outer), 120, 30);
+    let enter = |story: &mut Story, key: Option<Secret>| {
+        story.archive = nested::open(&*outer, &entry, key).unwrap();
+        let (name, inside) = ("a.nra ▸ in.zip".to_owned(), Some(entry.clone()));
+        let facts = Facts { name, inside, depth: 1, info: story.archive.info().clone(), ..Facts::default() };
+        story.event(Event::Opened(Box::new(facts)));
+        story.rest();
+    };
+    enter(&mut story, None);
+    story.then("j");
+    story.sees("Read a.nra ▸ in.zip");
+    story.types("open sesame").keys("enter");
+    assert_eq!(typed(&story), b"open sesame");
+    enter(&mut story, Some(Secret::password("open sesame")));
+    story.sees("this is secret.txt");
+    // It still lies in the other one.
+    story.then("h");
+    assert_eq!(story.outside.last(), Some(&Effect::Open(Door::Outside)));
+}

@@ -1,0 +1,54 @@
+//! Content that needs a password, in archives whose names need none.
+
+use crate::tui::effect::{Door, Effect};
+use crate::tui::state::dialog::{Dialog, Prompt, Purpose};
+use crate::tui::state::{Facts, State};
+
+/// Asks for the password that the content on the screen needs. Whoever gave none is not asked again by each file that the cursor comes to.
+pub fn met(state: &mut State, wrong: bool) {
+    if !state.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty() {
+        ask(state, wrong);
+    }
+}
+
+/// Asks for the password if the entry under the cursor is known to need one; says whether it is.
+pub fn ask_first(state: &mut State) -> bool {
+    let sealed = state.pane.sealed.filter(|_| state.pane.entry() == state.listing.entry());
+    if let Some(wrong) = sealed {
+        ask(state, wrong);
+    }
+    sealed.is_some()
+}
+
+/// Asks for the password of the content.
+pub fn ask(state: &mut State, wrong: bool) {
+    let (note, error) = if has_keys_only(&state.archive) {
+        ("its content is encrypted; key, 64 hexadecimal digits:", "this is not its key")
+    } else {
+        ("its content is encrypted; password:", "the password is wrong")
+    };
+    state.message = None;
+    state.door = Some(Door::Content);
+    let prompt = Prompt::new(Purpose::Password, format!("Read {}", state.archive.name), note, "");
+    state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
+}
+
+/// Takes that no password was given.
+pub fn decline(state: &mut State) {
+    state.declined |= state.door.take() == Some(Door::Content);
+    state.resume = None;
+}
+
+/// Goes on with what waited for a password.
+pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
+    state.declined = false;
+    if let Some((title, task)) = state.resume.take() {
+        let id = state.jobs.add(title, state.now);
+        effects.push(Effect::Start(id, task));
+    }
+}
+
+/// Says whether an archive is of a version whose encryption knows raw keys, not passwords.
+pub fn has_keys_only(archive: &Facts) -> bool {
+    archive.info.format.starts_with("NRA 1") || archive.info.format.starts_with("NRA 4")
+}

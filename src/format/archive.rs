@@ -60,7 +60,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use detect::misnamed;
+pub use detect::{is_no_archive, misnamed};
 pub use endings::{Container, ENDINGS, Ending};
 pub use engines::{ENGINES, Engine};
 pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream};

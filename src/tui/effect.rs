@@ -15,7 +15,7 @@ use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::JobId;
 use crate::tui::state::listing::RowsRequest;
 use crate::tui::state::marks::Change;
-use crate::tui::state::pane::PreviewRequest;
+use crate::tui::state::pane::{PreviewRequest, StopsRequest};
 use crate::tui::state::sizes::MapRequest;
 use crate::tui::state::staged::{Stage, Staged};
 
@@ -28,6 +28,10 @@ pub enum Effect {
     Facts(FactsRequest),
     /// Read a preview.
     Preview(PreviewRequest),
+    /// Count where a text stands.
+    Stops(StopsRequest),
+    /// Find out how much room there is for a directory on disk.
+    Room(String),
     /// Arrange a directory.
     Arrange(ArrangeRequest),
     /// Add up what is in a directory.

@@ -15,7 +15,7 @@ use crate::tui::state::jobs::{JobId, News};
 use crate::tui::state::line;
 use crate::tui::state::listing::RowsAnswer;
 use crate::tui::state::marks::Change;
-use crate::tui::state::pane::PreviewAnswer;
+use crate::tui::state::pane::{PreviewAnswer, StopsAnswer};
 use crate::tui::state::sizes::MapAnswer;
 use crate::tui::state::staged::Stage;
 
@@ -38,6 +38,10 @@ pub enum Event {
     Facts(u64, Vec<(u64, line::Facts)>),
     /// A preview has come.
     Preview(PreviewAnswer),
+    /// It is known where a text stands.
+    Stops(StopsAnswer),
+    /// How much room there is for a directory on disk, bytes.
+    Room(String, u64),
     /// An arrangement has come.
     Arranged(ArrangeAnswer),
     /// How far the arrangement of a list of this number is, 0 to 1.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::tui::action::Action;
+use crate::tui::glyphs;
 use crate::tui::key::Key;
 
 /// Where a key is pressed.
@@ -275,6 +276,9 @@ impl Keymap {
     }
 }
 
+/// Columns of the help.
+pub const HELP: u16 = 70;
+
 /// A line of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HelpLine {
@@ -286,9 +290,16 @@ pub enum HelpLine {
     Space,
 }
 
+impl HelpLine {
+    /// Returns how many of so many columns the keys take.
+    pub fn keys_width(width: u16) -> u16 {
+        20.min(width / 3)
+    }
+}
+
 impl Keymap {
     /// Returns the help for a place.
-    pub fn help(&self, place: Place) -> Vec<HelpLine> {
+    pub fn help(&self, place: Place, width: u16) -> Vec<HelpLine> {
         let mut lines = Vec::new();
         for group in Group::ALL {
             let of_group =
@@ -303,7 +314,11 @@ impl Keymap {
             lines.push(HelpLine::Title(group.title()));
             for (command, keys) in commands {
                 let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
-                lines.push(HelpLine::Keys(keys.join("  "), command.help));
+                let room = usize::from(width.saturating_sub(HelpLine::keys_width(width)).max(1));
+                let mut keys = keys.join("  ");
+                for part in glyphs::wrapped(command.help, room) {
+                    lines.push(HelpLine::Keys(std::mem::take(&mut keys), part));
+                }
             }
         }
         lines

@@ -1,6 +1,6 @@
 //! Content in another program of the user: the pager, or the editor.
 //!
-//! A pager gets it through a pipe: nothing of an archive is left in a file. An editor needs a file: a copy that nobody else can read, gone when the
+//! A pager gets it through a pipe, what is no text as digits: nothing of an archive is left in a file. An editor needs a file: a copy that nobody else can read, gone when the
 //! editor has ended.
 
 use std::fs::File;
@@ -12,6 +12,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::Error;
+use crate::tui::preview::HEAD;
+use crate::tui::preview::encoding::Encoding;
 
 /// Zero bytes written at once for a hole.
 const ZEROS: [u8; 4096] = [0; 4096];
@@ -58,7 +60,13 @@ fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
     // The variable is a command line, not a path.
     let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).env("LESSSECURE", "1").spawn()?;
     let mut pipe = child.stdin.take().expect("asked for above");
-    let sent = copy(archive, entry, &mut pipe);
+    let sent = is_text(archive, entry).and_then(|is_text| {
+        if is_text {
+            return copy(archive, entry, &mut pipe);
+        }
+        let mut dump = Dump { to: &mut pipe, row: Vec::new(), offset: 0 };
+        copy(archive, entry, &mut dump).and_then(|()| dump.finish())
+    });
     drop(pipe);
     let status = child.wait()?;
     match sent {
@@ -66,6 +74,57 @@ fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe && status.success() => Ok(()),
         Err(error) => Err(error),
         Ok(()) => ended(pager, status),
+    }
+}
+
+/// Says whether content is text, by its start.
+fn is_text(archive: &dyn Archive, entry: &Entry) -> io::Result<bool> {
+    let mut head = vec![0; HEAD];
+    let read = archive.read_at(entry, 0, &mut head).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Encoding::of(&head[..read]).is_some())
+}
+
+/// Writes bytes as rows of hexadecimal digits, with offsets in front and letters behind.
+struct Dump<'a> {
+    to: &'a mut dyn Write,
+    row: Vec<u8>,
+    /// Where the row begins, bytes.
+    offset: u64,
+}
+
+impl Dump<'_> {
+    const ROW: usize = 16;
+
+    fn finish(&mut self) -> io::Result<()> {
+        if self.row.is_empty() {
+            return Ok(());
+        }
+        let mut digits = String::new();
+        for at in 0..Self::ROW {
+            digits.push_str(if at % 8 == 0 { "  " } else { " " });
+            digits.push_str(&self.row.get(at).map_or_else(|| "  ".to_owned(), |byte| format!("{byte:02x}")));
+        }
+        let letter = |byte: &u8| if (b' '..=b'~').contains(byte) { char::from(*byte) } else { '.' };
+        let letters: String = self.row.iter().map(letter).collect();
+        writeln!(self.to, "{:08x}{digits}  {letters}", self.offset)?;
+        self.offset += self.row.len() as u64;
+        self.row.clear();
+        Ok(())
+    }
+}
+
+impl Write for Dump<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = &bytes[..bytes.len().min(Self::ROW - self.row.len())];
+        self.row.extend_from_slice(taken);
+        if self.row.len() == Self::ROW {
+            self.finish()?;
+        }
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 
@@ -155,6 +214,24 @@ mod tests {
         assert!(edit(&*archive, &entry, "exit 3; :").unwrap_err().to_string().contains("3"));
         let long = Entry { size: MAX_COPY + 1, ..entry };
         assert!(edit(&*archive, &long, "true").unwrap_err().to_string().contains("256 MiB"));
+    }
+
+    #[test]
+    fn a_pager_gets_bytes_as_digits() {
+        let work = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..20).chain(*b"PNG").collect();
+        let archive = sample::with_contents(&[("a.png", &bytes), ("b.txt", "Grüße\n".as_bytes())]);
+        let shown = |number: u64| {
+            let file = work.path().join("shown");
+            page(&*archive, &archive.entry(number).unwrap(), &format!("cat > '{}'", file.display())).unwrap();
+            std::fs::read_to_string(file).unwrap()
+        };
+        let rows = [
+            "00000000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f  ................",
+            "00000010  10 11 12 13 50 4e 47                              ....PNG",
+        ];
+        assert_eq!(shown(0).lines().collect::<Vec<_>>(), rows);
+        assert_eq!(shown(1), "Grüße\n");
     }
 
     #[test]

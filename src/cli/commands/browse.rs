@@ -1,6 +1,8 @@
 //! `nra browse`
 
-use std::io::{self, IsTerminal};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +14,7 @@ use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::signals::CleanStop;
 use crate::cli::ui::Ui;
 use crate::format::Error;
-use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, open_path};
+use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
 use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -28,6 +30,8 @@ use crate::tui::state::jobs::Ending;
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
 const CACHE: u64 = 32 << 20;
+/// Bytes that tell what is no archive.
+const PROBE: u64 = 512;
 /// Files of a directory that are looked at in search of archives.
 const MAX_FILES: usize = 1_000;
 
@@ -77,6 +81,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !is_interactive() {
         let failure = Failure::usage("browse needs a terminal for its screen and its keys");
         return Err(failure.hint("nra list ARCHIVE prints what is in an archive"));
+    }
+    if is_dumb(std::env::var_os("TERM").as_deref()) {
+        let failure = Failure::usage("browse draws a screen, which this terminal can't by its name (TERM=dumb)");
+        let hint = "nra list -l ARCHIVE prints what is in an archive; for a screen reader TERM=xterm nra browse --linear ARCHIVE";
+        return Err(failure.hint(hint));
     }
     let resources = ResourceArgs { memory: args.resources.memory.or(Some(CACHE)), ..args.resources.clone() };
     let mut options = OpenOptions { cache_bytes: resources.memory.unwrap_or(CACHE), ..OpenOptions::default() };
@@ -183,6 +192,11 @@ pub fn is_interactive() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
+/// Says whether a terminal of this name moves no cursor.
+fn is_dumb(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|term| term == "dumb")
+}
+
 /// Returns how other archives, and commits of the one that is open, are opened.
 fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
     // The file that is open, and what opens it.
@@ -258,7 +272,39 @@ pub fn archives(directory: &Path) -> Vec<PathBuf> {
     };
     let here = directory == Path::new(".");
     let files = files.map(|file| if here { PathBuf::from(file.file_name()) } else { file.path() });
-    let mut archives: Vec<PathBuf> = files.filter(is_archive).collect();
+    let mut archives: Vec<PathBuf> = files.filter(is_archive).filter(|path| !is_none(path)).collect();
     archives.sort();
     archives
+}
+
+/// Says whether the first bytes of a file show that it is no archive, whatever it is called.
+fn is_none(path: &Path) -> bool {
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PROBE).read_to_end(&mut first));
+    // What can't be read tells why when it is chosen.
+    read.is_ok() && is_no_archive(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_only_look_like_archives_are_not_offered() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+        put("empty.nra", b"");
+        put("notes.nra", b"these are my notes\n");
+        put("zeros.zip", &[0; 100]);
+        put("some.7z", b"7z\xbc\xaf\x27\x1c\0\x04");
+        put("hurt.nra", b"\x13\xf9 what is left");
+        let names: Vec<_> = archives(folder.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        assert_eq!(names, ["hurt.nra", "some.7z"]);
+    }
+
+    #[test]
+    fn a_dumb_terminal_is_known_by_its_name() {
+        assert!(is_dumb(Some(OsStr::new("dumb"))));
+        assert!(!is_dumb(Some(OsStr::new("xterm-256color"))) && !is_dumb(None));
+    }
 }

@@ -42,6 +42,11 @@ pub(super) fn refusal(source: &dyn ReadAt, from: Option<&Engine>) -> Result<Erro
     Ok(Error::NotAnArchive { looks: looks(&first), wanted: from.map(|engine| engine.name) })
 }
 
+/// Says whether the first 512 bytes of a file show that it is no archive: there are none, or they are text, or all zero.
+pub fn is_no_archive(first: &[u8]) -> bool {
+    matches!(looks(first), Looks::Empty | Looks::Text | Looks::Zeros)
+}
+
 /// Says what a file looks like by its first bytes.
 fn looks(first: &[u8]) -> Looks {
     if first.is_empty() {

@@ -9,6 +9,7 @@ use crate::format::error::Result;
 use crate::format::inside::Table;
 use crate::text;
 use crate::tui::glyphs;
+use crate::tui::preview::encoding::Encoding;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
@@ -131,24 +132,36 @@ impl Scrolled for Page {
 /// # Errors
 ///
 /// As reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8) -> Result<Page> {
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8, encoding: Encoding) -> Result<Page> {
     let offset = request.offset.min(entry.size);
     let len = WINDOW.min(entry.size - offset);
     let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
     let read = archive.read_at(entry, offset, &mut bytes)?;
     bytes.truncate(read);
-    Ok(page(&bytes, offset, entry.size, separator))
+    Ok(page(&bytes, offset, entry.size, separator, encoding))
+}
+
+/// Returns what separates the values of a CSV file: what its first line has most of outside of quotes.
+pub fn separator(head: &[u8]) -> u8 {
+    let mut quoted = false;
+    let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
+    for &byte in head.iter().take_while(|byte| **byte != b'\n') {
+        quoted ^= byte == b'"';
+        counts.iter_mut().filter(|(separator, _)| !quoted && *separator == byte).for_each(|(_, count)| *count += 1);
+    }
+    // Of equals the usual one.
+    counts.into_iter().rev().max_by_key(|(_, count)| *count).map_or(b',', |(separator, _)| separator)
 }
 
 /// Cuts a window of bytes into rows and cells, leaving out a row that may have begun before or may go on.
-fn page(bytes: &[u8], offset: u64, size: u64, separator: u8) -> Page {
+fn page(bytes: &[u8], offset: u64, size: u64, separator: u8, encoding: Encoding) -> Page {
     let at_end = offset + bytes.len() as u64 >= size;
     let first = if offset == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
     let mut rows = Vec::new();
     let mut at = first;
     let mut end = first;
     while at < bytes.len() {
-        let (cells, behind, whole) = row(&bytes[at..], separator);
+        let (cells, behind, whole) = row(&bytes[at..], separator, encoding);
         // A row that is longer than a window is shown as far as it goes.
         if !whole && !at_end && !rows.is_empty() {
             break;
@@ -164,13 +177,13 @@ fn page(bytes: &[u8], offset: u64, size: u64, separator: u8) -> Page {
 
 /// Cuts one row into cells: quotes keep separators and line breaks together, two of them are one. Returns the cells, the length of the row, and
 /// whether its end was seen.
-fn row(bytes: &[u8], separator: u8) -> (Vec<String>, usize, bool) {
+fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, bool) {
     let (mut cells, mut cell) = (Vec::new(), Vec::new());
     let mut quoted = false;
     let mut at = 0;
     let mut finish = |cell: &mut Vec<u8>| {
         if cells.len() < MAX_COLUMNS {
-            cells.push(glyphs::shown(cell));
+            cells.push(glyphs::shown(&encoding.decode(cell)));
         }
         cell.clear();
     };
@@ -250,7 +263,7 @@ mod tests {
 
     #[test]
     fn quotes_keep_cells_together() {
-        let page = page(b"name,note,n\r\n\"a, b\",\"two\nlines \"\"q\"\"\",1\nc,\x1b[2J,22\n", 0, 48, b',');
+        let page = page(b"name,note,n\r\n\"a, b\",\"two\nlines \"\"q\"\"\",1\nc,\x1b[2J,22\n", 0, 48, b',', Encoding::Utf8);
         assert_eq!(cells(&page), [vec!["name", "note", "n"], vec!["a, b", "two␊lines \"q\"", "1"], vec!["c", "␛[2J", "22"]]);
         assert_eq!((page.widths.as_slice(), page.at_end), (&[4, 13, 2][..], true));
     }
@@ -258,7 +271,7 @@ mod tests {
     #[test]
     fn windows_begin_and_end_with_rows() {
         let text: Vec<u8> = (0..1_000).flat_map(|number| format!("{number:03},x\n").into_bytes()).collect();
-        let page = page(&text[7..103], 7, text.len() as u64, b',');
+        let page = page(&text[7..103], 7, text.len() as u64, b',', Encoding::Utf8);
         assert_eq!(cells(&page)[0], ["002", "x"]);
         assert_eq!(page.rows.last().unwrap().cells[0], "016");
         assert_eq!((page.rows[0].offset, page.row(18), page.at_start, page.at_end), (12, 1, false, false));
@@ -269,5 +282,16 @@ mod tests {
         let table = Table { heads: vec!["name"], rows: vec![vec!["a\u{202e}".to_owned()]], row_count: 3, ..Table::default() };
         let page = Page::from(table);
         assert_eq!((page.rows(), page.left_out, page.rows[0].cells[0].as_str()), (3, 2, "a·"));
+    }
+
+    #[test]
+    fn the_separator_is_the_one_that_is_used() {
+        assert_eq!(separator(b"name;\"a, b, c\";n\n1,2;3,4;5,6\n"), b';');
+        assert_eq!(separator(b"a,b;c,d\n"), b',');
+        assert_eq!(separator(b"a\tb\n"), b'\t');
+        assert_eq!(separator(b"alone"), b',');
+        let page = page(b"Stra\xdfe;n\nB\xe4ckerweg;1,5\n", 0, 25, b';', Encoding::Latin);
+        assert_eq!(cells(&page), [vec!["Straße", "n"], vec!["Bäckerweg", "1,5"]]);
+        assert_eq!(page.format, "CSV");
     }
 }

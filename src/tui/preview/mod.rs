@@ -3,6 +3,7 @@
 //! [`load`] is the only part that reads, and reads a window, never the whole. A kind of preview is a module with a value that implements
 //! [`Scrolled`], a variant of [`Body`], a way to load it and a function that draws it.
 
+pub mod encoding;
 pub mod grid;
 pub mod hex;
 pub mod image;
@@ -26,10 +27,11 @@ use crate::format::error::Result;
 use crate::format::inside;
 use crate::format::source::ReadAt;
 use crate::tui::canvas::Canvas;
+use crate::tui::preview::encoding::Encoding;
 use crate::tui::theme::Theme;
 
 /// Bytes that tell what kind of content it is.
-const HEAD: usize = 8 << 10;
+pub const HEAD: usize = 8 << 10;
 
 /// How content is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -119,6 +121,11 @@ pub trait Scrolled {
         self.offset(self.rows())
     }
 
+    /// Returns the bytes that belong together where the content is cut.
+    fn unit(&self) -> u64 {
+        1
+    }
+
     /// Says whether one of the rows is under a cursor.
     fn has_cursor(&self) -> bool {
         false
@@ -192,9 +199,11 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     let mut head = vec![0; HEAD];
     let len = archive.read_at(entry, 0, &mut head)?;
     head.truncate(len);
-    let is_text = text::looks_like_text(&head);
+    let encoding = Encoding::of(&head);
+    let is_text = encoding == Some(Encoding::Utf8);
+    let is_binary = encoding.is_none();
     if matches!(request.form, Form::Auto | Form::Image) {
-        match image::format(&head).filter(|_| request.form == Form::Image || !is_text) {
+        match image::format(&head).filter(|_| request.form == Form::Image || is_binary) {
             Some(format) => {
                 return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, &request.canvas, awaited)?));
             }
@@ -203,7 +212,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
         }
     }
     if matches!(request.form, Form::Auto | Form::Table) {
-        match (table(archive, entry, request, is_text), request.form) {
+        match (table(archive, entry, request, encoding, &head), request.form) {
             (Ok(Some(page)), _) => return whole(Form::Table, Body::Grid(page)),
             (Err(error), Form::Table) => return Err(error),
             // Content that looked like a table and is none, or a damaged one, is shown as it is.
@@ -219,16 +228,23 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
             return remark(Form::Table, "this is nothing with rows and columns that nra knows");
         }
     }
-    if request.form == Form::Hex || request.form == Form::Auto && !is_text {
+    if request.form == Form::Hex || request.form == Form::Auto && is_binary {
         return whole(Form::Hex, Body::Hex(hex::load(&**archive, entry, request)?));
     }
-    let mut page = text::load(&**archive, entry, request)?;
+    let mut page = text::load(&**archive, entry, request, encoding.unwrap_or_default())?;
     syntax::paint(&mut page.lines, &String::from_utf8_lossy(entry.path.name()));
     whole(Form::Text, Body::Text(page))
 }
 
 /// Loads an entry as rows and columns if it has any: what its header tells, or separated values, which only their name gives away.
-fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, is_text: bool) -> Result<Option<grid::Page>> {
+fn table(
+    archive: &Arc<dyn Archive>,
+    entry: &Entry,
+    request: &Request,
+    encoding: Option<Encoding>,
+    head: &[u8],
+) -> Result<Option<grid::Page>> {
+    let is_text = encoding.is_some();
     // A container may know its entries better than their first bytes do. Text stays text where it is not wanted as a table.
     if let Some(table) = archive.describe(Some(entry))?.filter(|table| {
         let is_table = table.elements.is_some() || !is_text || request.form == Form::Table;
@@ -241,14 +257,15 @@ fn table(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, is_text: 
         return Ok(Some(table.into()));
     }
     let separator = match extension(entry).as_slice() {
-        b"csv" => b',',
+        b"csv" => grid::separator(head),
         b"tsv" | b"tab" => b'\t',
         _ => return Ok(None),
     };
-    if !is_text {
-        return Ok(None);
+    // Rows are cut at bytes.
+    match encoding.filter(|encoding| encoding.unit() == 1) {
+        Some(encoding) => grid::load(&**archive, entry, request, separator, encoding).map(Some),
+        None => Ok(None),
     }
-    grid::load(&**archive, entry, request, separator).map(Some)
 }
 
 /// Returns what is behind the last dot of a name, in small letters; nothing where there is no dot.

@@ -5,9 +5,15 @@ use regex::bytes::{Regex, RegexBuilder};
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
+use crate::tui::preview::HEAD;
+use crate::tui::preview::encoding::Encoding;
 
-/// Bytes looked at in one step.
+/// Bytes looked at in one step: whole units of any encoding.
 const STEP: u64 = 256 << 10;
+/// Places of a text that are counted.
+const MAX_STOPS: usize = 100_000;
+/// Bytes that are read to number the lines at the end.
+const NEAR: u64 = 16 << 20;
 
 /// What is sought.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +26,11 @@ pub enum Seek {
         from: u64,
         /// Go back.
         back: bool,
+        /// Number of the line that `from` lies in, if known.
+        line: Option<u64>,
     },
+    /// The end: the offset of a line and its number.
+    End(u64, u64),
     /// The line of this number, counted from 1.
     Line(u64),
     /// An offset, bytes.
@@ -33,26 +43,89 @@ pub fn pattern(needle: &str) -> Option<Regex> {
     RegexBuilder::new(&regex::escape(needle)).case_insensitive(any_case).build().ok()
 }
 
-/// Finds a place in the content of an entry, as long as it is awaited. Returns its offset, `None` when there is no such place.
+/// A place that was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Its offset, bytes.
+    pub offset: u64,
+    /// Number of the line that it lies in, if known.
+    pub line: Option<u64>,
+}
+
+/// Finds a place in the content of an entry, as long as it is awaited. Returns `None` when there is no such place.
 ///
 /// # Errors
 ///
 /// As reading the archive does; `Cancelled` when nobody waits any more.
-pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<u64>> {
+pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<Place>> {
+    if let Seek::Offset(offset) = seek {
+        return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None }));
+    }
+    let head = read(archive, entry, 0, HEAD as u64, awaited)?;
+    let encoding = Encoding::of(&head).unwrap_or_default();
+    let content = Content { archive, entry, encoding, awaited };
     match seek {
-        Seek::Offset(offset) => Ok(Some((*offset).min(entry.size.saturating_sub(1)))),
-        Seek::Line(number) => line(archive, entry, *number, awaited),
-        Seek::Text { needle, from, back } => {
-            let Some(pattern) = pattern(needle) else { return Ok(None) };
+        Seek::Offset(_) => Ok(None),
+        Seek::Line(number) => content.line(*number).map(Some),
+        Seek::End(offset, line) => {
+            let line = line + content.breaks(*offset, entry.size)?;
+            Ok(Some(Place { offset: entry.size, line: Some(line) }))
+        }
+        Seek::Text { needle, from, back, line } => {
+            let Some(pattern) = encoding.pattern(needle) else { return Ok(None) };
             // A match may lie across the end of a step, and take more bytes than what was typed.
             let overlap = 4 * needle.len() as u64;
-            if *back {
-                before(archive, entry, &pattern, *from, overlap, awaited)
-            } else {
-                behind(archive, entry, &pattern, *from, overlap, awaited)
-            }
+            if *back { content.before(&pattern, *from, *line, overlap) } else { content.behind(&pattern, *from, *line, overlap) }
         }
     }
+}
+
+/// Collects where a text stands, ascending: `by_line` the first place of each line. `tell` takes those so far after each step. Returns them, and
+/// whether that is all.
+///
+/// # Errors
+///
+/// As [`place`].
+pub fn stops(
+    archive: &dyn Archive,
+    entry: &Entry,
+    needle: &str,
+    by_line: bool,
+    awaited: &dyn Fn() -> bool,
+    tell: &mut dyn FnMut(&[u64]),
+) -> Result<(Vec<u64>, bool)> {
+    let head = read(archive, entry, 0, HEAD as u64, awaited)?;
+    let encoding = Encoding::of(&head).unwrap_or_default();
+    let content = Content { archive, entry, encoding, awaited };
+    let mut places = Vec::new();
+    let Some(pattern) = encoding.pattern(needle) else { return Ok((places, true)) };
+    let overlap = 4 * needle.len() as u64;
+    // What lies before this offset has been counted; nothing has an end where a line goes on.
+    let (mut at, mut counted) = (0, Some(0));
+    while at < entry.size {
+        let bytes = content.read(at, at + STEP + overlap)?;
+        let behind = |start: usize| encoding.lines(&bytes[start..]).next().map(|behind| at + (start + behind) as u64);
+        counted = counted.or_else(|| behind(0));
+        for start in content.matches(&pattern, &bytes).take_while(|start| (*start as u64) < STEP) {
+            let place = at + start as u64;
+            if counted.is_none_or(|counted| place < counted) {
+                continue;
+            }
+            if places.len() == MAX_STOPS {
+                return Ok((places, false));
+            }
+            places.push(place);
+            counted = if by_line { behind(start / encoding.unit() * encoding.unit()) } else { Some(place + 1) };
+        }
+        tell(&places);
+        at += STEP;
+    }
+    Ok((places, true))
+}
+
+/// Says whether it is cheap to number the lines of a content from an offset to its end.
+pub fn is_near_end(offset: u64, size: u64) -> bool {
+    size.saturating_sub(offset) <= NEAR
 }
 
 fn read(archive: &dyn Archive, entry: &Entry, from: u64, end: u64, awaited: &dyn Fn() -> bool) -> Result<Vec<u8>> {
@@ -66,62 +139,88 @@ fn read(archive: &dyn Archive, entry: &Entry, from: u64, end: u64, awaited: &dyn
     Ok(bytes)
 }
 
-fn behind(
-    archive: &dyn Archive,
-    entry: &Entry,
-    pattern: &Regex,
-    from: u64,
-    overlap: u64,
-    awaited: &dyn Fn() -> bool,
-) -> Result<Option<u64>> {
-    let mut at = from;
-    while at < entry.size {
-        let bytes = read(archive, entry, at, at + STEP + overlap, awaited)?;
-        if let Some(found) = pattern.find(&bytes) {
-            return Ok(Some(at + found.start() as u64));
-        }
-        at += STEP;
-    }
-    Ok(None)
+/// The content of an entry in its encoding.
+struct Content<'a> {
+    archive: &'a dyn Archive,
+    entry: &'a Entry,
+    encoding: Encoding,
+    awaited: &'a dyn Fn() -> bool,
 }
 
-fn before(
-    archive: &dyn Archive,
-    entry: &Entry,
-    pattern: &Regex,
-    from: u64,
-    overlap: u64,
-    awaited: &dyn Fn() -> bool,
-) -> Result<Option<u64>> {
-    let mut end = from.min(entry.size);
-    while end > 0 {
-        let at = end.saturating_sub(STEP);
-        let bytes = read(archive, entry, at, end + overlap, awaited)?;
-        let found = pattern.find_iter(&bytes).map(|found| at + found.start() as u64).take_while(|found| *found < end).last();
-        if found.is_some() {
-            return Ok(found);
-        }
-        end = at;
+impl Content<'_> {
+    fn read(&self, from: u64, end: u64) -> Result<Vec<u8>> {
+        read(self.archive, self.entry, from, end, self.awaited)
     }
-    Ok(None)
-}
 
-/// Finds where a line begins; behind the last one, where the last one does.
-fn line(archive: &dyn Archive, entry: &Entry, number: u64, awaited: &dyn Fn() -> bool) -> Result<Option<u64>> {
-    let (mut at, mut begins, mut current) = (0, 0, 1);
-    while at < entry.size && current < number {
-        let bytes = read(archive, entry, at, at + STEP, awaited)?;
-        let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| at + index as u64 + 1);
-        for next in newlines.filter(|next| *next < entry.size) {
-            begins = next;
-            current += 1;
-            if current == number {
-                break;
+    /// Counts lines that begin within so many bytes of a part, its start left out.
+    fn count(&self, bytes: &[u8], len: usize) -> u64 {
+        self.encoding.lines(&bytes[..len.min(bytes.len())]).count() as u64
+    }
+
+    /// Iterates over the offsets of matches in a part.
+    fn matches<'b>(&self, pattern: &'b Regex, bytes: &'b [u8]) -> impl Iterator<Item = usize> {
+        let unit = self.encoding.unit();
+        pattern.find_iter(bytes).map(|found| found.start()).filter(move |start| start % unit == 0)
+    }
+
+    fn breaks(&self, from: u64, end: u64) -> Result<u64> {
+        let (mut at, mut count) = (from, 0);
+        while at < end {
+            let bytes = self.read(at, end.min(at + STEP))?;
+            count += self.count(&bytes, bytes.len());
+            at += STEP;
+        }
+        Ok(count)
+    }
+
+    fn behind(&self, pattern: &Regex, from: u64, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
+        let mut at = from;
+        while at < self.entry.size {
+            let bytes = self.read(at, at + STEP + overlap)?;
+            let found = self.matches(pattern, &bytes).next();
+            let passed = found.unwrap_or(usize::try_from(STEP).expect("a step fits"));
+            line = line.map(|line| line + self.count(&bytes, passed));
+            if let Some(found) = found {
+                return Ok(Some(Place { offset: at + found as u64, line }));
             }
+            at += STEP;
         }
-        at += STEP;
+        Ok(None)
     }
-    Ok(Some(begins))
+
+    fn before(&self, pattern: &Regex, from: u64, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
+        let mut end = from.min(self.entry.size);
+        while end > 0 {
+            let at = end.saturating_sub(STEP);
+            let bytes = self.read(at, end + overlap)?;
+            let len = usize::try_from(end - at).expect("at most a step").min(bytes.len());
+            let found = self.matches(pattern, &bytes).take_while(|found| *found < len).last();
+            let passed = &bytes[found.unwrap_or(0)..len];
+            line = line.and_then(|line| line.checked_sub(self.count(passed, passed.len())));
+            if let Some(found) = found {
+                return Ok(Some(Place { offset: at + found as u64, line }));
+            }
+            end = at;
+        }
+        Ok(None)
+    }
+
+    /// Finds where a line begins; behind the last one, where the last one does.
+    fn line(&self, number: u64) -> Result<Place> {
+        let (mut at, mut begins, mut current) = (0, 0, 1);
+        while at < self.entry.size && current < number {
+            let bytes = self.read(at, at + STEP)?;
+            for next in self.encoding.lines(&bytes).map(|behind| at + behind as u64).filter(|next| *next < self.entry.size) {
+                begins = next;
+                current += 1;
+                if current == number {
+                    break;
+                }
+            }
+            at += STEP;
+        }
+        Ok(Place { offset: begins, line: Some(current) })
+    }
 }
 
 #[cfg(test)]
@@ -135,11 +234,11 @@ mod tests {
 
     fn find(seek: Seek) -> Option<u64> {
         let archive = sample::with_contents(&[("text", &content())]);
-        place(&*archive, &archive.entry(0).unwrap(), &seek, &|| true).unwrap()
+        place(&*archive, &archive.entry(0).unwrap(), &seek, &|| true).unwrap().map(|place| place.offset)
     }
 
     fn text(needle: &str, from: u64, back: bool) -> Seek {
-        Seek::Text { needle: needle.to_owned(), from, back }
+        Seek::Text { needle: needle.to_owned(), from, back, line: None }
     }
 
     #[test]
@@ -163,7 +262,8 @@ mod tests {
             let archive = sample::with_contents(&[("text", &content)]);
             let entry = archive.entry(0).unwrap();
             for (from, back) in [(0, false), (u64::MAX, true)] {
-                assert_eq!(place(&*archive, &entry, &text("here", from, back), &|| true).unwrap(), Some(at));
+                let found = place(&*archive, &entry, &text("here", from, back), &|| true).unwrap();
+                assert_eq!(found.map(|place| place.offset), Some(at));
             }
         }
     }
@@ -177,6 +277,55 @@ mod tests {
         }
         assert_eq!(find(Seek::Line(u64::MAX)), find(Seek::Line(60_000)));
         assert_eq!(find(Seek::Line(0)), Some(0));
+    }
+
+    #[test]
+    fn the_line_of_what_is_found_is_known() {
+        let content = content();
+        let archive = sample::with_contents(&[("text", &content)]);
+        let entry = archive.entry(0).unwrap();
+        let line = |seek: Seek| place(&*archive, &entry, &seek, &|| true).unwrap().unwrap().line;
+        let with = |needle: &str, from, back, line| Seek::Text { needle: needle.to_owned(), from, back, line };
+        let start = |number: u64| find(Seek::Line(number)).unwrap();
+        assert_eq!(line(with("line 50000", 0, false, Some(1))), Some(50_000));
+        assert_eq!(line(with("line 50000", start(7), false, Some(7))), Some(50_000));
+        assert_eq!(line(with("line 777\n", start(60_000), true, Some(60_000))), Some(777));
+        assert_eq!(line(with("line 777\n", start(60_000), true, None)), None);
+        // The one behind the last line break.
+        assert_eq!(line(Seek::End(start(40_000), 40_000)), Some(60_001));
+        assert_eq!(line(Seek::Line(u64::MAX)), Some(60_000));
+    }
+
+    #[test]
+    fn other_encodings_are_searched() {
+        let text: String = (1..=20_000).map(|number| format!("Grüße {number}\r\n")).collect();
+        let utf16: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let archive = sample::with_contents(&[("text", &utf16)]);
+        let entry = archive.entry(0).unwrap();
+        let find = |seek: Seek| place(&*archive, &entry, &seek, &|| true).unwrap();
+        let text = |needle: &str, from, back| Seek::Text { needle: needle.to_owned(), from, back, line: Some(1) };
+        let found = find(text("grüße 15000", 0, false)).unwrap();
+        assert_eq!((found.line, found.offset), (Some(15_000), find(Seek::Line(15_000)).unwrap().offset));
+        assert_eq!(find(text("gruesse", 0, false)), None);
+    }
+
+    #[test]
+    fn places_are_counted() {
+        let long = [vec![b'x'; 600 << 10], b"\nxa x\n".to_vec()].concat();
+        let archive = sample::with_contents(&[("long", &long), ("text", &content())]);
+        let count = |number: u64, needle: &str, by_line| {
+            let mut told = 0;
+            let entry = archive.entry(number).unwrap();
+            let (places, all) = stops(&*archive, &entry, needle, by_line, &|| true, &mut |_| told += 1).unwrap();
+            assert!(all && told > 0);
+            places
+        };
+        assert_eq!(count(0, "x", true), [0, (600 << 10) + 1]);
+        assert_eq!(count(0, "x\nx", false), [(600 << 10) - 1]);
+        assert_eq!(count(0, "XA", true), [0u64; 0]);
+        assert_eq!(count(1, "line", true).len(), 60_000);
+        assert_eq!(count(1, "line 777", true).len(), 1 + 10);
+        assert_eq!(count(0, "xa x", true).len(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::tui::glyphs;
+use crate::tui::preview::encoding::Encoding;
 use crate::tui::preview::syntax::Role;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
@@ -30,6 +31,8 @@ pub struct Page {
     pub at_end: bool,
     /// Where it ends in the content, bytes.
     pub end: u64,
+    /// How it is written.
+    pub encoding: Encoding,
 }
 
 /// A line that is harmless to show.
@@ -58,6 +61,10 @@ impl Scrolled for Page {
         self.lines.partition_point(|line| line.offset <= offset).saturating_sub(1)
     }
 
+    fn unit(&self) -> u64 {
+        self.encoding.unit() as u64
+    }
+
     fn at_start(&self) -> bool {
         self.at_start
     }
@@ -79,68 +86,62 @@ impl Scrolled for Page {
     }
 }
 
-/// Says whether bytes from the start of a file are text: no NUL, hardly anything that is not UTF-8, few control characters.
-pub fn looks_like_text(head: &[u8]) -> bool {
-    if head.contains(&0) {
-        return false;
-    }
-    let mut strange = 0;
-    let mut parts = head.utf8_chunks().peekable();
-    while let Some(part) = parts.next() {
-        strange += part.valid().chars().filter(|c| c.is_control() && !c.is_whitespace() && *c != '\u{1b}').count();
-        // The last character may only be cut off.
-        if parts.peek().is_some() {
-            strange += part.invalid().len();
-        }
-    }
-    strange * 20 <= head.len()
-}
-
 /// Loads a window of lines.
 ///
 /// # Errors
 ///
 /// As reading the archive does.
-pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
-    let offset = request.offset.min(entry.size);
+pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, encoding: Encoding) -> Result<Page> {
+    let offset = request.offset.min(entry.size) / encoding.unit() as u64 * encoding.unit() as u64;
     let len = WINDOW.min(entry.size - offset);
     let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
     let read = archive.read_at(entry, offset, &mut bytes)?;
     bytes.truncate(read);
-    Ok(page(&bytes, offset, entry.size, request.anchor))
+    Ok(page(&bytes, offset, entry.size, request.anchor, encoding))
 }
 
 /// Cuts a window of bytes into lines. The first one is left out when it may have begun before; the last one when it may go on.
-fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>) -> Page {
+fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page {
     let end = offset + bytes.len() as u64;
     let at_end = end >= size;
     let known = offset == 0 || anchor.is_some_and(|(place, _)| place == offset);
-    let first = if known { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
-    let last = match bytes.iter().rposition(|&byte| byte == b'\n') {
-        Some(newline) if !at_end && newline + 1 > first => newline + 1,
+    let breaks: Vec<usize> = encoding.lines(bytes).collect();
+    let first = if known { 0 } else { breaks.first().copied().unwrap_or(0) };
+    let last = match breaks.last() {
+        Some(&behind) if !at_end && behind > first => behind,
         _ => bytes.len(),
     };
     let begin = offset + first as u64;
     let mut lines = Vec::new();
-    let mut at = begin;
-    for line in bytes[first..last].split_inclusive(|&byte| byte == b'\n') {
-        lines.push(shown(line, at));
-        at += line.len() as u64;
+    let mut from = first;
+    for to in breaks.iter().copied().chain([last]).filter(|to| (first + 1..=last).contains(to)) {
+        if to > from {
+            lines.push(shown_in(encoding, &bytes[from..to], offset + from as u64));
+            from = to;
+        }
     }
+    let at = offset + last as u64;
     let first_number = match anchor {
         _ if begin == 0 => Some(1),
         Some((place, number)) if (begin..=end).contains(&place) => {
-            let between = &bytes[first..usize::try_from(place - offset).expect("within the window")];
-            number.checked_sub(between.iter().filter(|&&byte| byte == b'\n').count() as u64)
+            let place = usize::try_from(place - offset).expect("within the window");
+            number.checked_sub(breaks.iter().filter(|&&behind| first < behind && behind <= place).count() as u64)
         }
         _ => None,
     };
-    Page { lines, first_number, at_start: begin == 0, at_end: at >= size, end: at }
+    Page { lines, first_number, at_start: begin == 0, at_end: at >= size, end: at, encoding }
 }
 
 /// Makes one line harmless.
 pub fn shown(bytes: &[u8], offset: u64) -> Line {
-    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    shown_in(Encoding::Utf8, bytes, offset)
+}
+
+/// Makes one line in another encoding harmless.
+fn shown_in(encoding: Encoding, bytes: &[u8], offset: u64) -> Line {
+    // A long line is cut; so is what of it is decoded.
+    let line = encoding.decode(&bytes[..bytes.len().min((MAX_LINE + 2) * encoding.unit())]);
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let cut = line.len() > MAX_LINE;
     let mut text = String::with_capacity(line.len().min(MAX_LINE));
@@ -243,7 +244,7 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_and_harmless() {
-        let page = page(b"one\r\n\ttwo\x1b[2J\nthree", 0, 19, None);
+        let page = page(b"one\r\n\ttwo\x1b[2J\nthree", 0, 19, None, Encoding::Utf8);
         let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(lines, ["one", "    two␛[2J", "three"]);
         assert_eq!((page.first_number, page.at_start, page.at_end), (Some(1), true, true));
@@ -254,7 +255,7 @@ mod tests {
     fn windows_begin_and_end_with_lines() {
         let text: Vec<u8> = (0..100).flat_map(|number| format!("line {number:02}\n").into_bytes()).collect();
         // Eight bytes a line; the window is 100 bytes from the middle of line 10 on.
-        let page = page(&text[85..185], 85, text.len() as u64, Some((96, 13)));
+        let page = page(&text[85..185], 85, text.len() as u64, Some((96, 13)), Encoding::Utf8);
         assert_eq!(page.lines[0].text, "line 11");
         assert_eq!(page.first_number, Some(12));
         assert_eq!(page.lines.last().unwrap().text, "line 22");
@@ -268,19 +269,27 @@ mod tests {
         let content = [vec![b'x'; 600 << 10], b"\nend\n".to_vec()].concat();
         let archive = sample::with_contents(&[("long", &content)]);
         let entry = archive.entry(0).unwrap();
-        let page = load(&*archive, &entry, &Request::default()).unwrap();
+        let page = load(&*archive, &entry, &Request::default(), Encoding::Utf8).unwrap();
         assert_eq!((page.lines.len(), page.lines[0].text.len(), page.lines[0].cut), (1, MAX_LINE, true));
-        let end = load(&*archive, &entry, &Request { offset: 500 << 10, ..Request::default() }).unwrap();
+        let end = load(&*archive, &entry, &Request { offset: 500 << 10, ..Request::default() }, Encoding::Utf8).unwrap();
         assert_eq!(end.lines.last().unwrap().text, "end");
         assert!(end.at_end && end.first_number.is_none());
     }
 
     #[test]
-    fn text_is_told_from_bytes() {
-        assert!(looks_like_text("naïve\n\tcafé".as_bytes()));
-        assert!(looks_like_text(&"日本".as_bytes()[..5]));
-        assert!(looks_like_text(b"\x1b[31mred\x1b[0m"));
-        assert!(!looks_like_text(b"PK\x03\x04\0\0"));
-        assert!(!looks_like_text(&[0x89, 0xff, 0xfe, 0x91, 0x80, 0x81]));
+    fn other_encodings_are_shown_as_text() {
+        let text = "Grüße\r\nzweite Zeile\n\tdritte ✓";
+        let utf16: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_be_bytes).collect();
+        let archive = sample::with_contents(&[("text", &utf16)]);
+        let page = load(&*archive, &archive.entry(0).unwrap(), &Request::default(), Encoding::Utf16Be).unwrap();
+        let lines: Vec<(&str, u64)> = page.lines.iter().map(|line| (line.text.as_str(), line.offset)).collect();
+        assert_eq!(lines, [("Grüße", 0), ("zweite Zeile", 16), ("    dritte ✓", 42)]);
+        assert!(page.at_end);
+        // A window may begin anywhere.
+        let request = Request { offset: 3, anchor: Some((42, 3)), ..Request::default() };
+        let page = load(&*archive, &archive.entry(0).unwrap(), &request, Encoding::Utf16Be).unwrap();
+        assert_eq!((page.lines[0].text.as_str(), page.first_number), ("zweite Zeile", Some(2)));
+        let line = shown_in(Encoding::Latin, b"K\xf6ln\x1b\n", 0);
+        assert_eq!(line.text, "Köln␛");
     }
 }

@@ -98,7 +98,7 @@ fn what_does_not_read_is_not_counted() {
     assert!(row(&story, " d/ ").contains("3.0 MiB"), "{}", story.screen());
     // Nor is it drawn, nor can it be changed.
     story.then("b b");
-    story.sees("d/ 3.0 MiB");
+    story.sees("3.0 MiB");
     story.then("b d");
     story.sees("a damaged archive can't be changed");
     story.then("J");

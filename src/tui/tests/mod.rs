@@ -11,6 +11,7 @@ mod mouse;
 mod recalled;
 mod screens;
 mod sealed;
+mod told;
 mod waits;
 
 use std::sync::Arc;

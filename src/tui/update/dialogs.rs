@@ -8,6 +8,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
+use crate::tui::keymap::HELP;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::staged::Stage;
@@ -141,8 +142,13 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// A filter works while it is typed.
+/// A filter works while it is typed, and so does the look at the room for what is extracted.
 fn typed(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
+        && prompt.purpose == Purpose::Extract
+    {
+        effects.push(Effect::Room(prompt.input.value().to_owned()));
+    }
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose == Purpose::Filter
     {
@@ -292,7 +298,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     match state.dialogs.last_mut() {
         None => return false,
         Some(Dialog::Help { top, place }) => {
-            let lines = state.keymap.help(*place).len();
+            let lines = state.keymap.help(*place, HELP.min(state.screen.width.saturating_sub(4))).len();
             let rows = usize::from(state.screen.height.saturating_sub(4));
             *top = scrolled(*top, lines.saturating_sub(rows), action);
         }

@@ -10,6 +10,7 @@ use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
+use crate::tui::state::line::Line;
 use crate::tui::state::{Dialog, Staged, State, Tone};
 use crate::tui::update::{change, sealed};
 
@@ -21,6 +22,9 @@ pub const POLICIES: [(&str, Overwrite); 5] = [
     ("keep it as name~", Overwrite::Backup),
     ("replace it", Overwrite::Replace),
 ];
+
+/// What is asked on extraction.
+const TO: &str = "to the directory";
 
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
@@ -48,13 +52,34 @@ pub fn subject(state: &State) -> String {
 }
 
 /// Asks where to extract to.
-pub fn ask_target(state: &mut State) {
+pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     if state.marks.is_empty() && state.listing.entry().is_none() {
         return;
     }
     let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
-    let prompt = Prompt::new(Purpose::Extract, format!("Extract {}", subject(state)), "to the directory", target);
+    effects.push(Effect::Room(target.clone()));
+    let prompt = Prompt::new(Purpose::Extract, format!("Extract {}", subject(state)), TO, target);
     state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
+}
+
+/// Takes how much room there is for what is to be extracted.
+pub fn room(state: &mut State, typed: &str, free: u64) {
+    let needed = match state.marks.is_empty() {
+        true => state.listing.current().and_then(Line::size),
+        false => state.marks.content_bytes,
+    };
+    let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
+    if prompt.purpose != Purpose::Extract || prompt.input.value() != typed {
+        return;
+    }
+    let shown = |bytes| SizeStyle::Binary.show(bytes);
+    prompt.note = match needed {
+        Some(needed) => format!("{TO} · {} needed, {} free", shown(needed), shown(free)),
+        None => format!("{TO} · {} free", shown(free)),
+    };
+    if needed.is_some_and(|needed| needed > free) {
+        prompt.error = Some("there is not room enough".to_owned());
+    }
 }
 
 /// Starts an extraction.

@@ -77,11 +77,14 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             }
             let sealed = answer.sealed.filter(|_| state.pane.awaits(&answer));
             state.pane.take(answer);
+            effects.extend(state.pane.count().map(Effect::Stops));
             browse::fit(state, &mut effects);
             if let Some(wrong) = sealed {
                 sealed::met(state, wrong);
             }
         }
+        Event::Stops(answer) => state.pane.counted(answer),
+        Event::Room(typed, free) => jobs::room(state, &typed, free),
         Event::Mapped(answer) => sizes::take(state, answer),
         Event::Arranging(generation, share) => {
             if state.listing.generation == generation {
@@ -205,7 +208,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Redraw => effects.push(Effect::Redraw),
         _ if dialogs::act(state, action, effects) => {}
         Action::Inspect => effects.extend(state.listing.entry().cloned().map(Effect::Inspect)),
-        Action::Extract => jobs::ask_target(state),
+        Action::Extract => jobs::ask_target(state, effects),
         Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
         Action::Verify => jobs::verify(state, effects),
         Action::Convert => jobs::ask_output(state),

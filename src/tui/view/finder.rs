@@ -45,7 +45,7 @@ pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     }
     for (row, (index, hit)) in (0..list.height).zip(finder.hits.iter().enumerate().skip(top)) {
         let line = Rect { y: list.y + row, height: 1, ..list };
-        draw(hit, theme, line, buffer);
+        draw(hit, finder.over == Over::Commands, theme, line, buffer);
         if index == finder.cursor {
             buffer.set_style(line, theme.cursor);
         }
@@ -53,10 +53,10 @@ pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -
     cursor
 }
 
-/// Draws a hit with the letters that matched. One that is too long loses its start: what tells paths apart is at their end.
-fn draw(hit: &Hit, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+/// Draws a hit with the letters that matched. A path that is too long loses its start, for what tells paths apart is at their end; a sentence its end.
+fn draw(hit: &Hit, is_sentence: bool, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width).saturating_sub(2);
-    let (hidden, front) = if glyphs::width(&hit.text) > room {
+    let (hidden, front) = if glyphs::width(&hit.text) > room && !is_sentence {
         let end = glyphs::end(&hit.text, room.saturating_sub(1));
         (glyphs::graphemes(&hit.text[..hit.text.len() - end.len()]).count(), "…")
     } else {
@@ -67,5 +67,8 @@ fn draw(hit: &Hit, theme: &Theme, area: Rect, buffer: &mut Buffer) {
         let matched = u32::try_from(index).is_ok_and(|index| hit.matched.binary_search(&index).is_ok());
         let style: Style = if matched { theme.hit } else { theme.text };
         x = put(buffer, area, x, 0, grapheme, style);
+    }
+    if is_sentence && glyphs::width(&hit.text) > room && !area.is_empty() {
+        put(buffer, area, area.width - 1, 0, "…", theme.dim);
     }
 }

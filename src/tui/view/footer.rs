@@ -15,6 +15,12 @@ use crate::tui::view::{jobs, put, put_right};
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
     let place = state.listing.position().map_or_else(String::new, |place| format!("{:.0} %", place * 100.0));
+    // On a low screen the hints have no line of their own.
+    let help = state.keymap.hints(state.place()).next().filter(|_| state.areas().hints.is_empty() && state.dialogs.is_empty());
+    let place = match help {
+        Some((key, word)) if state.message.is_none() => format!("{place}  {key} {word}").trim_start().to_owned(),
+        _ => place,
+    };
     put_right(buffer, inner, 0, &place, state.theme.dim);
     let room = usize::from(inner.width).saturating_sub(if place.is_empty() { 0 } else { glyphs::width(&place) + 2 });
     let (line, style) = match &state.message {

@@ -32,12 +32,20 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
                 };
                 format!("{format} · {}", SizeStyle::Binary.show(preview.size))
             }
-            Form::Text => format!("text · {}", SizeStyle::Binary.show(preview.size)),
+            Form::Text => {
+                let encoding = if let Body::Text(page) = &preview.body { page.encoding.name() } else { None };
+                let encoding = encoding.map_or_else(String::new, |name| format!("{name} "));
+                format!("{encoding}text · {}", SizeStyle::Binary.show(preview.size))
+            }
             Form::Hex => format!("hex · {}", SizeStyle::Binary.show(preview.size)),
             Form::Info | Form::Auto => String::new(),
         },
         Some(Err(_)) => String::new(),
         None => "reading …".to_owned(),
+    };
+    let about = match state.pane.told().filter(|_| !state.pane.is_seeking()) {
+        Some(told) => format!("{told} · {about}"),
+        None => about,
     };
     put_right(buffer, title, 0, &about, theme.dim);
     let room = usize::from(title.width).saturating_sub(glyphs::width(&about) + 1);

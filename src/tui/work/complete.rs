@@ -39,9 +39,28 @@ fn paths(typed: &str, only_directories: bool) -> Vec<String> {
     paths
 }
 
+/// Returns how many bytes are free where a directory of this name is, or would be made; `None` where nobody can tell.
+pub fn room(typed: &str) -> Option<u64> {
+    let path = expand(Path::new(typed));
+    // A relative path that ends nowhere is made below the current directory.
+    let places = path.ancestors().map(|place| if place.as_os_str().is_empty() { Path::new(".") } else { place });
+    let system = places.into_iter().find_map(|place| rustix::fs::statvfs(place).ok())?;
+    // Some virtual file systems claim to have no blocks at all.
+    (system.f_blocks > 0).then(|| system.f_bavail.saturating_mul(system.f_frsize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_is_told_of_directories_to_be_made_too() {
+        let work = tempfile::tempdir().unwrap();
+        let deep = work.path().join("not/there/yet");
+        assert_eq!(room(&deep.display().to_string()).is_some(), room(&work.path().display().to_string()).is_some());
+        assert!(room("not-here").is_some_and(|free| free > 0));
+        assert!(room("").is_some());
+    }
 
     #[test]
     fn paths_begin_like_what_was_typed() {

@@ -25,14 +25,14 @@ use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::preview;
-use crate::tui::preview::seek::{self, Seek};
+use crate::tui::preview::seek::{self, Place};
 use crate::tui::rows;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::JobId;
 use crate::tui::state::line::Facts;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest};
+use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
 use crate::tui::state::sizes::MapRequest;
 
 pub use find::{Finder, rank};
@@ -47,6 +47,7 @@ pub struct Work {
     rows: Sender<RowsRequest>,
     facts: Sender<FactsRequest>,
     previews: Sender<PreviewRequest>,
+    stops: Sender<StopsRequest>,
     arrange: Sender<ArrangeRequest>,
     map: Sender<MapRequest>,
     find: Sender<FindRequest>,
@@ -69,6 +70,9 @@ impl Work {
             }),
             previews: serve(archive, events, newest, move |_, request, line| {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
+            }),
+            stops: serve(archive, events, newest, |archive, request, line| {
+                stops(archive, &request, &|| line.is_awaited(), &mut |event| line.tell(event));
             }),
             arrange: serve(archive, events, newest, |archive, request, line| {
                 let told = Cell::new(Instant::now());
@@ -127,6 +131,11 @@ impl Work {
             Effect::Rows(request) => drop(self.rows.send(request)),
             Effect::Facts(request) => drop(self.facts.send(request)),
             Effect::Preview(request) => drop(self.previews.send(request)),
+            Effect::Stops(request) => drop(self.stops.send(request)),
+            Effect::Room(typed) => {
+                let events = self.events.clone();
+                thread::spawn(move || complete::room(&typed).map(|free| drop(events.send(Event::Room(typed, free)))));
+            }
             Effect::Arrange(request) => drop(self.arrange.send(request)),
             Effect::Map(request) => drop(self.map.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
@@ -251,10 +260,10 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
     let mut found = Found::Unsought;
     if let Some(seek) = request.seek.take() {
         match seek::place(&**archive, &entry, &seek, awaited) {
-            Ok(Some(place)) => {
-                found = Found::At(place);
-                request.offset = place.saturating_sub(BACK);
-                request.anchor = if let Seek::Line(number) = seek { Some((place, number)) } else { None };
+            Ok(Some(Place { offset, line })) => {
+                found = Found::At(offset);
+                request.offset = offset.saturating_sub(BACK);
+                request.anchor = line.map(|line| (offset, line));
             }
             Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere, sealed: None },
             Err(error) => return PreviewAnswer { generation, sealed: sealed(&error), preview: Err(told(&error)), found },
@@ -263,6 +272,23 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
     let preview = preview::load(archive, &entry, &request, awaited);
     let sealed = preview.as_ref().err().and_then(sealed);
     PreviewAnswer { generation, preview: preview.map_err(|error| told(&error)), found, sealed }
+}
+
+/// Tells where a text stands, and now and then how far that is known.
+fn stops(archive: &dyn Archive, request: &StopsRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
+    let StopsRequest { generation, entry, needle, by_line } = request;
+    let answer = |places: &[u64], all| Event::Stops(StopsAnswer { generation: *generation, places: places.into(), all });
+    let mut told = Instant::now();
+    let found = seek::stops(archive, entry, needle, *by_line, awaited, &mut |places| {
+        if told.elapsed() >= PROGRESS {
+            told = Instant::now();
+            tell(answer(places, false));
+        }
+    });
+    // Damage on the way leaves what was counted.
+    if let Ok((places, all)) = found {
+        tell(answer(&places, all));
+    }
 }
 
 /// Content that goes through the clipboards of most terminals, bytes.
@@ -318,6 +344,13 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
         Effect::Facts(request) => one(facts(archive, request, &|| true)),
         Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
+        Effect::Stops(request) => {
+            let mut events = Vec::new();
+            stops(archive, &request, &|| true, &mut |event| events.push(event));
+            Some(events)
+        }
+        // It differs from machine to machine.
+        Effect::Room(_) => Some(Vec::new()),
         Effect::Arrange(request) => {
             Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
         }

@@ -2,11 +2,14 @@
 
 mod seek;
 
+pub use seek::{Stops, StopsAnswer, StopsRequest};
+
 use std::time::Duration;
 
 use crate::format::entry::Entry;
 use crate::tui::canvas::Canvas;
 use crate::tui::preview::json::Fold;
+use crate::tui::preview::seek::{self as places, Seek};
 use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
 
 /// The cursor rests this long before its entry is read.
@@ -74,6 +77,12 @@ pub struct Pane {
     waiting: Option<u64>,
     /// A text, line or offset is being sought.
     seeking: bool,
+    /// It is a text.
+    seeking_text: bool,
+    /// Where a text was found, until that is taken to be counted.
+    found: Option<u64>,
+    /// Where the text that was sought last stands.
+    pub(super) stops: Option<Stops>,
     /// Columns of the pane.
     width: u16,
     /// What pictures are drawn on.
@@ -131,6 +140,8 @@ impl Pane {
         self.entry = None;
         self.preview = None;
         self.sealed = None;
+        self.found = None;
+        self.stops = None;
         self.due = None;
         self.waiting = None;
         self.seeking = false;
@@ -151,6 +162,7 @@ impl Pane {
     /// Chooses a form, keeping the place.
     pub fn set_form(&mut self, form: Form) -> Option<PreviewRequest> {
         self.form = form;
+        self.stops = None;
         self.entry.as_ref()?;
         self.due = None;
         let place = self.place();
@@ -192,7 +204,10 @@ impl Pane {
         self.seeking = false;
         let place = match answer.found {
             Found::Unsought => awaited,
-            Found::At(place) => place,
+            Found::At(place) => {
+                self.found = Some(place).filter(|_| self.seeking_text);
+                place
+            }
             // What is shown stays.
             Found::Nowhere => return,
         };
@@ -265,6 +280,10 @@ impl Pane {
         }
         if end {
             let size = preview.size;
+            if let Some((offset, line)) = window.anchor(self.scroll.top).filter(|(offset, _)| places::is_near_end(*offset, size))
+            {
+                return Some(self.seek(Seek::End(offset, line)));
+            }
             return Some(self.ask(size.saturating_sub(BACK / 4), None, size));
         }
         Some(self.ask(0, None, 0))

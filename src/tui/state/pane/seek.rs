@@ -1,11 +1,86 @@
 //! Places in the preview that are sought: a text, a line, an offset.
 
+use std::sync::Arc;
+
+use crate::format::entry::Entry;
+use crate::text;
 use crate::tui::glyphs;
 use crate::tui::preview::seek::{self, Seek};
-use crate::tui::preview::{Body, Form, Preview, text};
+use crate::tui::preview::{Body, Form, Preview, text as lines};
 use crate::tui::state::pane::{Pane, PreviewRequest};
 
+/// Asks where a text stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopsRequest {
+    /// Which count this is.
+    pub generation: u64,
+    /// In what.
+    pub entry: Entry,
+    /// The text.
+    pub needle: String,
+    /// Once a line.
+    pub by_line: bool,
+}
+
+/// Where a text stands, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopsAnswer {
+    /// Which count it is for.
+    pub generation: u64,
+    /// Offsets, ascending.
+    pub places: Arc<[u64]>,
+    /// That is all.
+    pub all: bool,
+}
+
+/// Where the text that was sought last stands, and at which of these places the search is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stops {
+    needle: String,
+    generation: u64,
+    places: Arc<[u64]>,
+    all: bool,
+    at: u64,
+}
+
+impl Stops {
+    /// Returns it in words: `3 of 17`, with `+` while there may be more.
+    fn told(&self) -> String {
+        let known = self.all || self.places.last().is_some_and(|last| *last >= self.at);
+        let number = self.places.partition_point(|place| *place <= self.at);
+        let number = if known { text::count(number as u64) } else { "?".to_owned() };
+        format!("{number} of {}{}", text::count(self.places.len() as u64), if self.all { "" } else { "+" })
+    }
+}
+
 impl Pane {
+    /// Returns which of the places of the text that was sought is shown, in words.
+    pub fn told(&self) -> Option<String> {
+        self.stops.as_ref().map(Stops::told)
+    }
+
+    /// Asks where else a text stands that has been found.
+    pub fn count(&mut self) -> Option<StopsRequest> {
+        let at = self.found.take()?;
+        let known = self.stops.as_mut().filter(|stops| stops.needle == self.needle);
+        if let Some(stops) = known {
+            stops.at = at;
+            return None;
+        }
+        let (entry, needle) = (self.entry()?.clone(), self.needle.clone());
+        let by_line = matches!(&self.preview, Some(Ok(Preview { body: Body::Text(_), .. })));
+        let generation = self.generation;
+        self.stops = Some(Stops { needle: needle.clone(), generation, places: Arc::from([]), all: false, at });
+        Some(StopsRequest { generation, entry, needle, by_line })
+    }
+
+    /// Takes where a text stands. Stale answers change nothing.
+    pub fn counted(&mut self, answer: StopsAnswer) {
+        if let Some(stops) = self.stops.as_mut().filter(|stops| stops.generation == answer.generation) {
+            (stops.places, stops.all) = (answer.places, answer.all);
+        }
+    }
+
     /// Says whether a place is being sought.
     pub fn is_seeking(&self) -> bool {
         self.seeking
@@ -17,7 +92,7 @@ impl Pane {
     }
 
     /// Returns how many columns have to be left out at the left for the text that was sought to be seen in the first row.
-    pub(super) fn reveal(&self, page: &text::Page) -> usize {
+    pub(super) fn reveal(&self, page: &lines::Page) -> usize {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
         let found = line.zip(seek::pattern(&self.needle)).and_then(|(line, pattern)| {
             let found = pattern.find(line.text.as_bytes()).filter(|found| !found.is_empty())?;
@@ -48,14 +123,22 @@ impl Pane {
         let is_content = matches!(preview.body, Body::Text(_) | Body::Hex(_)) && matches!(preview.form, Form::Text | Form::Hex);
         if is_content || !(window.at_start() && window.at_end()) {
             let place = window.offset(top);
-            let from = if back || !again { place } else { window.offset(top + 1).max(place + 1) };
-            return Ok(Some(self.seek(Seek::Text { needle: self.needle.clone(), from, back })));
+            let number = |row: usize| window.anchor(row).map(|(_, number)| number);
+            let (from, line) = match window.offset(top + 1) {
+                _ if back || !again => (place, number(top)),
+                next if next > place => (next, number(top + 1)),
+                _ => (place + window.unit(), number(top)),
+            };
+            return Ok(Some(self.seek(Seek::Text { needle: self.needle.clone(), from, back, line })));
         }
         let pattern = seek::pattern(&self.needle).ok_or("this can't be sought")?;
         let holds = |row: &usize| window.holds(*row, &pattern);
         let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
-        self.scroll.top = row.ok_or("nothing more is found")?;
-        self.scroll.cursor = self.scroll.top;
+        let row = row.ok_or("nothing more is found")?;
+        let places = (0..window.rows()).filter(holds).map(|row| row as u64).collect();
+        let needle = self.needle.clone();
+        self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
+        (self.scroll.top, self.scroll.cursor) = (row, row);
         Ok(None)
     }
 
@@ -74,7 +157,8 @@ impl Pane {
         }
     }
 
-    fn seek(&mut self, seek: Seek) -> PreviewRequest {
+    pub(super) fn seek(&mut self, seek: Seek) -> PreviewRequest {
+        self.seeking_text = matches!(seek, Seek::Text { .. });
         let mut request = self.ask(0, None, 0);
         if let Some(Ok(preview)) = &self.preview {
             request.request.form = preview.form;

@@ -1,0 +1,109 @@
+//! What is told: whole sentences, how many there are of what is sought, how much room there is.
+
+use std::time::Duration;
+
+use super::{Story, everything};
+use crate::tui::config::Config;
+use crate::tui::event::Event;
+use crate::tui::sample;
+use crate::tui::state::Tone;
+use crate::tui::state::jobs::Ending;
+
+#[test]
+fn a_long_sentence_is_read_whole_and_kept() {
+    let fault = Config::parse("theme = \"pink\"\n").unwrap_err();
+    for (width, height) in [(120, 30), (80, 24), (40, 10)] {
+        let mut story = Story::begin(everything(), width, height);
+        let text = format!("/home/user/.config/nra/config.toml: {fault}");
+        story.state.jobs.note("settings".to_owned(), Ending::Degraded, text.clone(), Duration::ZERO);
+        story.state.say(Tone::Warning, text.clone());
+        let words = |screen: &str| {
+            let screen = screen.replace(['│', '!'], " ");
+            let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+            fault.split_whitespace().filter(|word| !screen.contains(word)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&story.screen()), [""; 0], "{}", story.screen());
+        // It goes with the next key, and is read again among the jobs.
+        story.then("j");
+        story.misses("pink");
+        story.then("J");
+        story.sees("settings");
+        if height > 20 {
+            assert_eq!(words(&story.screen()), [""; 0], "{}", story.screen());
+        }
+    }
+}
+
+#[test]
+fn what_is_sought_is_counted() {
+    let content: Vec<u8> = (1..=60_000).flat_map(|number| format!("this is line {number}\n").into_bytes()).collect();
+    let archive = sample::with_contents(&[("b.safetensors", b"{}"), ("text", &content)]);
+    let mut story = Story::begin(archive, 80, 24);
+    story.then("j enter /").types("line 777").then("enter");
+    story.sees("1 of 11 · text");
+    let first = |story: &Story| story.screen().lines().nth(2).unwrap_or_default().trim().to_owned();
+    assert_eq!(first(&story), "777 this is line 777");
+    story.then("n");
+    story.sees("2 of 11");
+    // The lines are still numbered.
+    assert_eq!(first(&story), "7770 this is line 7770");
+    story.then("n n N");
+    story.sees("3 of 11");
+    assert_eq!(first(&story), "7771 this is line 7771");
+    story.then("/ ctrl-u").types("line 4242").then("enter");
+    story.sees("1 of 11");
+    story.then("G");
+    story.sees("60000 this is line 60000");
+    story.then("g");
+    assert_eq!(first(&story), "1 this is line 1");
+    // Beyond the last line is the last one.
+    story.then("ctrl-g").types("99999").then("enter");
+    story.sees("60000 this is line 60000").misses("99999");
+}
+
+#[test]
+fn text_of_other_encodings_is_read() {
+    let utf16: Vec<u8> = [0xfeff].into_iter().chain("Grüße aus Köln\r\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let archive = sample::with_contents(&[
+        ("a.txt", &utf16),
+        ("b.txt", b"Gr\xfc\xdfe aus K\xf6ln\n"),
+        ("c.csv", b"Stadt;Stra\xdfe;n\nK\xf6ln;Ring, Nord;1,5\n"),
+        ("d.bin", &[1, 2, 0, 255, 254, 3]),
+    ]);
+    let mut story = Story::begin(archive, 120, 30);
+    story.sees("Grüße aus Köln").sees("UTF-16 text · 34 B");
+    story.then("j");
+    story.sees("Grüße aus Köln").sees("Latin-1 text · 15 B");
+    story.then("j");
+    story.sees("CSV · ").sees("Stadt  Straße      n").sees("Köln   Ring, Nord  1,5");
+    story.then("j");
+    story.sees("hex · 6 B");
+}
+
+#[test]
+fn room_is_told_before_an_extraction() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("G k k e");
+    story.sees("Extract model.bin").sees("to the directory");
+    story.event(Event::Room("elsewhere".to_owned(), 5));
+    story.misses("free");
+    story.event(Event::Room("./".to_owned(), 5 << 30));
+    story.sees("to the directory · 2.9 KiB needed, 5.0 GiB free").misses("room enough");
+    story.event(Event::Room("./".to_owned(), 1 << 10));
+    story.sees("1.0 KiB free").sees("there is not room enough");
+}
+
+#[test]
+fn a_low_screen_tells_the_key_for_help() {
+    let mut story = Story::begin(everything(), 40, 10);
+    story.sees("? help");
+    story.then("?");
+    // Sentences that do not fit go on below.
+    story.sees("Keys: list");
+    let help = |story: &mut Story| (0..80).any(|_| story.then("j").screen().contains("half a page"));
+    assert!(help(&mut story));
+    story.then("esc :").types("half-page");
+    story.sees("half-page-down: Go down half");
+    story.then("esc D").rest();
+    story.sees("no two files have their content");
+}

@@ -159,8 +159,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::shard::{Dialect, Layout, Marks, Role, ShardWriter, Style};
-    use crate::format::source::MemorySource;
+    use crate::format::archive::{Archive, OpenOptions};
+    use crate::format::shard::{Dialect, Layout, Marks, Role, ShardMembers, ShardWriter, Style};
+    use crate::format::source::{MemorySource, ReadAt};
 
     #[test]
     fn every_name_has_a_path() {
@@ -188,19 +189,23 @@ mod tests {
         }
     }
 
+    /// Returns a file of empty entries with these names.
+    fn file(names: &[Box<[u8]>]) -> Arc<dyn ReadAt> {
+        let layout = Layout::Names(names.to_vec());
+        let style = Style::new(Dialect::Go, Role::default(), 0, None, &layout);
+        let mut writer = ShardWriter::create(std::io::Cursor::new(Vec::new()), style, layout).unwrap();
+        for name in names {
+            writer.begin(name, Marks::default()).unwrap();
+            writer.end().unwrap();
+        }
+        Arc::new(MemorySource::new(writer.finish(None).unwrap().into_inner()))
+    }
+
     #[test]
     fn names_beyond_what_is_kept_are_told() {
         let name = |number: usize| format!("/{number}{}", "n".repeat(60_000)).into_bytes().into_boxed_slice();
         let names: Vec<Box<[u8]>> = (0..220).map(name).collect();
-        let layout = Layout::Names(names.clone());
-        let style = Style::new(Dialect::Go, Role::default(), 0, None, &layout);
-        let mut writer = ShardWriter::create(std::io::Cursor::new(Vec::new()), style, layout).unwrap();
-        for name in &names {
-            writer.begin(name, Marks::default()).unwrap();
-            writer.end().unwrap();
-        }
-        let file = writer.finish(None).unwrap().into_inner();
-        let shard = Shard::open(Arc::new(MemorySource::new(file))).unwrap();
+        let shard = Shard::open(file(&names)).unwrap();
         let names = Names::of(&shard).unwrap();
         let told = "11 names that are no paths are not kept beside the path: such names have 13200770 bytes, 12582912 have room";
         assert_eq!(names.remarks, [told]);
@@ -214,6 +219,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_path_is_found_without_a_table_as_with_one(
+            names in proptest::collection::btree_set("[/.ab\0]{0,5}|[ab]/[ab]|[ab]", 0..8),
+            path in "[/.ab]{0,5}|[ab]/[ab]|[ab]",
+        ) {
+            let names: Vec<Box<[u8]>> = names.into_iter().map(|name| name.into_bytes().into()).collect();
+            let source = file(&names);
+            let open = || ShardMembers::probe(&source, &OpenOptions::default()).unwrap().unwrap();
+            let with_table = open();
+            prop_assert!(with_table.entry_count() >= with_table.info().files);
+            for path in names.iter().map(|name| &**name).chain([path.as_bytes()]) {
+                let expected = with_table.find(path).unwrap().map(|(_, entry)| entry);
+                prop_assert_eq!(open().find_entry(path).unwrap(), expected);
+            }
+        }
+
         #[test]
         fn what_is_taken_for_a_path_is_one(name in "[/.a\0]{0,8}") {
             let name = name.as_bytes();

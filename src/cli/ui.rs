@@ -155,6 +155,22 @@ impl Ui {
         self.stdout_terminal
     }
 
+    /// Refuses an archive as the result where that would be on a terminal, unless it is `wanted`, or among JSON.
+    ///
+    /// # Errors
+    ///
+    /// When it has no place there.
+    pub fn refuse_archive(&self, wanted: bool) -> CommandResult<()> {
+        if self.is_json() {
+            return Err(Failure::usage("the archive and JSON can't both go to standard output"));
+        }
+        if self.stdout_terminal && !wanted {
+            let failure = Failure::usage("an archive is not for a terminal");
+            return Err(failure.hint("-o FILE writes it to a file, -f prints it all the same"));
+        }
+        Ok(())
+    }
+
     /// Says whether the result may have colours.
     pub fn stdout_has_color(&self) -> bool {
         self.stdout_color && self.form == Form::Text

@@ -182,13 +182,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         None => default_output(&args.input),
     };
     let to_stdout = output == Path::new("-");
-    if to_stdout && ui.is_json() {
-        return Err(Failure::usage("the archive and JSON can't both go to standard output"));
-    }
-    if to_stdout && ui.stdout_is_terminal() && !args.overwrite {
-        return Err(
-            Failure::usage("an archive is not for a terminal").hint("-o FILE writes it to a file, -f prints it all the same")
-        );
+    if to_stdout {
+        ui.refuse_archive(args.overwrite)?;
     }
     if !to_stdout && same_file(&args.input, &output) {
         let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();

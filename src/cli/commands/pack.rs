@@ -113,16 +113,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         options.writer.encryption = Some(keyring);
     }
     let to_stdout = output == Path::new("-");
-    if to_stdout && ui.is_json() {
-        return Err(Failure::usage("the archive and JSON can't both go to standard output"));
+    if to_stdout {
+        ui.refuse_archive(args.overwrite)?;
     }
     if to_stdout && args.recovery.is_given() {
         return Err(Failure::usage("recovery data needs an archive in a file").hint("-o FILE writes the archive to one"));
-    }
-    if to_stdout && ui.stdout_is_terminal() && !args.overwrite {
-        return Err(
-            Failure::usage("an archive is not for a terminal").hint("-o FILE writes it to a file, -f prints it all the same")
-        );
     }
     let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))

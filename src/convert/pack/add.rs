@@ -231,3 +231,41 @@ pub(super) fn touch(old: &mut Entry, new: &Entry) {
 
 /// A file whose names the archive has, and where.
 pub(super) type KeptName = ((u64, u64), EntryPath);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::nra::writer::NewContent;
+    use crate::format::progress::Recorder;
+
+    /// What is planned in the browser is one commit: what was removed in it is in nobody's way, what was moved is.
+    #[test]
+    fn what_is_in_the_way_depends_on_the_changes_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let path = |text: &str| EntryPath::try_from(text).unwrap();
+        let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+        writer.add(Entry::new(path("box/old"), Kind::File), NewContent::None).unwrap();
+        std::fs::write(at("a.nra"), writer.finish(&Recorder::default()).unwrap().0).unwrap();
+        std::fs::write(at("box"), "a file").unwrap();
+        let add = |before: &dyn Fn(&mut Writer<StoreEnd>)| {
+            let store = Arc::new(FileStore::open(&at("a.nra")).unwrap());
+            let mut writer = Writer::append(store, WriterOptions::balanced()).unwrap();
+            before(&mut writer);
+            let inputs = [Input::new(at("box"))];
+            let options = PackOptions::default();
+            let (mut writer, left_out) = add_to(&inputs, &at("a.nra"), writer, &options, &Recorder::default()).unwrap();
+            let kind = |writer: &mut Writer<StoreEnd>, text| {
+                writer.present().unwrap().find(&path(text)).unwrap().map(|entry| entry.kind)
+            };
+            (left_out, kind(&mut writer, "box"), kind(&mut writer, "box/old"))
+        };
+        assert_eq!(add(&|_| ()), (1, Some(Kind::Directory), Some(Kind::File)));
+        assert_eq!(add(&|writer| writer.remove(&path("box")).unwrap()), (0, Some(Kind::File), None));
+        let moved = |writer: &mut Writer<StoreEnd>| {
+            writer.rename(&path("box"), &path("other")).unwrap();
+            writer.rename(&path("other"), &path("box")).unwrap();
+        };
+        assert_eq!(add(&moved), (1, Some(Kind::Directory), Some(Kind::File)));
+    }
+}

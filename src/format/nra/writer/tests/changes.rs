@@ -254,8 +254,13 @@ impl Run {
         }
     }
 
-    fn commit(&mut self, disk: &Disk, writer: Writer<StoreEnd>) {
+    fn commit(&mut self, disk: &Disk, mut writer: Writer<StoreEnd>) {
         let recorder = Recorder::default();
+        let present = writer.present().unwrap();
+        for path in self.state.keys().chain(self.states.iter().flat_map(State::keys)) {
+            let found = present.find(path).unwrap().map(|entry| (entry.kind == Kind::Directory, entry.metadata.mode));
+            assert_eq!(found, self.state.get(path).map(|item| (item.directory, item.mode)), "{path}");
+        }
         let (end, stats) = writer.finish(&recorder).unwrap();
         drop(end);
         self.bytes = disk.bytes();

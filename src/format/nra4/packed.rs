@@ -70,10 +70,16 @@ impl<'s> Window<'s> {
 
     #[inline]
     fn number<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+        // Almost always they are there: a manifest has many thousands of numbers.
+        if let Some(bytes) = self.buffer[self.start..self.filled].first_chunk() {
+            self.start += N;
+            return Ok(*bytes);
+        }
         Ok(*self.take(N)?.first_chunk().expect("so many were taken"))
     }
 
     /// Reads on, so that `len` bytes are there.
+    #[cold]
     fn fill(&mut self, len: usize) -> Result<(), Problem> {
         let there = self.filled - self.start;
         if there >= len {

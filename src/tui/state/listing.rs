@@ -150,6 +150,11 @@ impl Listing {
         }
     }
 
+    /// Says whether the cursor still has to go to rows that have not come.
+    pub fn is_behind(&self) -> bool {
+        self.owed != 0
+    }
+
     /// Says whether an answer is awaited.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
@@ -161,9 +166,9 @@ impl Listing {
             return None;
         }
         let last = isize::try_from(self.lines.len() - 1).unwrap_or(isize::MAX);
-        let wanted = isize::try_from(self.cursor).unwrap_or(isize::MAX).saturating_add(rows);
+        let wanted = isize::try_from(self.cursor).unwrap_or(isize::MAX).saturating_add(self.owed).saturating_add(rows);
         let reached = wanted.clamp(0, last);
-        let ended = if rows < 0 { self.first } else { self.last };
+        let ended = if wanted < reached { self.first } else { self.last };
         self.owed = if ended { 0 } else { wanted - reached };
         self.cursor = usize::try_from(reached).unwrap_or(0);
         self.show_cursor();
@@ -227,7 +232,7 @@ impl Listing {
                 });
                 self.loaded = true;
                 // What is there stays; asking again would fail again.
-                (self.first, self.last) = (true, true);
+                (self.first, self.last, self.owed) = (true, true, 0);
                 return None;
             }
         };
@@ -359,6 +364,34 @@ mod tests {
         let request = listing.step(-3_000);
         settle(&*archive, &mut listing, request);
         assert_eq!(name(&listing), "1999");
+    }
+
+    #[test]
+    fn steps_add_up_before_rows_come() {
+        let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 20);
+        settle(&*archive, &mut listing, Some(request));
+        let mut asked = None;
+        for _ in 0..2_000 {
+            asked = asked.or(listing.step(1));
+        }
+        for _ in 0..10 {
+            asked = asked.or(listing.step(-1));
+        }
+        assert!(listing.is_behind());
+        settle(&*archive, &mut listing, asked);
+        assert_eq!((name(&listing), listing.is_behind()), ("1990".to_owned(), false));
+        // Beyond the end there is nothing to go to.
+        let mut asked = None;
+        for _ in 0..5_000 {
+            asked = asked.or(listing.step(1));
+        }
+        settle(&*archive, &mut listing, asked);
+        assert_eq!((name(&listing), listing.is_behind()), ("2999".to_owned(), false));
+        let request = listing.step(-1);
+        settle(&*archive, &mut listing, request);
+        assert_eq!(name(&listing), "2998");
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use recall::keep;
 pub use sealed::has_keys_only;
 
 /// Keys that wait for rows; more than anybody types meanwhile.
-const MAX_HELD: usize = 256;
+const MAX_HELD: usize = 4_096;
 
 /// Returns what has to be done before the first event.
 pub fn start(state: &mut State) -> Vec<Effect> {
@@ -148,6 +148,12 @@ fn hold(state: &mut State, key: Key) -> bool {
             return false;
         }
         _ if !state.held.is_empty() || state.checking => true,
+        // Steps add up.
+        Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
+            if state.listing.loaded =>
+        {
+            false
+        }
         _ => state.dialogs.is_empty() && action.is_some_and(is_about_rows),
     };
     if held && state.held.len() < MAX_HELD {
@@ -158,7 +164,7 @@ fn hold(state: &mut State, key: Key) -> bool {
 
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
-    state.checking || !state.listing.loaded && !state.vacant
+    state.checking || state.listing.is_behind() || !state.listing.loaded && !state.vacant
 }
 
 /// Says whether an action needs rows.

@@ -67,18 +67,17 @@ pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Op
     for (row, line) in (0..).zip(&menu.lines[..menu.told(area.height)]) {
         put(buffer, area, 0, row, &glyphs::fit(line, room), theme.text);
     }
-    let mut row = u16::try_from(menu.first(area.height)).unwrap_or(u16::MAX);
+    let first = u16::try_from(menu.first(area.height)).unwrap_or(u16::MAX);
     // The choice under the cursor is on the screen, however many there are.
     let top = menu.top(area.height);
     let mut place = None;
-    for (index, (key, words, _)) in menu.items.iter().enumerate().skip(top) {
+    for (row, (index, (key, words, _))) in (first..area.height).zip(menu.items.iter().enumerate().skip(top)) {
         put(buffer, area, 0, row, &key.to_string(), theme.accent);
         put(buffer, area, 3, row, &glyphs::fit(words, room.saturating_sub(3)), theme.text);
-        if index == menu.cursor && row < area.height {
+        if index == menu.cursor {
             buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
             place = Some(Position { x: area.x, y: area.y + row });
         }
-        row += 1;
     }
     place
 }

@@ -40,6 +40,7 @@ fn offered(shell: &str, line: &str, room: &Room) -> Option<String> {
     Some(said.out)
 }
 
+#[allow(clippy::print_stderr, reason = "what is not tested has to be said")]
 #[test]
 fn shells_complete_commands_values_files_and_paths_inside() {
     let room = Room::new();

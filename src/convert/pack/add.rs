@@ -51,7 +51,7 @@ pub fn add(
     let describer = Describer::new(options)?;
     let threads = options.writer.threads.max(1);
     let known = Known::new(writer.present()?, policy);
-    let job = Job { describer, options, own, known: Some(known), threads, read_bytes, monitor };
+    let job = Job { describer, options, own: vec![own], known: Some(known), threads, read_bytes, monitor };
     let (_, stats) = job.run(&mut walk, writer).map_err(|error| named(error, name))?;
     if stats.written.added + stats.written.replaced + stats.unchanged + stats.in_the_way == 0 && stats.left_out > 0 {
         let path = inputs[0].location().into_os_string().into_encoded_bytes();
@@ -103,12 +103,12 @@ pub fn add_to<W: Write + Send>(
 }
 
 /// Begins a commit of the archive, which must not be one of the inputs. Returns its device and inode, too.
-fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<(Vec<(u64, u64)>, Writer<StoreEnd>)> {
+fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u64, u64), Writer<StoreEnd>)> {
     let own = identity(archive)?;
     refuse_input(inputs, own, "add", "it is the archive itself")?;
     let store = Arc::new(FileStore::open(archive)?);
     let writer = Writer::append(store, options).map_err(|error| named(error, archive.as_os_str().as_bytes()))?;
-    Ok((vec![own], writer))
+    Ok((own, writer))
 }
 
 /// Returns device and inode of the archive.

@@ -567,3 +567,26 @@ fn a_kind_can_be_told_and_a_name_that_misleads_is_remarked() {
     assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
     assert_eq!(nra(at, &["cat", "c.nra", "a.txt"]).stdout, b"hello\n");
 }
+
+#[test]
+fn a_tar_archive_keeps_the_order_of_another_one() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let names = ["p/", "p/b/", "p/b/empty", "p/a/", "p/a/3", "p/a/1", "p/a/none/", "q"];
+    let mut builder = tar::Builder::new(Vec::new());
+    for name in names {
+        let mut header = tar::Header::new_ustar();
+        let is_directory = name.ends_with('/');
+        header.set_entry_type(if is_directory { tar::EntryType::Directory } else { tar::EntryType::Regular });
+        header.set_mode(0o755);
+        let content: &[u8] = if is_directory || name.ends_with("empty") { b"" } else { b"content" };
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, name, content).unwrap();
+    }
+    fs::write(at.join("first.tar"), builder.into_inner().unwrap()).unwrap();
+    expect(at, &["convert", "first.tar", "second.tar"], 0);
+    let bytes = fs::read(at.join("second.tar")).unwrap();
+    let mut archive = tar::Archive::new(&bytes[..]);
+    let found: Vec<_> = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
+    assert_eq!(found, names.map(PathBuf::from));
+}

@@ -95,3 +95,69 @@ fn is_earlier(name: &[u8], found: &[u8]) -> bool {
     let number = std::str::from_utf8(&name[name.len() - 4..]).unwrap().parse().unwrap();
     content(number, 1).as_bytes() == found
 }
+
+/// Makes archives of two small files; returns their endings. None of them has another one in a row.
+fn small(folder: &Path) -> [&'static str; 7] {
+    let kinds = ["tar", "tar.gz", "tar.zst", "tar.xz", "tar.bz2", "tar.lz4", "zip"];
+    fs::create_dir(folder.join("small")).unwrap();
+    fs::write(folder.join("small/a"), "first\n").unwrap();
+    fs::write(folder.join("small/b"), "second\n").unwrap();
+    assert!(nra(folder, &["pack", "small", "-o", "small.nra"]).status.success());
+    for kind in kinds {
+        // Owners and fractions of a second are told, and nothing else is lost.
+        assert!(nra(folder, &["convert", "small.nra", &format!("small.{kind}")]).status.success());
+    }
+    kinds
+}
+
+/// Runs what reads a whole archive; returns each command with its exit code and what it said.
+fn runs(folder: &Path, archive: &str) -> Vec<(&'static str, Option<i32>, String)> {
+    let commands: [(&str, &[&str]); 5] = [
+        ("list", &["list", archive]),
+        ("verify", &["verify", archive]),
+        ("extract", &["extract", archive, "-f", "-C", "out"]),
+        ("convert", &["convert", archive, "-f", "-o", "out.nra"]),
+        ("convert to tar", &["convert", archive, "-f", "-o", "out.tar"]),
+    ];
+    let run = |(name, arguments): &(&'static str, &[&str])| {
+        let output = nra(folder, arguments);
+        (*name, output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    commands.iter().map(run).collect()
+}
+
+#[test]
+fn what_stands_behind_an_archive_is_never_lost_in_silence() {
+    let folder = TempDir::new().unwrap();
+    for kind in small(folder.path()) {
+        let whole = fs::read(folder.path().join(format!("small.{kind}"))).unwrap();
+        let name = format!("case.{kind}");
+        for (behind, code) in [(&[0u8; 700][..], 0), (b"junk", 3), (&[0xa5; 2_000], 3), (&[&[0; 600][..], b"x"].concat(), 3)] {
+            fs::write(folder.path().join(&name), [&whole, behind].concat()).unwrap();
+            for (command, found, said) in runs(folder.path(), &name) {
+                assert_eq!(found, Some(code), "{kind}, {} bytes behind, {command}: {said}", behind.len());
+                assert!(code == 0 || said.contains("warning"), "{kind}, {command}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_further_part_whose_head_is_broken_is_damage() {
+    let folder = TempDir::new().unwrap();
+    for kind in small(folder.path()).into_iter().filter(|kind| *kind != "zip") {
+        let whole = fs::read(folder.path().join(format!("small.{kind}"))).unwrap();
+        let name = format!("case.{kind}");
+        for bit in [6, 13, 22] {
+            let mut broken = whole.clone();
+            broken[bit / 8] ^= 1 << (bit % 8);
+            fs::write(folder.path().join(&name), [&whole[..], &broken].concat()).unwrap();
+            for (command, code, said) in runs(folder.path(), &name) {
+                assert_eq!(code, Some(4), "{kind}, bit {bit}, {command}: {said}");
+            }
+            let kept = nra(folder.path(), &["convert", &name, "-f", "-o", "kept.nra", "--keep-going"]);
+            assert_eq!(kept.status.code(), Some(4), "{kind}: {}", String::from_utf8_lossy(&kept.stderr));
+            assert_eq!(files_of(&folder.path().join("kept.nra")), files_of(&folder.path().join("small.nra")), "{kind}");
+        }
+    }
+}

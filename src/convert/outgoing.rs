@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::loss::Target;
 use super::output::Output;
-use super::transfer::{Fidelity, Limits, Narrower, Order, leave_out, within};
+use super::transfer::{Fidelity, Limits, Narrower, Order, Scattered, leave_out, within};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind, Metadata};
 use crate::format::error::{Error, Result};
@@ -84,15 +84,11 @@ impl<'a> Outgoing<'a> {
         options: &'a OutgoingOptions,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
-        let order = Order::new(archive, options.keep_going, monitor)?;
+        let scattered = if target == Target::Tar { Scattered::Behind } else { Scattered::InFront };
+        let order = Order::new(archive, scattered, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
         let stats = OutgoingStats { left_out: order.unreadable(), ..OutgoingStats::default() };
         Ok(Self { archive, monitor, stats, options, target, loses_facts: false, order, narrower, place: 0 })
-    }
-
-    /// Puts directories behind all other entries, each behind those below it.
-    pub(super) fn put_directories_last(&mut self) {
-        self.order.put_directories_last();
     }
 
     /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).

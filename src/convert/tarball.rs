@@ -81,9 +81,7 @@ pub fn write_tar(
         }
     };
     tell_whole(archive, Target::Tar, monitor)?;
-    let mut from = Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?;
-    // GNU tar gives a directory its mode and time when an entry elsewhere follows: what comes into it later would fail, or change the time.
-    from.put_directories_last();
+    let from = Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?;
     let mut job = Job { from, name: &name, sink };
     let message = options.outgoing.message_of(archive);
     if !message.is_empty() {

@@ -220,6 +220,8 @@ pub struct Damage {
     pub entries: Vec<EntryPath>,
     /// How many there are.
     pub entry_count: u64,
+    /// All of them are hurt. Otherwise it is one or more of them: they have one checksum together, and it is wrong.
+    pub is_certain: bool,
 }
 
 /// Verdict of [`Archive::verify`].

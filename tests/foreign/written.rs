@@ -150,9 +150,9 @@ fn as_zip(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for thing in tree.values_mut() {
         thing.owner.user = Box::default();
-        // A time that is not known is the first one that DOS has; one beyond 32 bits is written as that of NTFS, in tenths of microseconds.
+        // A time that is not known is the first one that DOS has; one before 1970 or beyond 31 bits is written as that of NTFS, in tenths of microseconds.
         let Timestamp { seconds, nanoseconds } = thing.modified.unwrap_or(Timestamp { seconds: 315_532_800, nanoseconds: 0 });
-        let nanoseconds = if i32::try_from(seconds).is_ok() { 0 } else { nanoseconds / 100 * 100 };
+        let nanoseconds = if (0..1 << 31).contains(&seconds) { 0 } else { nanoseconds / 100 * 100 };
         thing.modified = Some(Timestamp { seconds, nanoseconds });
     }
     tree

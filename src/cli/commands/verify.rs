@@ -54,6 +54,8 @@ struct DamageRecord<'a> {
     offset: u64,
     detail: &'a str,
     entry_count: u64,
+    /// All of the entries are hurt; otherwise one or more of them.
+    certain: bool,
     entries: Vec<PathField<'a>>,
 }
 
@@ -142,11 +144,13 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
             offset: damage.offset,
             detail: &damage.detail,
             entry_count: damage.entry_count,
+            certain: damage.is_certain,
             entries,
         });
     }
     let hurts = match damage.entry_count {
         0 => "hurts no entry".to_owned(),
+        count if !damage.is_certain => format!("hurts one or more of {}", text::counted(count, "entry", "entries")),
         count => format!("hurts {}", text::counted(count, "entry", "entries")),
     };
     let detail = text::harmless(&damage.detail);
@@ -176,7 +180,9 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
     if places > 0 {
         let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
         let hurts = hurt > 0 || !is_complete(opened);
+        let up_to = if verdict.damage.iter().all(|damage| damage.is_certain) { "" } else { "up to " };
         let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
+        let hurt = format!("{up_to}{hurt}");
         let missing = if is_complete(opened) { "" } else { "; more entries may be missing" };
         let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
         let failure = match verdict.restorable {

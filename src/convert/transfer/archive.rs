@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
+use super::order::{Arrangement, Scattered};
 use super::store::Special;
 use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::convert::loss::tell_state;
@@ -25,33 +26,41 @@ pub(in crate::convert) struct Order {
     listing: Option<Vec<Entry>>,
     /// Parts of the index that do not read.
     unreadable: u64,
-    /// How many of the first positions are directories.
-    directories: usize,
 }
 
 impl Order {
-    /// Orders the entries of `archive`: directories first, then other entries without content, then files by their place. Tells what came to
-    /// light about the archive, since all of its index is read.
+    /// Orders the entries of `archive` as [`Arrangement`] does. Tells what came to light about the archive, since all of its index is read.
     ///
     /// # Errors
     ///
     /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
-    pub(in crate::convert) fn new(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<Self> {
+    pub(in crate::convert) fn new(
+        archive: &dyn Archive,
+        scattered: Scattered,
+        keep_going: bool,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
         let mut order = Self::default();
         if !archive.is_recovered() {
-            order.list(archive, &mut |_| Ok(()), monitor)?;
+            order.list(archive, scattered, &mut |_| Ok(()), monitor)?;
         }
         if archive.is_recovered() || order.unreadable > 0 {
             order = Self { listing: Some(Vec::new()), ..Self::default() };
-            order.list(archive, &mut |error| leave_out(error, Vec::new(), keep_going, monitor), monitor)?;
+            order.list(archive, scattered, &mut |error| leave_out(error, Vec::new(), keep_going, monitor), monitor)?;
         }
         tell_state(archive, keep_going, monitor)?;
         Ok(order)
     }
 
     /// Reads the listing; parts that do not read are handed to `lost` and counted.
-    fn list(&mut self, archive: &dyn Archive, lost: &mut dyn FnMut(Error) -> Result<()>, monitor: &dyn Monitor) -> Result<()> {
-        let mut places = Vec::new();
+    fn list(
+        &mut self,
+        archive: &dyn Archive,
+        scattered: Scattered,
+        lost: &mut dyn FnMut(Error) -> Result<()>,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let mut arrangement = Arrangement::default();
         let mut grouped = Vec::new();
         let mut bytes = 0u64;
         for entry in archive.entries(0..archive.entry_count()) {
@@ -64,17 +73,9 @@ impl Order {
                     continue;
                 }
             };
-            let position = places.len() as u64;
-            let rank = match entry.kind {
-                Kind::Directory => 0,
-                Kind::File => 2,
-                _ => 1,
-            };
-            let place = if entry.kind == Kind::File { entry.place() } else { (0, 0) };
-            self.directories += usize::from(entry.kind == Kind::Directory);
-            places.push((rank, place, position));
+            let leaf = arrangement.add(&entry);
             if entry.link_group != 0 {
-                grouped.push((entry.link_group, place, position, entry.path.clone()));
+                grouped.push((entry.link_group, leaf, entry.path.clone()));
             }
             bytes = bytes.saturating_add(entry.size);
             if let Some(listing) = &mut self.listing {
@@ -82,20 +83,12 @@ impl Order {
             }
         }
         monitor.expect(Counter::Bytes, bytes);
-        places.sort_unstable();
-        grouped.sort_by_key(|(group, place, position, _)| (*group, *place, *position));
+        grouped.sort_by_key(|(group, leaf, _)| (*group, *leaf));
         for group in grouped.chunk_by(|a, b| a.0 == b.0) {
-            self.links.extend(group[1..].iter().map(|(_, _, position, _)| (*position, group[0].3.clone())));
+            self.links.extend(group[1..].iter().map(|(_, (_, position), _)| (*position, group[0].2.clone())));
         }
-        self.positions = places.into_iter().map(|(_, _, position)| position).collect();
+        self.positions = arrangement.finish(scattered);
         Ok(())
-    }
-
-    /// Puts directories behind all other entries, each behind those below it.
-    pub(in crate::convert) fn put_directories_last(&mut self) {
-        self.positions[..self.directories].reverse();
-        self.positions.rotate_left(self.directories);
-        self.directories = 0;
     }
 
     /// Returns the number of entries.
@@ -157,7 +150,7 @@ impl<'a> Source<'a> {
         keep_going: bool,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
-        let order = Order::new(archive, keep_going, monitor)?;
+        let order = Order::new(archive, Scattered::InFront, keep_going, monitor)?;
         Ok(Self { archive, order, ledger: Mutex::new(Ledger::new(limits)), fidelity, keep_going, monitor })
     }
 }

@@ -7,6 +7,7 @@
 mod archive;
 mod fidelity;
 mod limits;
+mod order;
 mod store;
 mod stream;
 
@@ -19,6 +20,7 @@ pub(in crate::convert) use archive::{Order, leave_out, within};
 pub use fidelity::Fidelity;
 pub(in crate::convert) use fidelity::Narrower;
 pub use limits::Limits;
+pub(in crate::convert) use order::Scattered;
 
 use self::limits::Ledger;
 use self::store::{Special, Store};

@@ -112,7 +112,7 @@ impl Nra4 {
     /// Compares the footer that version 1 has, if anything is behind the manifest and the blocks. Earlier versions never did.
     fn check_footer(&self, monitor: &dyn Monitor) -> Result<Option<Damage>> {
         let damage = |offset, detail: String| {
-            Ok(Some(Damage { structure: "footer".into(), offset, detail, entries: Vec::new(), entry_count: 0 }))
+            Ok(Some(Damage { structure: "footer".into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true }))
         };
         let len = self.source.len();
         let ends = self.manifest.blocks.iter().map(|block| block.offset.saturating_add(block.stored));

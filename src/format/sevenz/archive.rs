@@ -14,7 +14,7 @@ use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
 use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_TARGET;
-use crate::format::source::ReadAt;
+use crate::format::source::{ReadAt, is_zero_from};
 use crate::format::stream::check_ratio;
 use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
 
@@ -34,6 +34,8 @@ pub struct SevenzMembers {
     /// For each folder the number of its first block.
     blocks: Vec<u64>,
     header: u64,
+    /// Something of the file is not served, which a remark tells.
+    omits: bool,
     /// The password was found to be right.
     is_open: AtomicBool,
     /// Length of the file, and decoded bytes for each of its bytes that finding symlinks may take.
@@ -87,15 +89,16 @@ impl SevenzMembers {
             encrypted: is_encrypted || streams.folders.iter().any(|folder| folder.is_encrypted),
             ..Info::default()
         };
-        if trailing > 0 {
+        if trailing > 0 && !is_zero_from(&**source, source.len() - trailing)? {
             info.remarks.push(format!("{trailing} bytes behind the header do not belong to the archive"));
         }
         let left = half.saturating_sub(streams.memory());
         let folders = Folders::new(Arc::new(streams), Arc::clone(source), base, decoding, options.cache_bytes);
         let is_open = AtomicBool::new(is_encrypted);
         let bound = (source.len(), options.stream_ratio);
-        let members = Self { folders, blocks, header: place, is_open, bound, checked: Mutex::default() };
+        let mut members = Self { folders, blocks, header: place, omits: false, is_open, bound, checked: Mutex::default() };
         let table = members.table(files, left, &mut info)?;
+        members.omits = !info.remarks.is_empty();
         Ok(Some(TableArchive::new(table.finish()?, members, info)))
     }
 
@@ -247,6 +250,10 @@ impl Members for SevenzMembers {
             Depth::Full if member.size > 0 => self.decode(member, 0..member.size, &mut |_| Ok(())),
             _ => Ok(()),
         }
+    }
+
+    fn omits_entries(&self) -> bool {
+        self.omits
     }
 
     fn is_sequential(&self) -> bool {

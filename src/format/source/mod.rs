@@ -46,3 +46,21 @@ impl<T: ReadAt + ?Sized> ReadAt for std::sync::Arc<T> {
         (**self).read_exact_at(offset, buffer)
     }
 }
+
+/// Says whether there are only zero bytes from `offset` on: padding, which says nothing.
+///
+/// # Errors
+///
+/// Those of the source.
+pub(crate) fn is_zero_from(source: &dyn ReadAt, mut offset: u64) -> Result<bool> {
+    let mut buffer = vec![0; 64 << 10];
+    while offset < source.len() {
+        let len = usize::try_from(source.len() - offset).unwrap_or(usize::MAX).min(buffer.len());
+        source.read_exact_at(offset, &mut buffer[..len])?;
+        if buffer[..len].iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        offset += len as u64;
+    }
+    Ok(true)
+}

@@ -6,7 +6,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::decoder::TRUNCATED;
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
@@ -72,11 +71,11 @@ impl Blocks {
             let found = at == number;
             if let Some(error) = failed {
                 // What came in front of a cut is as good as that of a whole stream; what is wrong inside it may have begun anywhere.
-                let is_cut = matches!(&error, Error::Corrupt { detail, .. } if detail == TRUNCATED);
-                if casts_doubt(&error) {
+                let is_doubtful = casts_doubt(&error);
+                if is_doubtful {
                     state.doubt = Some(decoder.member());
                 }
-                if !is_cut || len == 0 {
+                if is_doubtful || !matches!(error, Error::Corrupt { .. }) || len == 0 {
                     return Err(error);
                 }
                 state.keep(at, &block);

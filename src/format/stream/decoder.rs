@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
+use super::broken::BROKEN_HEAD;
 use super::legacy::{self, Legacy};
 use super::step::{self, Fault, Progress, Step};
 use super::{ByteStream, Compression, Input, PROBE, is_skippable};
@@ -100,7 +101,9 @@ impl Decoder {
             return Ok(State::Ended);
         }
         if !first && !self.compression.begins(next) {
-            // A member that is cut right behind its start has too few bytes to be told; nothing else looks like one.
+            if self.compression.nearly_begins(next) {
+                return Err(self.damaged(input.offset(), BROKEN_HEAD));
+            }
             self.junk = Some(input.offset());
             return Ok(State::Ended);
         }

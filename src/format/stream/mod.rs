@@ -1,11 +1,12 @@
 //! Compressed streams: gzip, zstd, xz, lzma, bzip2 and lz4, told by their first bytes.
 //!
 //! A stream is a row of *members* (gzip members, zstd and lz4 frames, xz and bzip2 streams): what follows the last one is
-//! either nothing, zero bytes, or junk that is remarked. Checksums are compared, a cut is an error, memory is bounded whatever
+//! either nothing, zero bytes, a further member whose head is broken, which is damage, or junk that is remarked. Checksums are compared, a cut is an error, memory is bounded whatever
 //! the stream asks for.
 
 mod ahead;
 mod blocks;
+mod broken;
 mod decoder;
 mod encoder;
 mod in_order;
@@ -161,10 +162,10 @@ fn is_lzma(first: &[u8]) -> bool {
 }
 
 /// Says whether an error means that a compressed stream has other bytes than it should have, so that what was decoded of its member may be
-/// wrong. Where it is only cut, what came before is as good as it was.
+/// wrong. Where it is only cut, or a further member does not begin, what came before is as good as it was.
 pub fn casts_doubt(error: &Error) -> bool {
     let of_stream = |structure: &str| Compression::ALL.iter().any(|compression| compression.structure() == structure);
-    matches!(error, Error::Corrupt { structure, detail, .. } if of_stream(structure) && detail != decoder::TRUNCATED)
+    matches!(error, Error::Corrupt { structure, detail, .. } if of_stream(structure) && ![decoder::TRUNCATED, broken::BROKEN_HEAD].contains(&detail.as_str()))
 }
 
 /// Decoded bytes that are free of the limit on ratios.

@@ -51,7 +51,17 @@ pub(super) fn run<M: Members>(
     if select.is_none() {
         verdict.damage = archive.members.check_container(depth, &mut verdict.blocks, monitor)?;
     }
-    verdict.damage.extend(findings.into_damage());
+    for found in findings.into_damage() {
+        let is_same = |known: &&mut Damage| {
+            (&known.structure, known.offset, &known.detail) == (&found.structure, found.offset, &found.detail)
+        };
+        match verdict.damage.iter_mut().find(is_same) {
+            // Entries that do not read are among those that may be hurt.
+            Some(known) if !known.is_certain => {}
+            Some(known) => *known = found,
+            None => verdict.damage.push(found),
+        }
+    }
     Ok(verdict)
 }
 
@@ -101,7 +111,7 @@ impl Findings {
         let all = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.into_iter().map(|((offset, structure, detail), (mut entries, entry_count))| {
             entries.sort();
-            Damage { structure: structure.into(), offset, detail, entries, entry_count }
+            Damage { structure: structure.into(), offset, detail, entries, entry_count, is_certain: true }
         })
     }
 }

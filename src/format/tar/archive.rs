@@ -104,7 +104,14 @@ fn single(
                 }
             }
             Err(Error::Corrupt { structure, offset, detail }) => {
-                damage = Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 });
+                damage = Some(Damage {
+                    structure: structure.into(),
+                    offset,
+                    detail,
+                    entries: Vec::new(),
+                    entry_count: 0,
+                    is_certain: true,
+                });
                 break;
             }
             Err(error) => return Err(error),
@@ -116,19 +123,25 @@ fn single(
     let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
     let omits = remark.is_some();
     info.remarks.extend(remark);
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, doubt)));
     if let (Some(damage), Some(_)) = (&mut damage, doubt) {
         damage.entries.extend(table.entries().map(|entry| entry.path));
         damage.entry_count = damage.entries.len() as u64;
     }
+    info.remarks.extend(damage.as_ref().map(told));
     let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits };
     Ok(TableArchive::new(table, members, info))
 }
 
-/// Tells damage. `doubt`: the checksum that is wrong covers all from here on.
-fn told(damage: &Damage, doubt: Option<u64>) -> String {
-    let Damage { structure, offset, detail, .. } = damage;
-    let doubt = doubt.map_or("", |_| ", but may be damaged, too, where its checksum covers it");
+/// Tells damage, and which entries the checksum covers that is wrong.
+fn told(damage: &Damage) -> String {
+    let Damage { structure, offset, detail, entries, entry_count, .. } = damage;
+    let names: Vec<String> = entries.iter().take(SHOWN).map(|path| Quoted::new(path.as_bytes()).to_string()).collect();
+    let more = entry_count.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let doubt = match entry_count {
+        0 => String::new(),
+        _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
+    };
     format!("{structure} at offset {offset} is damaged: {detail}; what came before is served{doubt}")
 }
 
@@ -143,7 +156,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
     let mut damage = match walked {
         Ok(()) => None,
         Err(Error::Corrupt { structure, offset, detail }) => {
-            Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 })
+            Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true })
         }
         Err(error) => return Err(error),
     };
@@ -160,7 +173,6 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Bytes::Compressed(blocks) => blocks.doubt(),
         Bytes::Plain(_) => None,
     };
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, doubt)));
     let lost = builder.resolve_links();
     if !lost.is_empty() {
         let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
@@ -183,7 +195,9 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
                 damage.entries.push(entry.path);
             }
         }
+        damage.is_certain = damage.entry_count == 0;
     }
+    info.remarks.extend(damage.as_ref().map(told));
     let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty() };
     Ok(TableArchive::new(table, members, info))
 }

@@ -324,8 +324,19 @@ impl Decoder {
         if !self.next.is_empty() || self.long_name.is_some() || self.long_link.is_some() {
             return Err(self.cut("behind a header that belongs to an entry"));
         }
+        if self.partial.get(257..262) == Some(b"ustar") {
+            return Err(self.cut("in a header"));
+        }
+        if self.partial.iter().any(|&byte| byte != 0) {
+            self.junk(self.offset);
+        }
         self.state = State::Done;
         Ok(Event::Done)
+    }
+
+    /// Something behind the end is nothing that belongs to an archive.
+    fn junk(&mut self, at: u64) {
+        self.remarks.push(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
     }
 
     fn header(&mut self, block: &Block, at: u64, behind: bool) -> Result<Event<'static>> {
@@ -338,14 +349,15 @@ impl Decoder {
         }
         let header = match Header::parse(block) {
             Ok(header) => header,
-            Err(_) if behind => {
-                self.remarks.push(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
+            Err(_) if behind && !Header::resembles(block) => {
+                self.junk(at);
                 self.state = State::Done;
                 return Ok(Event::More);
             }
             Err(WrongChecksum { stored, computed }) => {
                 let stored = stored.map_or("nothing readable".into(), |stored| stored.to_string());
-                let detail = format!("the header's checksum is {stored}, its bytes give {computed}");
+                let another = if behind { "another archive seems to begin here: " } else { "" };
+                let detail = format!("{another}the header's checksum is {stored}, its bytes give {computed}");
                 return Err(Error::corrupt("tar header", at, detail));
             }
         };

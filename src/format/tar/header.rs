@@ -44,6 +44,15 @@ impl<'a> Header<'a> {
         }
     }
 
+    /// Says whether a block that is no header was meant as one: it has the magic, or numbers where numbers belong.
+    pub(super) fn resembles(block: &Block) -> bool {
+        let is_octal = |field: &[u8]| {
+            field.iter().any(u8::is_ascii_digit) && field.iter().all(|byte| matches!(byte, b'0'..=b'7' | b' ' | 0))
+        };
+        // Mode, size, time, checksum.
+        &block[257..262] == b"ustar" || [100..108, 124..136, 136..148, 148..156].into_iter().all(|field| is_octal(&block[field]))
+    }
+
     pub(super) fn flavour(&self) -> Flavour {
         match &self.0[257..265] {
             b"ustar  \0" => Flavour::Gnu,

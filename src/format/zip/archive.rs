@@ -10,7 +10,7 @@ use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_MESSAGE, MAX_TARGET};
 use crate::format::names::NameEncoding;
-use crate::format::source::ReadAt;
+use crate::format::source::{ReadAt, is_zero_from};
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 use crate::format::zip::end::{self, Directory};
 use crate::format::zip::member::{Located, locate};
@@ -38,6 +38,8 @@ pub struct ZipMembers {
     names: Option<NameEncoding>,
     /// Members that share bytes with another one.
     overlapping: HashSet<u64>,
+    /// Something of the file is not served, which a remark tells.
+    omits: bool,
     /// Long stored members whose checksum was found right.
     checked: Mutex<HashSet<u64>>,
 }
@@ -61,6 +63,7 @@ impl ZipMembers {
             key: options.key.clone(),
             names: options.names,
             overlapping: HashSet::new(),
+            omits: false,
             checked: Mutex::default(),
         };
         let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
@@ -89,7 +92,7 @@ impl ZipMembers {
         if count != told && !(is_narrow && count % 65_536 == told) {
             remarks.push(format!("the end record counts {told} members, the directory has {count}"));
         }
-        if trailing > 0 {
+        if trailing > 0 && !is_zero_from(&**source, source.len() - trailing)? {
             remarks.push(format!("{trailing} bytes behind the end record do not belong to the archive"));
         }
         if !reader.overlapping.is_empty() {
@@ -102,6 +105,7 @@ impl ZipMembers {
             remarks.push(format!("its comment has {} bytes of UTF-8, and is left out", message.len()));
             message.clear();
         }
+        reader.omits = !remarks.is_empty();
         let info = Info {
             format: "zip".into(),
             message,
@@ -278,6 +282,10 @@ impl Members for ZipMembers {
         } else {
             Ok(())
         }
+    }
+
+    fn omits_entries(&self) -> bool {
+        self.omits
     }
 
     fn stored_bytes(&self, member: &Member) -> Option<u64> {

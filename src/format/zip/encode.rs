@@ -171,10 +171,10 @@ impl Header<'_> {
         (kind | u32::from(self.mode)) << 16 | dos
     }
 
-    /// The time in seconds, or, where that does not hold it, in the wider form of NTFS; the ids.
+    /// The time in seconds, or, where others may take that for another one or it does not fit, in the wider form of NTFS; the ids.
     fn unix_fields(&self, extra: &mut Vec<u8>) {
         if let Some(time) = self.modified {
-            if let Ok(seconds) = i32::try_from(time.seconds) {
+            if let Some(seconds) = i32::try_from(time.seconds).ok().filter(|&seconds| seconds >= 0) {
                 field(extra, 0x5455, &[&[1], &seconds.to_le_bytes()[..]].concat());
             } else if let Some(ticks) = ntfs_ticks(time) {
                 let times = ticks.to_le_bytes().repeat(3);
@@ -196,7 +196,7 @@ impl Header<'_> {
 
 /// Says whether a time can be kept, but for the part of its second.
 pub fn keeps_time(time: Timestamp) -> bool {
-    i32::try_from(time.seconds).is_ok() || ntfs_ticks(time).is_some()
+    ntfs_ticks(time).is_some()
 }
 
 /// Says whether a text can be the comment of an archive: it is not too long, and programs that look for the end don't find one in it.

@@ -70,7 +70,14 @@ impl Ledger {
         }
         let id = self.damage.len();
         self.known.insert((structure, offset), id);
-        self.damage.push(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0 });
+        self.damage.push(Damage {
+            structure: structure.into(),
+            offset,
+            detail,
+            entries: Vec::new(),
+            entry_count: 0,
+            is_certain: true,
+        });
         id
     }
 
@@ -102,7 +109,14 @@ impl Ledger {
         self.damage.sort_by_key(|damage| damage.offset);
         if self.further > 0 {
             let detail = format!("{} more findings are not listed", self.further);
-            self.damage.push(Damage { structure: "archive".into(), offset: 0, detail, entries: Vec::new(), entry_count: 0 });
+            self.damage.push(Damage {
+                structure: "archive".into(),
+                offset: 0,
+                detail,
+                entries: Vec::new(),
+                entry_count: 0,
+                is_certain: true,
+            });
         }
         self.damage
     }

@@ -156,7 +156,12 @@ impl Config {
 
     /// Reads the settings in a file, which may be missing unless somebody named it.
     fn read_file(path: &Path, named: bool) -> Result<(Self, Vec<String>), String> {
-        let told = |error: &dyn std::fmt::Display| crate::text::harmless(&format!("{}: {error}", path.display()));
+        let told = |error: &dyn std::fmt::Display| {
+            let text = error.to_string();
+            // Numbers of the system say nothing to people.
+            let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+            crate::text::harmless(&format!("{}: {words}", path.display()))
+        };
         match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(Default::default()),
             Ok(facts) if facts.len() > MAX_LEN => return Err(told(&"longer than 1 MiB")),

@@ -12,6 +12,11 @@ use crate::tui::theme::Theme;
 /// Bytes of a window: twice of what is read in front of the place in view when scrolling up.
 const WINDOW: u64 = 256 << 10;
 
+/// Rows of the lens: what the bytes in view mean as numbers.
+const LENS: usize = 2;
+/// On lower screens there is no lens.
+const LOWEST: u16 = 8;
+
 /// A window of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
@@ -27,7 +32,12 @@ pub struct Page {
 
 impl Scrolled for Page {
     fn rows(&self) -> usize {
-        self.bytes.len().div_ceil(usize::from(self.columns))
+        // Behind the last one there is room for the lens.
+        self.filled() + LENS
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
     }
 
     fn offset(&self, row: usize) -> u64 {
@@ -36,7 +46,7 @@ impl Scrolled for Page {
 
     fn row(&self, offset: u64) -> usize {
         let row = offset.saturating_sub(self.offset) / u64::from(self.columns);
-        usize::try_from(row).unwrap_or(usize::MAX).min(self.rows().saturating_sub(1))
+        usize::try_from(row).unwrap_or(usize::MAX).min(self.filled().saturating_sub(1))
     }
 
     fn at_start(&self) -> bool {
@@ -46,6 +56,46 @@ impl Scrolled for Page {
     fn at_end(&self) -> bool {
         self.offset + self.bytes.len() as u64 >= self.size
     }
+}
+
+impl Page {
+    /// Rows with bytes.
+    fn filled(&self) -> usize {
+        self.bytes.len().div_ceil(usize::from(self.columns))
+    }
+}
+
+/// Returns what bytes mean as numbers: the lower byte first, and the higher one first. What there are not bytes enough for is left out.
+fn lens(bytes: &[u8]) -> [String; LENS] {
+    /// Adds the number of so many bytes at the start, without a sign and, where that is another, with one.
+    macro_rules! add {
+        ($line:ident, $from:ident, $unsigned:ty, $signed:ty, $name:literal) => {
+            if let Some(first) = bytes.first_chunk() {
+                let (number, signed) = (<$unsigned>::$from(*first), <$signed>::$from(*first));
+                $line.push_str(&format!("  {} {number}", $name));
+                if signed < 0 {
+                    $line.push_str(&format!(" ({signed})"));
+                }
+            }
+        };
+    }
+    macro_rules! line {
+        ($from:ident, $name:literal) => {{
+            let mut line = $name.to_owned();
+            add!(line, $from, u8, i8, "8");
+            add!(line, $from, u16, i16, "16");
+            add!(line, $from, u32, i32, "32");
+            if let Some(first) = bytes.first_chunk() {
+                line.push_str(&format!("  f32 {:.4e}", f32::$from(*first)));
+            }
+            if let Some(first) = bytes.first_chunk() {
+                line.push_str(&format!("  f64 {:.4e}", f64::$from(*first)));
+            }
+            add!(line, $from, u64, i64, "64");
+            line
+        }};
+    }
+    [line!(from_le_bytes, "le"), line!(from_be_bytes, "be")]
 }
 
 /// Returns how many bytes a row has in so many columns of a screen.
@@ -76,8 +126,19 @@ pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<P
 pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Rect {
     let mut text = area.right();
     let columns = usize::from(page.columns);
+    let at = scroll.at.filter(|at| page.row(*at) >= scroll.top).unwrap_or_else(|| page.offset(scroll.top));
+    let (area, below) = if scroll.focused && area.height >= LOWEST {
+        let rows = area.height - u16::try_from(LENS).expect("two rows");
+        (Rect { height: rows, ..area }, Rect { y: area.y + rows, height: area.height - rows, ..area })
+    } else {
+        (area, Rect::default())
+    };
+    let behind = usize::try_from(at.saturating_sub(page.offset)).ok().and_then(|from| page.bytes.get(from..)).unwrap_or_default();
+    for (y, line) in (below.top()..below.bottom()).zip(lens(behind)) {
+        buffer.set_stringn(below.x, y, &line, usize::from(below.width), theme.dim);
+    }
     let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };
-    for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.rows()) {
+    for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.filled()) {
         let bytes = page.bytes.chunks(columns).nth(row).unwrap_or_default();
         let mut x = area.left();
         let mut put = |x: &mut u16, text: &str, style| {
@@ -90,6 +151,10 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
                 put(&mut x, " ", theme.text);
             }
             match bytes.get(column) {
+                Some(byte) if scroll.at.is_some_and(|at| at == page.offset(row) + column as u64) => {
+                    put(&mut x, &format!("{byte:02x}"), theme.hit);
+                    put(&mut x, " ", theme.text);
+                }
                 Some(0) => put(&mut x, "00 ", theme.dim),
                 Some(byte) => put(&mut x, &format!("{byte:02x} "), theme.text),
                 None => put(&mut x, "   ", theme.text),
@@ -114,13 +179,25 @@ mod tests {
     use crate::tui::sample;
 
     #[test]
+    fn bytes_are_told_as_numbers() {
+        let [little, big] = lens(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0xf0, 0x3f, 9]);
+        assert_eq!(little, "le  8 255 (-1)  16 65535 (-1)  32 4294967295 (-1)  f32 NaN  f64 1.0000e0  64 4607182423094984703");
+        assert!(
+            big.starts_with("be  8 255 (-1)  16 65535 (-1)") && big.ends_with("64 18446744069414645823 (-4294905793)"),
+            "{big}"
+        );
+        assert_eq!(lens(&[1, 2]), ["le  8 1  16 513", "be  8 1  16 258"]);
+        assert_eq!(lens(&[]), ["le", "be"]);
+    }
+
+    #[test]
     fn rows_follow_the_window() {
         let content: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
         let archive = sample::with_contents(&[("bytes", &content)]);
         let entry = archive.entry(0).unwrap();
         let page = load(&*archive, &entry, &Request { offset: 100_003, hex_columns: 16, ..Request::default() }).unwrap();
         assert_eq!(page.offset, 100_000);
-        assert_eq!(page.rows(), 16_384);
+        assert_eq!(page.filled(), 16_384);
         assert_eq!(page.row(100_016), 1);
         assert_eq!(page.bytes[..4], 25_000u32.to_le_bytes());
         assert!(!page.at_start() && !page.at_end());

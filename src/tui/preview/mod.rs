@@ -166,6 +166,8 @@ pub struct Scroll {
     pub cursor: usize,
     /// The keys go here.
     pub focused: bool,
+    /// The offset that was gone to, until the window is scrolled on, bytes.
+    pub at: Option<u64>,
 }
 
 impl Body {

@@ -74,7 +74,7 @@ pub fn room(state: &mut State, typed: &str, free: u64) {
     }
     let shown = |bytes| SizeStyle::Binary.show(bytes);
     prompt.note = match needed {
-        Some(needed) => format!("{TO} · {} needed, {} free", shown(needed), shown(free)),
+        Some(needed) => format!("needs {}; {} are free there", shown(needed), shown(free)),
         None => format!("{TO} · {} free", shown(free)),
     };
     if needed.is_some_and(|needed| needed > free) {

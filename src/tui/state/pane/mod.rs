@@ -205,6 +205,7 @@ impl Pane {
         let place = match answer.found {
             Found::Unsought => awaited,
             Found::At(place) => {
+                self.scroll.at = Some(place);
                 self.found = Some(place).filter(|_| self.seeking_text);
                 place
             }
@@ -218,6 +219,10 @@ impl Pane {
             let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
+            if place >= preview.size {
+                // The end of the content stands at the end of the screen.
+                self.scroll.top = self.scroll.top.min(window.rows().saturating_sub(usize::from(self.canvas.cells.1) + 1));
+            }
             if let (Body::Text(page), Found::At(_)) = (&preview.body, answer.found) {
                 self.scroll.left = self.reveal(page);
             }
@@ -231,6 +236,7 @@ impl Pane {
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
         let last = window.rows().saturating_sub(1);
+        self.scroll.at = None;
         let Scroll { mut top, mut cursor, .. } = self.scroll;
         if window.has_cursor() {
             cursor = cursor.saturating_add_signed(rows).min(last);
@@ -272,6 +278,7 @@ impl Pane {
     pub fn to_end(&mut self, end: bool, height: usize) -> Option<PreviewRequest> {
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
+        self.scroll.at = None;
         let there = if end { window.at_end() } else { window.at_start() };
         if there {
             self.scroll.top = if end { window.rows().saturating_sub(height) } else { 0 };

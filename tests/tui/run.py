@@ -414,7 +414,7 @@ def archive_in_an_archive(terminal, nra):
     terminal.keys("h", "h")
     terminal.sees("not.zip")
     terminal.keys("j", "Enter")
-    terminal.sees("not supported")
+    terminal.sees("no archive that nra reads")
     terminal.keys("q")
     terminal.is_restored()
 

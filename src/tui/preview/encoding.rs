@@ -38,7 +38,7 @@ impl Encoding {
         }
         let high = head.iter().filter(|byte| !byte.is_ascii()).count();
         let control = |byte: &u8| matches!(byte, 0..=8 | 11 | 14..=0x1a | 0x1c..=0x1f | 0x7f | 0x81 | 0x8d | 0x8f | 0x90 | 0x9d);
-        (high * 3 <= head.len() && !head.iter().any(|byte| control(byte))).then_some(Self::Latin)
+        (high * 3 <= head.len() && !head.iter().any(control)).then_some(Self::Latin)
     }
 
     /// Returns the name, where it is worth telling.

@@ -60,5 +60,6 @@ fn what_follows_a_long_way_waits_for_its_end() {
     effects.extend(quickly(&mut story, "space j"));
     story.perform(effects);
     assert_eq!(story.name(), "1502");
-    assert_eq!(story.state.marks.ranges(), [1_500..1_501]);
+    assert_eq!(story.state.marks.ranges().first(), Some(&(1_500..1_501)));
+    assert_eq!(story.state.marks.ranges().len(), 1);
 }

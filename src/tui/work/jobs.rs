@@ -136,10 +136,10 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
 
 /// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
 fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
-    let all = vec![0..archive.entry_count()];
+    let all = 0..archive.entry_count();
     let ranges = match task {
         Task::Extract { ranges, .. } | Task::Verify { ranges: Some(ranges) } => ranges.as_slice(),
-        Task::Verify { ranges: None } | Task::Convert { .. } => &all,
+        Task::Verify { ranges: None } | Task::Convert { .. } => std::slice::from_ref(&all),
         Task::Change { .. } | Task::Salvage { .. } => return None,
     };
     // What has a keyring was opened by it.

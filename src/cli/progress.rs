@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn on_a_narrow_screen_the_last_figures_go() {
         let figures = snapshot().figures(SizeStyle::Binary);
-        assert_eq!(fitting(&figures, 60), "25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries");
+        assert_eq!(fitting(&figures, 59), "25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries");
         assert_eq!(fitting(&figures, 25), "25 %  10.0 MiB/40.0 MiB");
         assert_eq!(fitting(&figures, 3), "");
     }

@@ -169,6 +169,6 @@ fn room_that_does_not_suffice_is_said_beforehand() {
     let archive = Fake::new().runs("huge", vec![Run::Hole(1 << 50)], |_| {});
     let (_, warnings) = place.extract(&archive);
     let texts = messages(&warnings);
-    assert!(texts[0].contains("the content takes up to 1125899906842624 bytes, but only "), "{texts:?}");
+    assert!(texts[0].contains("the content takes up to 1073741824.0 MiB, but only "), "{texts:?}");
     assert!(!warnings[0].degraded);
 }

@@ -11,13 +11,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::extra::Facts;
 use super::header::Header;
+use super::names::Names;
 use super::packed::Window;
 use super::records;
 use crate::format::entry::{Attribute, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::path::is_unsafe_to_show;
 use crate::format::source::ReadAt;
-use crate::format::table::{Item, Table, TableBuilder, Winner};
+use crate::format::table::{Item, Table, TableBuilder};
 
 /// Longest content of a block that is decoded as a whole, bytes. Blocks of 4.5 have up to 4 MiB and those of 1 (size) mostly 64 MiB.
 pub(super) const MAX_WHOLE: u64 = 128 << 20;
@@ -111,7 +112,7 @@ impl<'a> Recipe<'a> {
 
 impl Manifest {
     /// Parses the manifest of `source` into tables of at most `limit` bytes.
-    pub(super) fn parse(source: &dyn ReadAt, header: &Header, limit: u64) -> Result<(Self, Table)> {
+    pub(super) fn parse(source: &dyn ReadAt, header: &Header, limit: u64) -> Result<(Self, Entries<Table>)> {
         let Header { manifest_offset: offset, manifest_len: len } = *header;
         let mut building = Building::new(usize::try_from(len).unwrap_or(usize::MAX), limit);
         let mut window = Window::new(source, offset, len);
@@ -158,7 +159,8 @@ impl Manifest {
         &self.chunks
     }
 
-    fn place(&self, file: u64) -> (u64, u64) {
+    /// Returns where the content of a file begins: the offset of the block, and the place in its content.
+    pub(super) fn place(&self, file: u64) -> (u64, u64) {
         let first = self.recipe(file).chunks.first().map(|&number| self.chunk(number));
         match first {
             Some((chunk, Some(block))) => (self.blocks[block as usize].offset, chunk.inner),
@@ -188,10 +190,18 @@ pub(super) struct File {
     pub(super) facts: Option<Facts>,
 }
 
+/// The entries of a manifest.
+pub(super) enum Entries<T> {
+    /// Files of which a name and a size are known; they fit into a table.
+    Names(Names),
+    /// Any, in a table.
+    Table(T),
+}
+
 /// Tables in the making.
 pub(super) struct Building {
     manifest: Manifest,
-    table: TableBuilder,
+    entries: Entries<TableBuilder>,
     numbers: HashTable<u32>,
     /// The chunk behind the one that a recipe had last.
     next: u32,
@@ -223,7 +233,7 @@ impl Building {
         };
         Self {
             manifest,
-            table: TableBuilder::new(Winner::First, limit),
+            entries: Entries::Names(Names::new(limit)),
             numbers: HashTable::new(),
             next: 0,
             seed: RandomState::new().hash_one(0),
@@ -258,7 +268,10 @@ impl Building {
         let count = count.min(self.likely);
         self.manifest.files.reserve(count);
         self.manifest.recipes.reserve(count);
-        self.table.reserve(count);
+        match &mut self.entries {
+            Entries::Names(names) => names.reserve(count),
+            Entries::Table(table) => table.reserve(count),
+        }
     }
 
     /// Takes a record of the chunk table. Of two of the same hash the later one counts.
@@ -294,6 +307,13 @@ impl Building {
         let end = u32::try_from(self.manifest.recipes.len()).map_err(|_| self.too_large(u64::MAX))?;
         self.manifest.files.push(end);
         let File { name, size, attributes, facts } = file;
+        let is_plain = facts.is_none() && attributes.is_empty();
+        if let Entries::Names(names) = &mut self.entries
+            && is_plain
+            && names.add(&name, size)
+        {
+            return Ok(());
+        }
         let Some(facts) = facts else {
             let metadata = if attributes.is_empty() {
                 Arc::clone(&self.plain)
@@ -303,13 +323,27 @@ impl Building {
                 attributes.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
                 Arc::new(Metadata { attributes: attributes.into(), ..(*self.plain).clone() })
             };
-            return self.table.add(&name, Item { number, size, ..Item::with_metadata(Kind::File, metadata) });
+            return self.table()?.add(&name, Item { number, size, ..Item::with_metadata(Kind::File, metadata) });
         };
         let Facts { kind, metadata, modified, link_group, target, device, path } = facts;
         let number = if link_group == 0 || kind != Kind::File { number } else { self.leader(link_group, number) };
         let link_group = if kind == Kind::File { link_group } else { 0 };
         let item = Item { kind, size, modified, metadata, link_group, target, device, number, place: (0, 0) };
-        self.table.add(path.as_deref().unwrap_or(&name), item)
+        self.table()?.add(path.as_deref().unwrap_or(&name), item)
+    }
+
+    /// Returns the table, which is made of the names so far when the first entry comes that needs one.
+    fn table(&mut self) -> Result<&mut TableBuilder> {
+        if let Entries::Names(names) = &self.entries {
+            // Places are known at the end.
+            let mut table = names.table(self.limit, |_| (0, 0))?;
+            table.reserve(names.room());
+            self.entries = Entries::Table(table);
+        }
+        match &mut self.entries {
+            Entries::Table(table) => Ok(table),
+            Entries::Names(_) => unreachable!("they were made into a table"),
+        }
     }
 
     /// Returns the number of the first file of a hard link group if `number`, the one just added, has the same chunks.
@@ -323,8 +357,8 @@ impl Building {
         if chunks(leader) == chunks(number) { leader } else { number }
     }
 
-    fn finish(self) -> Result<(Manifest, Table)> {
-        let Self { mut manifest, mut table, numbers, .. } = self;
+    fn finish(self) -> Result<(Manifest, Entries<Table>)> {
+        let Self { mut manifest, entries, numbers, .. } = self;
         drop(numbers);
         let mut end = 0u64;
         manifest.ends = Vec::with_capacity(manifest.recipes.len());
@@ -333,8 +367,14 @@ impl Building {
             end = end.saturating_add(manifest.chunks[number as usize].size);
             manifest.ends.push(end);
         }
-        table.set_places(|file| manifest.place(file));
-        Ok((manifest, table.finish()?))
+        let entries = match entries {
+            Entries::Names(names) => Entries::Names(names),
+            Entries::Table(mut table) => {
+                table.set_places(|file| manifest.place(file));
+                Entries::Table(table.finish()?)
+            }
+        };
+        Ok((manifest, entries))
     }
 
     fn number(&mut self, hash: &Hash) -> Result<u32> {

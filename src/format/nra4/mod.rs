@@ -14,6 +14,7 @@ mod cipher;
 mod extra;
 mod header;
 mod manifest;
+mod names;
 mod packed;
 mod reader;
 mod recent;

@@ -10,14 +10,17 @@ use super::block::Dictionary;
 use super::blocks::{Blocks, Lock};
 use super::cipher::Cipher;
 use super::header::{Header, MAGIC};
-use super::manifest::{Manifest, Recipe};
+use super::manifest::{Entries, Manifest, Recipe};
+use super::names::Names;
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
 use crate::format::digest::{DIGEST_LEN, Digest};
+use crate::format::entry::{Entry, Kind, Location};
 use crate::format::error::{Error, Looks, Result};
+use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
-use crate::format::table::{Member, Members, TableArchive};
+use crate::format::table::{Member, Members, Table, TableArchive, TableBuilder};
 
 /// Length of the footer of version 1, bytes: SHA-256 of all before, CRC-32 of the manifest, magic.
 const FOOTER_LEN: u64 = 40;
@@ -29,6 +32,8 @@ pub struct Nra4 {
     source: Arc<dyn ReadAt>,
     header: Header,
     manifest: Manifest,
+    /// The names of all files, if there may be no table.
+    names: Option<Names>,
     blocks: Blocks,
     /// Blocks whose checksum was compared by a quick check, and what was wrong.
     checked: Mutex<HashMap<u32, Option<String>>>,
@@ -51,7 +56,7 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
     if manifest_len > options.index_bytes {
         return Err(Error::Limit { what: "length of the manifest", found: manifest_len, limit: options.index_bytes });
     }
-    let (mut manifest, table) = Manifest::parse(&**source, &header, options.index_bytes)?;
+    let (mut manifest, entries) = Manifest::parse(&**source, &header, options.index_bytes)?;
     let dictionary = match manifest.dictionary.take() {
         None => None,
         Some(bytes) => match Dictionary::new(bytes) {
@@ -72,7 +77,11 @@ pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<O
         info.remarks.push(format!("{} is encrypted, its names are not: contents need the key", info.format));
     }
     let checked = Mutex::default();
-    Ok(Some(TableArchive::new(table, Nra4 { source: Arc::clone(source), header, manifest, blocks, checked }, info)))
+    let members = |names| Nra4 { source: Arc::clone(source), header, manifest, names, blocks, checked };
+    Ok(Some(match entries {
+        Entries::Table(table) => TableArchive::new(table, members(None), info),
+        Entries::Names(names) => TableArchive::on_demand(members(Some(names)), info, Nra4::table),
+    }))
 }
 
 fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
@@ -92,6 +101,13 @@ fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
 }
 
 impl Nra4 {
+    /// Makes a table of the names.
+    fn table(&self) -> Table {
+        let names = self.names.as_ref().expect("there is a table already if there are no names");
+        let table = names.table(u64::MAX, |file| self.manifest.place(file)).and_then(TableBuilder::finish);
+        table.expect("what it may take was compared with the limit when the names were added")
+    }
+
     /// Returns the chunks of a member, whose lengths must add up to its size.
     fn recipe(&self, member: &Member) -> Result<Recipe<'_>> {
         let recipe = self.manifest.recipe(member.number);
@@ -230,6 +246,12 @@ impl Members for Nra4 {
             }
         }
         u64::try_from(share).ok()
+    }
+
+    fn find(&self, path: &[u8]) -> Option<Entry> {
+        let (number, size) = self.names.as_ref()?.find(path)?;
+        let location = Location::Member { number, place: self.manifest.place(number) };
+        Some(Entry { size, location, ..Entry::new(EntryPath::from_checked(path), Kind::File) })
     }
 
     fn digest(&self, member: &Member) -> Option<Digest> {

@@ -161,3 +161,41 @@ fn a_further_part_whose_head_is_broken_is_damage() {
         }
     }
 }
+
+/// Bytes that do not shrink.
+fn noise(len: usize, seed: u8) -> Vec<u8> {
+    let mut noise = vec![0; len];
+    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut noise);
+    noise
+}
+
+#[test]
+fn hard_links_go_with_their_content() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    for (name, seed) in [("a", 1), ("c", 2)] {
+        fs::write(at.join("tree").join(name), noise(3_000, seed)).unwrap();
+    }
+    fs::hard_link(at.join("tree/a"), at.join("tree/b")).unwrap();
+    fs::hard_link(at.join("tree/c"), at.join("tree/d")).unwrap();
+    assert!(nra(at, &["pack", "tree", "-o", "whole.nra"]).status.success());
+    let mut bytes = fs::read(at.join("whole.nra")).unwrap();
+    let hit = noise(3_000, 1);
+    let place = bytes.windows(hit.len()).position(|window| window == hit).expect("stored as it is");
+    bytes[place + 1_000] ^= 1;
+    fs::write(at.join("hurt.nra"), bytes).unwrap();
+    for output in ["out.tar", "out.tar.gz", "out.zip", "out.nra"] {
+        let converted = nra(at, &["convert", "hurt.nra", output, "--keep-going"]);
+        let said = String::from_utf8_lossy(&converted.stderr);
+        assert_eq!(converted.status.code(), Some(4), "{output}: {said}");
+        assert!(
+            said.contains("a: left out") && said.contains("b: left out") && said.contains(", 2 left out"),
+            "{output}: {said}"
+        );
+        let names: Vec<_> = files_of(&at.join(output)).into_keys().collect();
+        assert_eq!(names, [b"c", b"d"], "{output}");
+        let verified = nra(at, &["verify", output]);
+        assert_eq!(verified.status.code(), Some(0), "{output}: {}", String::from_utf8_lossy(&verified.stderr));
+    }
+}

@@ -1,6 +1,7 @@
 //! Entries on their way into another container, in the order of storage: narrowed to what is to be kept, counted against the limits,
 //! left out when they do not read.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::transfer::{Fidelity, Limits, Narrower, Order, Scattered, leave_out, w
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind, Metadata};
 use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
+use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::shard;
 
@@ -74,6 +75,8 @@ pub(super) struct Outgoing<'a> {
     order: Order,
     narrower: Narrower<'a>,
     place: usize,
+    /// Names of linked files that were left out, and whether for damage.
+    missing: HashMap<EntryPath, bool>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -88,7 +91,18 @@ impl<'a> Outgoing<'a> {
         let order = Order::new(archive, scattered, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
         let stats = OutgoingStats { left_out: order.unreadable(), ..OutgoingStats::default() };
-        Ok(Self { archive, monitor, stats, options, target, loses_facts: false, order, narrower, place: 0 })
+        Ok(Self {
+            archive,
+            monitor,
+            stats,
+            options,
+            target,
+            loses_facts: false,
+            order,
+            narrower,
+            place: 0,
+            missing: HashMap::new(),
+        })
     }
 
     /// Returns the next entry; each is either [`written`](Self::written) or [`left out`](Self::leave_out).
@@ -116,7 +130,14 @@ impl<'a> Outgoing<'a> {
                 let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });
             }
-            return Ok(Some(Leaving { stored, entry, link: self.order.link(place).cloned() }));
+            let link = self.order.link(place).cloned();
+            // A link to a name that is not there would be damage in what is written.
+            if let Some((first, &damage)) = link.as_ref().and_then(|first| self.missing.get_key_value(first)) {
+                let why = format!("its content is that of {}, which is left out", Quoted::new(first.as_bytes()));
+                self.omit(stored.path.as_bytes(), &why, damage);
+                continue;
+            }
+            return Ok(Some(Leaving { stored, entry, link }));
         }
         Ok(None)
     }
@@ -164,6 +185,7 @@ impl<'a> Outgoing<'a> {
     /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
     pub(super) fn leave_out(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
+        let damage = matches!(error, Error::Corrupt { .. });
         leave_out(error, path, self.options.keep_going, self.monitor).map_err(|error| match counted {
             Some((entry, _)) => within(error, &entry.path),
             None => error,
@@ -173,6 +195,9 @@ impl<'a> Outgoing<'a> {
             self.stats.entries -= 1;
             self.stats.content_bytes -= content;
             self.stats.files -= u64::from(entry.kind == Kind::File);
+            if entry.link_group != 0 {
+                self.missing.insert(entry.path.clone(), damage);
+            }
         }
         Ok(())
     }

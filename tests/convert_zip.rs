@@ -305,3 +305,30 @@ fn damage_and_mistakes_leave_nothing() {
     assert!(expect(at, &["convert", "first.nra", "first.zip", "--limit-entries", "2"], 1).contains("--limit-entries"));
     assert!(!at.join("first.zip").exists());
 }
+
+#[test]
+fn a_long_member_that_does_not_read_is_left_out_as_a_short_one() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    fs::write(at.join("tree/a"), "first").unwrap();
+    fs::write(at.join("tree/b"), noise(12 << 20)).unwrap();
+    fs::write(at.join("tree/c"), "last").unwrap();
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["convert", "first.nra", "odd.zip", "--codec", "none"], 0);
+    // Its method becomes one that nobody knows.
+    let mut bytes = fs::read(at.join("odd.zip")).unwrap();
+    for (mark, name, method) in [(b"PK\x03\x04", 30, 8), (b"PK\x01\x02", 46, 10)] {
+        let is_header = |at: &usize| bytes[*at..].starts_with(mark) && bytes.get(at + name) == Some(&b'b');
+        let start = (0..bytes.len()).find(is_header).expect("a header of b");
+        bytes[start + method] = 77;
+    }
+    fs::write(at.join("odd.zip"), bytes).unwrap();
+    for output in ["out.zip", "out.tar", "out.nra"] {
+        let said = expect(at, &["convert", "odd.zip", output, "--memory", "32M"], 4);
+        assert!(said.contains(" of b is not supported"), "{output}: {said}");
+        let said = expect(at, &["convert", "odd.zip", output, "--memory", "32M", "--keep-going"], 3);
+        assert!(said.contains("b: left out"), "{output}: {said}");
+        assert_eq!(nra(at, &["list", output]).stdout, b"a\nc\n", "{output}");
+    }
+}

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -197,5 +198,55 @@ fn hard_links_go_with_their_content() {
         assert_eq!(names, [b"c", b"d"], "{output}");
         let verified = nra(at, &["verify", output]);
         assert_eq!(verified.status.code(), Some(0), "{output}: {}", String::from_utf8_lossy(&verified.stderr));
+    }
+}
+
+#[test]
+fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    for (name, len) in [("a", 1_000), ("b", 400_000), ("c", 50_000)] {
+        fs::write(at.join("tree").join(name), noise(len, 1)).unwrap();
+    }
+    assert!(nra(at, &["pack", "tree", "-o", "whole.nra", "-m", "a word"]).status.success());
+    for kind in ["tar", "tar.gz"] {
+        let cut = format!("cut.{kind}");
+        assert!(nra(at, &["convert", "whole.nra", &cut]).status.success());
+        let bytes = fs::read(at.join(&cut)).unwrap();
+        for len in [bytes.len() / 2, 100_000] {
+            fs::write(at.join(&cut), &bytes[..len]).unwrap();
+            let strict = nra(at, &["convert", &cut, "out.nra"]);
+            let said = String::from_utf8_lossy(&strict.stderr);
+            assert!(strict.status.code() == Some(4) && said.contains("(entry b)"), "{kind}: {said}");
+            let lenient = nra(at, &["convert", &cut, "out.nra", "-f", "--keep-going"]);
+            let said = String::from_utf8_lossy(&lenient.stderr);
+            assert!(lenient.status.code() == Some(4) && said.contains("b: left out: "), "{kind}: {said}");
+            assert!(said.contains(", 1 left out"), "{kind}: {said}");
+            assert_eq!(files_of(&at.join("out.nra")).into_keys().collect::<Vec<_>>(), [b"a"], "{kind}");
+            assert_eq!(open_path(&at.join("out.nra"), &OpenOptions::default()).unwrap().info().message, "a word", "{kind}");
+            fs::remove_file(at.join("out.nra")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn of_one_compressed_file_the_part_before_damage_is_kept() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let whole: Vec<u8> = (0..300_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&whole).unwrap();
+    let bytes = encoder.finish().unwrap();
+    fs::write(at.join("text.gz"), &bytes[..bytes.len() / 2]).unwrap();
+    assert_eq!(nra(at, &["convert", "text.gz", "out.nra"]).status.code(), Some(4));
+    for output in ["out.nra", "out.tar"] {
+        let converted = nra(at, &["convert", "text.gz", output, "--keep-going"]);
+        let said = String::from_utf8_lossy(&converted.stderr);
+        assert!(converted.status.code() == Some(4) && said.contains("warning"), "{output}: {said}");
+        let archive = open_path(&at.join(output), &OpenOptions::default()).unwrap();
+        let entry = archive.entries(0..archive.entry_count()).next().expect("the file is there").unwrap();
+        let part = archive.read_all(&entry, 8 << 20).unwrap();
+        assert!(part.len() > 100_000 && part.len() < whole.len() && whole.starts_with(&part), "{output}: {}", part.len());
     }
 }

@@ -179,7 +179,7 @@ impl PlaceReader<Special> for EntryReader<'_> {
         {
             let mut ledger = self.source.ledger.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = ledger.entry().and_then(|()| ledger.bytes(entry.size)) {
-                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error))));
+                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
                 return Ok(());
             }
         }
@@ -232,7 +232,7 @@ impl EntryReader<'_> {
             Some(entry) => within(error, &entry.path),
             None => error,
         };
-        outlet.push(place, None, Item::Other(Special::Failed(Box::new(error))));
+        outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
         Ok(())
     }
 }

@@ -158,6 +158,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
                 limits: options.limits,
                 names: options.open.names,
                 fidelity: &options.fidelity,
+                keep_going: options.keep_going,
                 monitor,
             };
             run(&source, 1)?;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::archive::within;
 use crate::convert::feed::{Batch, Feed, Item, Placed};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -24,7 +25,15 @@ pub(super) enum Special {
     /// What it says of itself as a whole.
     Message(String),
     /// The input can't be read further.
-    Failed(Box<Error>),
+    Failed(Box<Error>, Option<Broken>),
+}
+
+/// The entry that the input ended in.
+#[derive(Debug)]
+pub(super) struct Broken {
+    pub(super) path: EntryPath,
+    /// What came of its content is kept.
+    pub(super) kept: bool,
 }
 
 /// A path, short enough to keep one for each entry.
@@ -76,7 +85,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             Item::Other(Special::Link(entry, target)) => return self.link(*entry, target),
             Item::Other(Special::Top(top)) => return self.feed.set_top(top),
             Item::Other(Special::Message(message)) => return self.feed.set_message(message),
-            Item::Other(Special::Failed(error)) => return self.fail(*error),
+            Item::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
             item => item,
         };
         let (key, kind) = match &item {
@@ -106,14 +115,19 @@ impl<'a, W: Write + Send> Store<'a, W> {
         Ok(())
     }
 
-    fn fail(&mut self, error: Error) -> Result<()> {
+    fn fail(&mut self, error: Error, entry: Option<&Broken>) -> Result<()> {
         if !self.keep_going || !matches!(error, Error::Corrupt { .. }) {
-            return Err(error);
+            return Err(match entry {
+                Some(entry) => within(error, &entry.path),
+                None => error,
+            });
         }
         self.failed = true;
         let doubt = if casts_doubt(&error) { ", but may be damaged, too, where its checksum covers it" } else { "" };
-        let message = format!("{error}; what came before is kept{doubt}");
-        self.monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
+        let fate = if entry.is_some_and(|entry| !entry.kept) { "left out: " } else { "" };
+        let message = format!("{fate}{error}; what came before is kept{doubt}");
+        let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
+        self.monitor.warn(Warning { path, message, degraded: true, damage: true });
         Ok(())
     }
 

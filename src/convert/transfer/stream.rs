@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
-use super::store::Special;
+use super::store::{Broken, Special};
 use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::format::entry::{Entry, Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
@@ -54,6 +54,8 @@ pub(super) struct Source<'a> {
     pub(super) limits: Limits,
     pub(super) names: Option<NameEncoding>,
     pub(super) fidelity: &'a Fidelity,
+    /// Keep the part of a single file that came before damage.
+    pub(super) keep_going: bool,
     pub(super) monitor: &'a dyn Monitor,
 }
 
@@ -108,7 +110,15 @@ impl PlaceReader<Special> for StreamReader<'_> {
         let Some(mut stream) = taken else { return Ok(()) };
         let mut content = None;
         let result = match &self.source.shape {
-            Shape::Tar => self.read_tar(place, &mut stream, &mut content, outlet),
+            Shape::Tar => {
+                let mut decoder = Decoder::new().with_names(self.source.names);
+                let result = self.read_tar(place, &mut decoder, &mut stream, &mut content, outlet);
+                // Also of an archive that ends too early.
+                if !matches!(result, Err(End::Stopped)) {
+                    self.tell_whole(place, &mut decoder, outlet);
+                }
+                result
+            }
             Shape::File(entry) => self.read_file(place, entry, &mut stream, &mut content, outlet),
         };
         match result {
@@ -120,10 +130,20 @@ impl PlaceReader<Special> for StreamReader<'_> {
             }
             Err(End::Stopped) => Err(Stopped),
             Err(End::Failed(error)) => {
-                if let Some(content) = content {
-                    content.abandon(outlet);
-                }
-                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error))));
+                let broken = content.map(|content| {
+                    // A part of the only file is better than nothing; others come whole or not at all.
+                    let (path, kept) = match &self.source.shape {
+                        Shape::Tar => (EntryPath::from_checked(self.path.as_slice()), false),
+                        Shape::File(entry) => (entry.path.clone(), self.source.keep_going),
+                    };
+                    if kept {
+                        content.end(outlet)
+                    } else {
+                        content.abandon(outlet)
+                    }
+                    Broken { path, kept }
+                });
+                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), broken)));
                 Ok(())
             }
         }
@@ -164,14 +184,24 @@ impl StreamReader<'_> {
         Ok(())
     }
 
+    /// Hands over what a tar archive says of itself as a whole, as far as it was read.
+    fn tell_whole(&self, place: u32, decoder: &mut Decoder, outlet: &mut Outlet<Special>) {
+        if let Some(comment) = decoder.comment() {
+            outlet.push(place, None, Item::Other(Special::Message(comment)));
+        }
+        for remark in decoder.take_remarks() {
+            self.warn(&[], remark, true);
+        }
+    }
+
     fn read_tar(
         &mut self,
         place: u32,
+        decoder: &mut Decoder,
         stream: &mut Ahead<Box<dyn ByteStream>>,
         content: &mut Option<Content>,
         outlet: &mut Outlet<Special>,
     ) -> Result<(), End> {
-        let mut decoder = Decoder::new().with_names(self.source.names);
         loop {
             let input = stream.peek(self.source.monitor)?;
             let last = input.is_empty();
@@ -203,15 +233,7 @@ impl StreamReader<'_> {
                             outlet.flush(0)?;
                         }
                     }
-                    Event::Done => {
-                        if let Some(comment) = decoder.comment() {
-                            outlet.push(place, None, Item::Other(Special::Message(comment)));
-                        }
-                        for remark in decoder.take_remarks() {
-                            self.warn(&[], remark, true);
-                        }
-                        return Ok(());
-                    }
+                    Event::Done => return Ok(()),
                 }
             }
             stream.consume(used);

@@ -9,6 +9,7 @@ use nra::format::crypt::Secret;
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
+use zip::unstable::write::FileOptionsExt as _;
 use zip::write::SimpleFileOptions;
 use zip::{AesMode, CompressionMethod, ZipWriter};
 
@@ -143,4 +144,120 @@ fn data_in_front_does_not_matter() {
         let (_, entry) = archive.find(format!("by_method/{name}.txt").as_bytes()).unwrap().unwrap();
         assert_eq!(archive.read_all(&entry, 1 << 20).unwrap(), text(5000), "{name}");
     }
+}
+
+/// Content in the form of lzma that zip has, with a dictionary of 64 KiB; says that it has one of `dictionary` bytes.
+fn lzma(content: &[u8], dictionary: u32) -> Vec<u8> {
+    let mut made = lzma_rust2::LzmaOptions::with_preset(1);
+    made.dict_size = 64 << 10;
+    let mut writer = lzma_rust2::LzmaWriter::new_no_header(Vec::new(), &made, false).unwrap();
+    writer.write_all(content).unwrap();
+    let properties = writer.props();
+    [&[9, 20, 5, 0, properties][..], &dictionary.to_le_bytes(), &writer.finish().unwrap()].concat()
+}
+
+/// An xz stream; says that its dictionary has the length of this code, if one is given.
+fn xz(content: &[u8], dictionary: Option<u8>) -> Vec<u8> {
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(0)).unwrap();
+    writer.write_all(content).unwrap();
+    let mut stream = writer.finish().unwrap();
+    if let Some(code) = dictionary {
+        // Behind the header of the stream: the length of that of the block, flags, and the one filter.
+        let len = (usize::from(stream[12]) + 1) * 4;
+        assert_eq!(stream[13..16], [0, 0x21, 1]);
+        stream[16] = code;
+        let crc = crc32fast::hash(&stream[12..8 + len]);
+        stream[8 + len..12 + len].copy_from_slice(&crc.to_le_bytes());
+    }
+    stream
+}
+
+/// An archive whose member `it` is stored in these bytes of this method, and says that its content has `size` bytes.
+fn one_member(method: u16, stored: &[u8], content: &[u8], size: u32, password: Option<&str>) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let plain = options(CompressionMethod::Stored);
+    zip.start_file("it", password.map_or(plain, |password| plain.with_aes_encryption(AesMode::Aes128, password))).unwrap();
+    zip.write_all(stored).unwrap();
+    let mut bytes = zip.finish().unwrap().into_inner();
+    let record = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+    bytes[record + 16..record + 20].copy_from_slice(&crc32fast::hash(content).to_le_bytes());
+    bytes[record + 24..record + 28].copy_from_slice(&size.to_le_bytes());
+    let place = match password {
+        None => record + 10,
+        Some(_) => record + 9 + bytes[record..].windows(4).position(|window| window == b"\x01\x99\x07\0").unwrap(),
+    };
+    bytes[place..place + 2].copy_from_slice(&method.to_le_bytes());
+    bytes
+}
+
+fn read_it(bytes: Vec<u8>, password: Option<&str>) -> nra::format::Result<Vec<u8>> {
+    let mut options = OpenOptions::default();
+    options.key = password.map(Secret::password);
+    let archive = open(Arc::new(MemorySource::new(bytes)), &options).unwrap();
+    let (_, entry) = archive.find(b"it").unwrap().unwrap();
+    archive.read_all(&entry, u64::MAX)
+}
+
+#[test]
+fn lzma_and_xz_read() {
+    let content = text(300_000);
+    let size = 300_000;
+    for password in [None, Some("open sesame")] {
+        for (method, stored) in [(14, lzma(&content, 64 << 10)), (14, lzma(&content, u32::MAX)), (95, xz(&content, None))] {
+            let bytes = one_member(method, &stored, &content, size, password);
+            assert!(read_it(bytes, password).unwrap() == content, "{method} {password:?}");
+            // Right as a stream, but the checksum of the record is that of another content.
+            let error = read_it(one_member(method, &stored, &text(9), size, password), password).unwrap_err();
+            assert!(error.to_string().contains("CRC"), "{method} {password:?}: {error}");
+            let error = read_it(one_member(method, &stored, &content, size - 1, password), password).map(|all| all.len());
+            assert!(matches!(&error, Err(Error::Corrupt { .. })), "{method} {password:?}: {error:?}");
+        }
+        // As another program writes it, also with the old encryption.
+        let plain = options(CompressionMethod::Xz);
+        for sealed in [
+            plain.with_deprecated_encryption("open sesame".as_bytes()).unwrap(),
+            plain.with_aes_encryption(AesMode::Aes256, "open sesame"),
+        ] {
+            let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+            zip.start_file("it", if password.is_some() { sealed } else { plain }).unwrap();
+            zip.write_all(&content).unwrap();
+            let bytes = zip.finish().unwrap().into_inner();
+            assert!(read_it(bytes, password).unwrap() == content, "{password:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flip_in_what_is_authenticated_is_told() {
+    let content = text(5000);
+    for (method, stored) in [(14, lzma(&content, 64 << 10)), (95, xz(&content, None))] {
+        let mut bytes = one_member(method, &stored, &content, 5000, Some("x"));
+        // The last byte of the authentication, in front of the directory.
+        let record = bytes.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+        bytes[record - 1] ^= 1;
+        let error = read_it(bytes, Some("x")).unwrap_err();
+        assert!(error.to_string().contains("authentication"), "{method}: {error}");
+    }
+}
+
+#[test]
+fn dictionaries_are_bounded_before_they_are_made() {
+    let content = text(5000);
+    for password in [None, Some("open sesame")] {
+        for (method, stored) in [
+            (14, lzma(&content, 300 << 20)),
+            (14, lzma(&content, u32::MAX)),
+            (95, xz(&content, Some(33))),
+            (95, xz(&content, Some(40))),
+        ] {
+            let error = read_it(one_member(method, &stored, &content, u32::MAX - 1, password), password).unwrap_err();
+            assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{method} {password:?}: {error}");
+            let said = error.to_string();
+            assert!(said.contains("zip member it, which takes more than 256 MiB of memory"), "{said}");
+        }
+    }
+    // A frame that wants a window of 2 GiB: magic, descriptor, window, a block of nothing.
+    let wide = [0x28, 0xb5, 0x2f, 0xfd, 0, 0xa8, 1, 0, 0];
+    let error = read_it(one_member(93, &wide, b"", 5, None), None).unwrap_err();
+    assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{error}");
 }

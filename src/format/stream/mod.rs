@@ -23,6 +23,7 @@ pub use encoder::{Encoder, Level};
 pub use in_order::InOrder;
 use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
+pub(crate) use step::LZMA_MEMORY_KIB;
 
 use crate::format::error::{Error, Result};
 

@@ -1,27 +1,37 @@
 //! One member: where its bytes lie and how they are decoded.
 
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flate2::read::DeflateDecoder;
-use zip::read::{ArchiveOffset, Config};
+use lzma_rust2::{LzmaReader, XzReader};
+use zip::read::{ArchiveOffset, Config, ZipReadOptions};
 use zip::result::ZipError;
 
 use crate::format::crypt::Secret;
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
 use crate::format::source::ReadAt;
+use crate::format::stream::LZMA_MEMORY_KIB;
 use crate::format::zip::crate_reader::OneMember;
-use crate::format::zip::record::{CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, Record, STORED, method_name, record_len, u16_at};
+use crate::format::zip::record::{
+    self, CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, LZMA, Record, STORED, XZ, method_name, record_len, u16_at, u32_at,
+};
 
 /// Bytes read from the file at once.
 const STEP: usize = 128 << 10;
 /// A record's variable parts have at most this length together, bytes.
 const MAX_RECORD: usize = CENTRAL_LEN + 3 * 65_535;
 
-/// Methods that the crate decodes: deflate64, bzip2, lzma, zstd, xz.
-const BY_CRATE: [u16; 5] = [9, 12, 14, 93, 95];
+/// Methods that the crate decodes: deflate64, bzip2, zstd.
+const BY_CRATE: [u16; 3] = [9, 12, 93];
+/// Length of what stands in front of lzma content: a version, the length of the properties, and these, bytes.
+const LZMA_HEADER: usize = 9;
+/// What the library of zstd says of a window that is longer than it takes.
+const TOO_LONG: &str = "Frame requires too much memory for decoding";
+/// The longest window that it takes, MiB.
+const ZSTD_WINDOW: u32 = 128;
 
 /// Takes decoded bytes, and says whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
@@ -96,30 +106,36 @@ impl Located {
             };
         }
         match self.method {
-            STORED | DEFLATE => {
+            STORED | DEFLATE | LZMA | XZ => {
                 let raw = Range { source, at: self.start, end: self.start + self.stored_len };
-                let mut crc = crc32fast::Hasher::new();
-                let mut checked = |bytes: &[u8]| {
-                    crc.update(bytes);
-                    sink(bytes)
-                };
-                let flow = if self.method == STORED {
-                    self.pump(raw, &mut checked)?
-                } else {
-                    self.pump(DeflateDecoder::new_with_buf(raw, vec![0; STEP]), &mut checked)?
-                };
-                if flow.is_break() {
-                    return Ok(());
-                }
-                let found = crc.finalize();
-                if found != self.crc {
-                    return Err(self.damaged(format!("CRC {:08x} expected, {found:08x} found", self.crc)));
-                }
-                Ok(())
+                self.decode_own(self.method, raw, true, sink).map(|_| ())
             }
             method if BY_CRATE.contains(&method) => self.decode_by_crate(source, None, sink),
             _ => Err(self.unsupported()),
         }
+    }
+
+    /// Decodes what nra decodes without the crate.
+    fn decode_own(&self, method: u16, raw: impl Read, has_crc: bool, sink: Sink<'_>) -> Result<ControlFlow<()>> {
+        let mut crc = crc32fast::Hasher::new();
+        let mut checked = |bytes: &[u8]| {
+            crc.update(bytes);
+            sink(bytes)
+        };
+        let flow = match method {
+            STORED => self.pump(raw, &mut checked)?,
+            DEFLATE => self.pump(DeflateDecoder::new_with_buf(raw, vec![0; STEP]), &mut checked)?,
+            LZMA => self.pump(self.lzma(BufReader::with_capacity(STEP, raw))?, &mut checked)?,
+            _ => {
+                let raw = BufReader::with_capacity(STEP, raw);
+                self.pump(XzReader::new_mem_limit(raw, false, LZMA_MEMORY_KIB), &mut checked)?
+            }
+        };
+        let found = crc.finalize();
+        if has_crc && flow.is_continue() && found != self.crc {
+            return Err(self.damaged(format!("CRC {:08x} expected, {found:08x} found", self.crc)));
+        }
+        Ok(flow)
     }
 
     fn unsupported(&self) -> Error {
@@ -130,16 +146,47 @@ impl Located {
         }
     }
 
+    /// The error for content that needs more to be decoded than it may have, `limit` MiB of `what`.
+    fn too_large(&self, what: &str, limit: u32) -> Error {
+        Error::Unsupported {
+            what: "zip member",
+            found: format!("{}, which takes more than {limit} MiB of {what} to decode,", Quoted::new(self.name())),
+            known: format!("up to {limit} MiB"),
+        }
+    }
+
+    /// Decodes lzma, whose header is the one of zip. The dictionary is never larger than the content.
+    fn lzma<R: Read>(&self, mut raw: R) -> Result<LzmaReader<R>> {
+        let mut header = [0; LZMA_HEADER];
+        raw.read_exact(&mut header).map_err(|error| self.of_decoder(error))?;
+        if u16_at(&header, 2) != 5 {
+            return Err(self.damaged(format!("lzma properties of {} bytes, 5 expected", u16_at(&header, 2))));
+        }
+        let properties = header[4];
+        let dictionary = u32_at(&header, 5).min(u32::try_from(self.size).unwrap_or(u32::MAX));
+        // The longest ones have no memory usage that could be computed.
+        let memory = lzma_rust2::lzma_get_memory_usage_by_props(dictionary & !15, properties);
+        if memory.map_err(|error| self.of_decoder(error))? > LZMA_MEMORY_KIB {
+            return Err(self.too_large("memory", LZMA_MEMORY_KIB >> 10));
+        }
+        LzmaReader::new_with_props(raw, self.size, properties, dictionary, None).map_err(|error| self.of_decoder(error))
+    }
+
     fn decode_by_crate(&self, source: &Arc<dyn ReadAt>, password: Option<&[u8]>, sink: Sink<'_>) -> Result<()> {
-        let body = self.start + self.stored_len;
-        let file = OneMember::new(Arc::clone(source), body, &self.record, self.shift);
+        // The crate gives lzma and xz as much memory as they ask for, so it only decrypts them.
+        let sealed = password.and_then(|_| record::sealed(&self.record));
+        let record = sealed.as_ref().map_or(&self.record, |sealed| &sealed.as_stored);
+        let file = OneMember::new(Arc::clone(source), self.start + self.stored_len, record, self.shift);
         let config = Config { archive_offset: ArchiveOffset::Known(self.shift) };
         let mut archive = zip::ZipArchive::with_config(config, file).map_err(|error| self.of_crate(&error))?;
-        let member = match password {
-            Some(password) => archive.by_index_decrypt(0, password),
-            None => archive.by_index(0),
-        };
-        self.pump(member.map_err(|error| self.of_crate(&error))?, sink).map(|_| ())
+        let options = ZipReadOptions::new().password(password).ignore_crc32(sealed.is_some());
+        let mut member = archive.by_index_with_options(0, options).map_err(|error| self.of_crate(&error))?;
+        let Some(sealed) = &sealed else { return self.pump(member, sink).map(|_| ()) };
+        if self.decode_own(sealed.method, &mut member, sealed.has_crc, sink)?.is_continue() {
+            // Its authentication stands at the end.
+            io::copy(&mut member, &mut io::sink()).map_err(|error| self.of_decoder(error))?;
+        }
+        Ok(())
     }
 
     /// Reads all of a decoder, which must give exactly the bytes of the record, or as much as `sink` wants.
@@ -178,6 +225,8 @@ impl Located {
     fn of_decoder(&self, error: io::Error) -> Error {
         match error.downcast::<Error>() {
             Ok(error) => error,
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => self.too_large("memory", LZMA_MEMORY_KIB >> 10),
+            Err(error) if error.to_string() == TOO_LONG => self.too_large("window", ZSTD_WINDOW),
             // The old encryption tells a wrong password only in 255 of 256 cases.
             Err(error) if self.is_encrypted => self.damaged(format!("{error}, or the password is wrong")),
             Err(error) => self.damaged(error.to_string()),

@@ -20,8 +20,15 @@ const UTF8: u16 = 0x0800;
 pub(super) const STORED: u16 = 0;
 /// Method: deflate.
 pub(super) const DEFLATE: u16 = 8;
+/// Method: lzma, behind a header of its own.
+pub(super) const LZMA: u16 = 14;
+/// Method: an xz stream.
+pub(super) const XZ: u16 = 95;
 /// Method of a member that is encrypted with AES; the real one stands in a field of its own.
 pub(super) const AES: u16 = 99;
+
+/// Number of the extra field that tells how a member is encrypted with AES: version, `AE`, strength, method.
+const AES_FIELD: u16 = 0x9901;
 
 /// Seconds between 1601, where NTFS starts to count, and 1970.
 pub(super) const NTFS_EPOCH: i64 = 11_644_473_600;
@@ -220,6 +227,50 @@ fn dos_time(date: u16, time: u16) -> Option<Timestamp> {
     Some(Timestamp { seconds: ((days * 24 + hour) * 60 + minute) * 60 + second, nanoseconds: 0 })
 }
 
+/// What an encrypted member holds once it is decrypted.
+pub(super) struct Sealed {
+    /// How its content is compressed.
+    pub method: u16,
+    /// The checksum of its record is that of its content.
+    pub has_crc: bool,
+    /// The record that it would have if what is encrypted were stored: who reads by that record gets compressed content, unchecked.
+    pub as_stored: Vec<u8>,
+}
+
+/// Returns what the encrypted member of this record holds if that is lzma or xz; `None` for all others.
+pub(super) fn sealed(bytes: &[u8]) -> Option<Sealed> {
+    let record = Record::parse(bytes)?;
+    let mut as_stored = bytes.to_vec();
+    let (mut method, mut has_crc) = (record.method, true);
+    if method != AES {
+        as_stored[10..12].fill(0);
+    }
+    // The content as stored is longer than an empty one: its claimed length goes out of the way.
+    let is_wide = as_stored[24..28] == [0xff; 4];
+    if !is_wide {
+        as_stored[24..28].copy_from_slice(&(u32::MAX - 1).to_le_bytes());
+    }
+    let mut at = CENTRAL_LEN + record.name.len();
+    for (id, data) in fields(record.extra) {
+        at += 4;
+        match id {
+            0x0001 if is_wide && data.len() >= 8 => as_stored[at..at + 8].copy_from_slice(&i64::MAX.to_le_bytes()),
+            // Of several fields any may be the one that counts.
+            AES_FIELD if record.method == AES && data.len() >= 7 => {
+                let real = u16_at(data, 5);
+                if ![LZMA, XZ].contains(&method) {
+                    method = real;
+                }
+                has_crc = u16_at(data, 0) == 1;
+                as_stored[at + 5..at + 7].fill(0);
+            }
+            _ => {}
+        }
+        at += data.len();
+    }
+    [LZMA, XZ].contains(&method).then_some(Sealed { method, has_crc, as_stored })
+}
+
 /// Returns the name of a method, for people.
 pub(super) fn method_name(method: u16) -> &'static str {
     match method {
@@ -230,9 +281,9 @@ pub(super) fn method_name(method: u16) -> &'static str {
         DEFLATE => "deflate",
         9 => "deflate64",
         12 => "bzip2",
-        14 => "lzma",
+        LZMA => "lzma",
         93 => "zstd",
-        95 => "xz",
+        XZ => "xz",
         98 => "ppmd",
         AES => "aes",
         _ => "unknown",

@@ -1,10 +1,10 @@
 //! From bytes in order to entries and their content.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 
 use super::header::{BLOCK, Block, Flavour, Header, WrongChecksum};
-use super::pax::Records;
+use super::pax::{Records, Wrong};
 use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
@@ -14,6 +14,12 @@ use crate::format::path::Quoted;
 
 /// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
 const MAX_EXTENSION: u64 = 16 << 20;
+/// Memory for the records that hold for all entries, bytes: each entry is put together with them.
+const MAX_GLOBAL: u64 = 1 << 20;
+/// Attributes of an entry.
+const MAX_ATTRIBUTES: usize = 4096;
+/// Remarks on parts of an archive that are told one by one.
+const MAX_REMARKS: usize = 100;
 /// Kinds whose entries say something about the next one or about the archive.
 const LONG_NAME: u8 = b'L';
 const LONG_LINK: u8 = b'K';
@@ -147,6 +153,8 @@ pub struct Decoder {
     /// Headers so far.
     any: bool,
     remarks: Vec<String>,
+    /// Remarks beyond those.
+    more_remarks: u64,
     /// Encoding of names that are not in pax records.
     names: Option<NameEncoding>,
     comment: Option<String>,
@@ -173,6 +181,7 @@ impl Decoder {
             zero: false,
             any: false,
             remarks: Vec::new(),
+            more_remarks: 0,
             names: None,
             comment: None,
         }
@@ -196,7 +205,20 @@ impl Decoder {
 
     /// Takes remarks on parts of the archive that are not served.
     pub fn take_remarks(&mut self) -> Vec<String> {
-        mem::take(&mut self.remarks)
+        let mut remarks = mem::take(&mut self.remarks);
+        match mem::take(&mut self.more_remarks) {
+            0 => {}
+            more => remarks.push(format!("{more} more parts of the tar archive are left out")),
+        }
+        remarks
+    }
+
+    fn remark(&mut self, remark: String) {
+        if self.remarks.len() < MAX_REMARKS {
+            self.remarks.push(remark);
+        } else {
+            self.more_remarks += 1;
+        }
     }
 
     /// Leaves out the content that is to come. Returns how many bytes of the archive the caller may pass over instead of
@@ -336,7 +358,7 @@ impl Decoder {
 
     /// Something behind the end is nothing that belongs to an archive.
     fn junk(&mut self, at: u64) {
-        self.remarks.push(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
+        self.remark(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
     }
 
     fn header(&mut self, block: &Block, at: u64, behind: bool) -> Result<Event<'static>> {
@@ -380,22 +402,19 @@ impl Decoder {
             // The name of the volume, and access control lists of Solaris: nothing of the tree.
             b'V' | b'A' | b'N' => {
                 if kind == b'A' {
-                    self.remarks.push(format!("access control list of an entry at offset {at} is not kept"));
+                    self.remark(format!("access control list of an entry at offset {at} is not kept"));
                 }
                 self.state = State::Skip(padded(size_of(&header, at)?));
                 self.forget();
                 Ok(Event::More)
             }
             b'M' => {
-                self.remarks.push(format!("the end of a file that begins on another volume, at offset {at}, is left out"));
+                self.remark(format!("the end of a file that begins on another volume, at offset {at}, is left out"));
                 self.state = State::Skip(padded(size_of(&header, at)?));
                 self.forget();
                 Ok(Event::More)
             }
-            _ => self.member(&header, first).map_err(|detail| match detail {
-                Wrong::Detail(detail) => Error::corrupt("tar header", at, detail),
-                Wrong::Error(error) => error,
-            }),
+            _ => self.member(&header, first).map_err(|wrong| wrong.at("tar header", at)),
         }
     }
 
@@ -428,16 +447,16 @@ impl Decoder {
             }
             PAX_GLOBAL => {
                 self.first = None;
-                let parsed = self.global.parse(&bytes);
+                let parsed = self.global.parse(&bytes, MAX_GLOBAL);
                 let comment = self.global.get("comment").and_then(|comment| std::str::from_utf8(comment).ok());
                 if let Some(comment) = comment.filter(|comment| self.comment.is_none() && comment.len() <= MAX_MESSAGE) {
                     self.comment = Some(comment.to_owned());
                 }
                 parsed
             }
-            _ => self.next.parse(&bytes),
+            _ => self.next.parse(&bytes, MAX_EXTENSION),
         };
-        parsed.map_err(|detail| Error::corrupt("pax header", offset, detail))?;
+        parsed.map_err(|wrong| wrong.at("pax header", offset))?;
         Ok((take, Event::More))
     }
 
@@ -610,30 +629,31 @@ impl Decoder {
 
     /// Returns the extended attributes that the records tell of.
     fn attributes(&self, remark: &mut Option<String>) -> Vec<Attribute> {
-        let mut found: Vec<Attribute> = Vec::new();
-        for records in [&self.global, &self.next] {
-            for (name, value) in records.with_prefix("SCHILY.xattr.") {
-                if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
-                    *remark = Some("an attribute with an impossible name is left out".into());
-                    continue;
-                }
-                if value.len() > MAX_ATTRIBUTE_VALUE {
-                    let (name, len) = (Quoted::new(name), value.len());
-                    *remark =
-                        Some(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
-                    continue;
-                }
-                let attribute = Attribute { namespace: Namespace::Xattr, name: name.into(), value: value.into() };
-                found.retain(|known| known.name != attribute.name);
-                found.push(attribute);
+        let mut found: BTreeMap<Box<[u8]>, Attribute> = BTreeMap::new();
+        // Lists with names in them mean something on their own machine alone: kept as they are.
+        let kinds = [("SCHILY.xattr.", "", Namespace::Xattr), ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign)];
+        let records = [&self.global, &self.next].into_iter().flat_map(|records| {
+            kinds.iter().flat_map(|&(prefix, kept, namespace)| {
+                records.with_prefix(prefix).map(move |(name, value)| (namespace, [kept.as_bytes(), name].concat(), value))
+            })
+        });
+        // The bound is one of records, as those that are left out are work, too.
+        for (number, (namespace, name, value)) in records.enumerate() {
+            if number >= MAX_ATTRIBUTES {
+                *remark = Some(format!("its attributes beyond {MAX_ATTRIBUTES} are left out"));
+                break;
             }
-            // Lists with names in them mean something on their own machine alone: kept as they are.
-            for (name, value) in records.with_prefix("SCHILY.acl.").filter(|(name, _)| name.len() <= MAX_ATTRIBUTE_NAME - 11) {
-                let name = [b"SCHILY.acl.", name].concat();
-                found.retain(|known| *known.name != *name);
-                found.push(Attribute { namespace: Namespace::Foreign, name: name.into(), value: value.into() });
+            if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
+                *remark = Some("an attribute with an impossible name is left out".into());
+            } else if value.len() > MAX_ATTRIBUTE_VALUE {
+                let (name, len) = (Quoted::new(&name), value.len());
+                *remark = Some(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
+            } else {
+                let attribute = Attribute { namespace, name: name.as_slice().into(), value: value.into() };
+                found.insert(name.into(), attribute);
             }
         }
+        let mut found: Vec<Attribute> = found.into_values().collect();
         found.sort_unstable();
         found
     }
@@ -647,24 +667,6 @@ enum Begun {
     Known(Vec<Segment>),
     OldMap(Vec<Segment>),
     NewMap,
-}
-
-/// What is wrong with an entry: a sentence about its header, or an error.
-enum Wrong {
-    Detail(String),
-    Error(Error),
-}
-
-impl From<&str> for Wrong {
-    fn from(detail: &str) -> Self {
-        Self::Detail(detail.into())
-    }
-}
-
-impl From<String> for Wrong {
-    fn from(detail: String) -> Self {
-        Self::Detail(detail)
-    }
 }
 
 fn wrong(offset: u64, detail: impl Into<String>) -> Error {

@@ -83,7 +83,8 @@ impl Lines {
     }
 }
 
-fn push(map: &mut Vec<Segment>, segment: Segment) -> Result<(), String> {
+/// Appends a part.
+pub(super) fn push(map: &mut Vec<Segment>, segment: Segment) -> Result<(), String> {
     if map.len() >= MAX_SEGMENTS {
         return Err(too_many());
     }

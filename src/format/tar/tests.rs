@@ -202,6 +202,50 @@ fn lengths_are_bounded_before_anything_is_kept() {
     assert!(matches!(read(&bytes, 512), Err(Error::Limit { .. })));
 }
 
+/// A header of this kind with this content, padded.
+fn block(kind: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&Entry { size: content.len() as u64, ..entry("x", Kind::File) }, None, &[], &mut bytes);
+    bytes[156] = kind;
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|&byte| u32::from(byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    bytes.extend_from_slice(content);
+    bytes.resize(bytes.len() + padding(content.len() as u64), 0);
+    bytes
+}
+
+fn record(key: &str, value: &[u8]) -> Vec<u8> {
+    let len = key.len() + value.len() + 3;
+    let digits = (1..).find(|digits| (len + digits).to_string().len() == *digits).unwrap();
+    [format!("{} {key}=", len + digits).as_bytes(), value, b"\n"].concat()
+}
+
+#[test]
+fn records_of_many_headers_are_bounded_together() {
+    for (kind, len) in [(b'g', 100 << 10), (b'x', 2 << 20)] {
+        let headers = |same: bool| -> Vec<u8> {
+            let each =
+                |number: u32| block(kind, &record(&if same { "key".into() } else { format!("key{number}") }, &vec![b'v'; len]));
+            (0..20).flat_map(each).chain(block(b'0', b"")).collect()
+        };
+        assert_eq!(read(&headers(true), 4096).unwrap().len(), 1);
+        assert!(matches!(read(&headers(false), 4096), Err(Error::Limit { .. })), "{kind}");
+    }
+}
+
+#[test]
+fn attributes_and_remarks_are_bounded() {
+    let attributes: Vec<u8> = (0..5000).flat_map(|number| record(&format!("SCHILY.xattr.user.{number:04}"), b"v")).collect();
+    let (member, _) = read(&[block(b'x', &attributes), block(b'0', b"")].concat(), 4096).unwrap().remove(0);
+    assert_eq!(member.attributes.len(), 4096);
+    assert!(member.remark.unwrap().contains("beyond 4096"));
+    let bytes = [block(b'A', b"").repeat(250), block(b'0', b"")].concat();
+    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let remarks = probe(&source, &OpenOptions::default()).unwrap().unwrap().remarks();
+    assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are left out"));
+}
+
 /// Name, kind and content of an entry.
 type Seen = (Vec<u8>, u8, Vec<u8>);
 

@@ -336,6 +336,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sealed_is_shown_as_stored() {
+        let wide = [&[1, 0, 24, 0][..], &5u64.to_le_bytes(), &(1u64 << 40).to_le_bytes(), &7u64.to_le_bytes()].concat();
+        let field = |version: u8, method: u16| [&[1, 0x99, 7, 0, version, 0, b'A', b'E', 3][..], &method.to_le_bytes()].concat();
+        let with = |method: u16, extra: &[u8]| {
+            let mut bytes = record(3, 0, extra);
+            bytes[10..12].copy_from_slice(&method.to_le_bytes());
+            sealed(&bytes)
+        };
+        let found = with(AES, &[wide.clone(), field(1, LZMA)].concat()).unwrap();
+        assert_eq!((found.method, found.has_crc), (LZMA, true));
+        let shown = Record::parse(&found.as_stored).unwrap();
+        assert_eq!((shown.method, shown.stored_len, shown.local_offset), (AES, 1 << 40, 7));
+        assert!(shown.size > shown.stored_len);
+        assert_eq!(u16_at(shown.field(AES_FIELD).unwrap(), 5), STORED);
+        assert!(!with(AES, &field(2, XZ)).unwrap().has_crc);
+        let found = with(XZ, &wide).unwrap();
+        assert_eq!((found.method, Record::parse(&found.as_stored).unwrap().method), (XZ, STORED));
+        // None of several fields hides another.
+        for fields in [[field(1, DEFLATE), field(1, LZMA)], [field(1, LZMA), field(1, DEFLATE)]] {
+            let found = with(AES, &fields.concat()).unwrap();
+            assert_eq!(found.method, LZMA);
+            assert!(!found.as_stored.ends_with(&LZMA.to_le_bytes()) && !found.as_stored.ends_with(&DEFLATE.to_le_bytes()));
+        }
+        assert!(with(AES, &field(1, DEFLATE)).is_none() && with(DEFLATE, &wide).is_none());
+    }
+
+    #[test]
     fn dos_times_are_utc() {
         let bytes = record(0, 0, &[]);
         let expected = Timestamp { seconds: 951_868_798, nanoseconds: 0 }; // 2000-02-29T23:59:58Z

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::decoder::{Decoder, Event, Member as TarMember, MemberKind};
 use super::{PROBE, detect, detect_stream};
 use crate::format::archive::{Access, Damage, Depth, Info, MAX_HOLES, OpenOptions, Part};
-use crate::format::entry::{Kind, Metadata, Owner};
+use crate::format::entry::{Attribute, Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
 use crate::format::path::Quoted;
 use crate::format::progress::Monitor;
@@ -21,8 +21,11 @@ use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Wi
 const READ: usize = 256 << 10;
 /// Bytes read at a time while an index is made: a header, and what often belongs to it.
 const PEEK: usize = 4 << 10;
-/// Memory that an entry takes while an index is made, beside its name, bytes.
+/// Memory that an entry takes while an index is made, beside what has no fixed length, bytes.
 const ENTRY_BYTES: u64 = 256;
+/// Memory that a remark and an attribute take beside their bytes.
+const REMARK_BYTES: u64 = 24;
+const ATTRIBUTE_BYTES: u64 = 40;
 /// Links of links that are followed, as far as they lead to what comes later.
 const HOPS: usize = 32;
 /// Entries that are named with damage.
@@ -173,7 +176,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Bytes::Compressed(blocks) => blocks.doubt(),
         Bytes::Plain(_) => None,
     };
-    let lost = builder.resolve_links();
+    let lost = builder.resolve_links()?;
     if !lost.is_empty() {
         let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
         let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
@@ -296,14 +299,23 @@ impl Indexer {
         self.comment = decoder.comment();
     }
 
-    fn add(&mut self, member: TarMember) -> Result<()> {
-        self.bytes += ENTRY_BYTES + member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64;
+    /// Counts memory.
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limit {
             return Err(Error::Limit { what: "memory for the index", found: self.bytes, limit: self.limit });
         }
+        Ok(())
+    }
+
+    fn add(&mut self, member: TarMember) -> Result<()> {
+        self.take(ENTRY_BYTES)?;
+        self.take(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
         if let Some(remark) = &member.remark {
             self.omits = true;
-            self.remarks.push(format!("{}: {remark}", Quoted::new(&member.name)));
+            let remark = format!("{}: {remark}", Quoted::new(&member.name));
+            self.take(REMARK_BYTES + remark.len() as u64)?;
+            self.remarks.push(remark);
         }
         let position = self.items.len();
         if let Some(path) = hash(&member.name) {
@@ -311,7 +323,7 @@ impl Indexer {
                 let target = hash(&member.link).unwrap_or_default();
                 match self.paths.get(&target).copied() {
                     Some(known) if self.items[known].1.is_some() => {
-                        let item = self.linked(known);
+                        let item = self.linked(known)?;
                         self.items.push((member.name, item));
                     }
                     _ => {
@@ -320,31 +332,33 @@ impl Indexer {
                     }
                 }
             } else {
-                let item = self.item(&member);
+                let item = self.item(&member)?;
                 self.items.push((member.name, Some(item)));
             }
             self.paths.insert(path, position);
         } else if !member.name.is_empty() {
             // The table tells what is wrong with the name.
-            let item = self.item(&member);
+            let item = self.item(&member)?;
             self.items.push((member.name, Some(item)));
         }
         Ok(())
     }
 
     /// Returns a copy of an item, both being hard links then.
-    fn linked(&mut self, position: usize) -> Option<Item> {
+    fn linked(&mut self, position: usize) -> Result<Option<Item>> {
+        let Some(item) = &self.items[position].1 else { return Ok(None) };
+        self.take(item.target.len() as u64)?;
         let groups = &mut self.groups;
-        let item = self.items[position].1.as_mut()?;
+        let Some(item) = &mut self.items[position].1 else { return Ok(None) };
         if item.kind == Kind::File && item.link_group == 0 {
             *groups += 1;
             item.link_group = *groups;
         }
-        (item.kind != Kind::Directory).then(|| item.clone())
+        Ok((item.kind != Kind::Directory).then(|| item.clone()))
     }
 
     /// Finds the targets that came later than their links; returns the names of those without any.
-    fn resolve_links(&mut self) -> Vec<Vec<u8>> {
+    fn resolve_links(&mut self) -> Result<Vec<Vec<u8>>> {
         let targets: HashMap<usize, u128> = self.links.iter().copied().collect();
         let mut lost = Vec::new();
         for (position, target) in std::mem::take(&mut self.links) {
@@ -357,16 +371,20 @@ impl Indexer {
                     _ => break,
                 }
             }
-            let item = found.and_then(|found| self.linked(found));
+            let item = match found {
+                Some(found) => self.linked(found)?,
+                None => None,
+            };
             if item.is_none() {
+                self.take(self.items[position].0.len() as u64)?;
                 lost.push(self.items[position].0.clone());
             }
             self.items[position].1 = item;
         }
-        lost
+        Ok(lost)
     }
 
-    fn item(&mut self, member: &TarMember) -> Item {
+    fn item(&mut self, member: &TarMember) -> Result<Item> {
         let kind = member.kind.entry_kind();
         let number = match &member.segments {
             Some(map) => {
@@ -375,20 +393,22 @@ impl Indexer {
             }
             None => 0,
         };
-        Item {
+        let target = if kind == Kind::Symlink { &*member.link } else { &[] };
+        self.take(target.len() as u64)?;
+        Ok(Item {
             kind,
             size: member.size,
             modified: member.modified,
-            metadata: self.metadata(member),
+            metadata: self.metadata(member)?,
             link_group: 0,
-            target: if kind == Kind::Symlink { member.link.as_slice().into() } else { Box::default() },
+            target: target.into(),
             device: member.device,
             number,
             place: (0, member.data),
-        }
+        })
     }
 
-    fn metadata(&mut self, member: &TarMember) -> Arc<Metadata> {
+    fn metadata(&mut self, member: &TarMember) -> Result<Arc<Metadata>> {
         let owner = Owner {
             user_id: member.user_id,
             group_id: member.group_id,
@@ -396,14 +416,14 @@ impl Indexer {
             group: member.group.as_slice().into(),
         };
         let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
-        match &self.last_metadata {
-            Some(last) if **last == metadata => Arc::clone(last),
-            _ => {
-                let metadata = Arc::new(metadata);
-                self.last_metadata = Some(Arc::clone(&metadata));
-                metadata
-            }
+        if let Some(last) = self.last_metadata.as_ref().filter(|last| ***last == metadata) {
+            return Ok(Arc::clone(last));
         }
+        let attribute = |attribute: &Attribute| ATTRIBUTE_BYTES + (attribute.name.len() + attribute.value.len()) as u64;
+        self.take((member.user.len() + member.group.len()) as u64 + member.attributes.iter().map(attribute).sum::<u64>())?;
+        let metadata = Arc::new(metadata);
+        self.last_metadata = Some(Arc::clone(&metadata));
+        Ok(metadata)
     }
 }
 
@@ -507,5 +527,71 @@ impl Members for TarMembers {
             (Bytes::Plain(_), None) => Some(member.size),
             (Bytes::Plain(_), Some(map)) => Some(map.iter().map(|(_, len)| len).sum()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::entry::{Entry, Namespace};
+    use crate::format::path::EntryPath;
+
+    /// A member of this name, as the decoder tells it.
+    fn member(name: &str) -> TarMember {
+        let mut bytes = Vec::new();
+        super::super::encode(&Entry::new(EntryPath::try_from(name).unwrap(), Kind::Symlink), None, &[], &mut bytes);
+        match Decoder::new().step(&bytes, true).unwrap().1 {
+            Event::Member(member) => *member,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    /// Counted bytes of two entries, each changed by `change`; that a limit just below is kept.
+    fn counted(change: impl Fn(&mut TarMember)) -> u64 {
+        let add = |limit| {
+            let mut indexer = Indexer { limit, ..Indexer::default() };
+            let added = ["a", "b"].into_iter().try_for_each(|name| {
+                let mut member = member(name);
+                change(&mut member);
+                indexer.add(member)
+            });
+            (indexer.bytes, added)
+        };
+        let (bytes, added) = add(u64::MAX);
+        added.unwrap();
+        let found = add(bytes - 1).1;
+        assert!(matches!(found, Err(Error::Limit { found, .. }) if found == bytes), "{found:?}");
+        bytes
+    }
+
+    #[test]
+    fn what_an_entry_holds_is_counted() {
+        let long = || vec![b'x'; 1000];
+        let plain = counted(|_| ());
+        assert_eq!(counted(|member| member.link = long()), plain + 2000);
+        assert_eq!(counted(|member| member.remark = Some("x".repeat(1000))), plain + 2 * (1000 + 24 + 3));
+        // Equal metadata is held once.
+        assert_eq!(counted(|member| member.user = long()), plain + 1000);
+        assert_eq!(counted(|member| member.group = long()), plain + 1000);
+        let attribute = Attribute { namespace: Namespace::Xattr, name: long().into(), value: long().into() };
+        assert_eq!(counted(|member| member.attributes = vec![attribute.clone()]), plain + 2040);
+        let other = |member: &mut TarMember| {
+            let name = member.name.as_slice().into();
+            member.attributes = vec![attribute.clone(), Attribute { name, ..attribute.clone() }];
+        };
+        assert_eq!(counted(other), plain + 2 * (2040 + 1041));
+    }
+
+    #[test]
+    fn copies_for_hard_links_are_counted() {
+        let mut indexer = Indexer { limit: 100_000, ..Indexer::default() };
+        let link = |name| TarMember { kind: MemberKind::HardLink, link: b"target".to_vec(), ..member(name) };
+        indexer.add(link("early")).unwrap();
+        indexer.add(TarMember { link: vec![b'x'; 10_000], ..member("target") }).unwrap();
+        let bytes = indexer.bytes;
+        indexer.add(link("late")).unwrap();
+        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 4 + 10_000);
+        indexer.resolve_links().unwrap();
+        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 4 + 20_000);
     }
 }

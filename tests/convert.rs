@@ -242,6 +242,52 @@ fn limits_end_the_work_with_the_option_that_raises_them() {
 }
 
 #[test]
+fn what_grows_too_much_ends_whatever_comes_in_and_goes_out() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    fs::File::create(at.join("tree/hole")).unwrap().set_len(40 << 30).unwrap();
+    fs::write(at.join("tree/small"), "x").unwrap();
+    if fs::metadata(at.join("tree/hole")).unwrap().blocks() != 0 {
+        eprintln!("skipped: no holes here");
+        return;
+    }
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    // Blocks that move as they are do not grow.
+    expect(at, &["convert", "first.nra", "moved.nra"], 0);
+    expect(at, &["convert", "first.nra", "first.tar", "--limit-ratio", "100000000"], 0);
+    for input in ["first.nra", "first.tar"] {
+        for output in ["out.tar", "out.zip", "out.nra4", "out.nra"] {
+            for further in [&[][..], &["--keep-going"]] {
+                let level: &[&str] = if output == "out.tar" { &[] } else { &["-l", "1"] };
+                let said = expect(at, &[&["convert", input, output], level, further].concat(), 1);
+                assert!(said.contains("--limit-ratio raises the limit"), "{input} {output}: {said}");
+                assert!(!at.join(output).exists());
+            }
+        }
+    }
+    expect(at, &["convert", "first.tar", "back.nra", "--limit-ratio", "100000000"], 0);
+}
+
+#[test]
+fn holes_of_short_files_stay_holes() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("tree")).unwrap();
+    let file = fs::File::create(at.join("tree/short")).unwrap();
+    file.set_len(100_000).unwrap();
+    file.write_all_at(b"x", 0).unwrap();
+    let blocks = fs::metadata(at.join("tree/short")).unwrap().blocks();
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["convert", "first.nra", "second.nra", "-l", "1"], 0);
+    for archive in ["first.nra", "second.nra"] {
+        expect(at, &["extract", archive, "-C", archive.trim_end_matches(".nra")], 0);
+    }
+    assert_eq!(fs::metadata(at.join("first/short")).unwrap().blocks(), blocks);
+    assert_eq!(fs::metadata(at.join("second/short")).unwrap().blocks(), blocks);
+}
+
+#[test]
 fn one_compressed_file_is_an_archive_of_one_entry() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

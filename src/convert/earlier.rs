@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use crate::convert::loss::{tell_secrecy, tell_state};
 use crate::convert::outgoing::OutgoingOptions;
 use crate::convert::output::{Destination, Output};
-use crate::convert::transfer::Narrower;
+use crate::convert::transfer::{Ledger, Narrower};
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
@@ -50,19 +50,12 @@ pub fn write_earlier(
     }
     let EarlierOptions { writer, outgoing } = options;
     let mut narrower = Narrower::new(&outgoing.fidelity);
-    let (mut entries, mut bytes) = (0u64, 0u64);
+    let ledger = Ledger::new(outgoing.limits);
+    let archive_bytes = archive.info().archive_bytes;
     let mut prepare = |entry: &mut Entry| {
         narrower.narrow(entry);
-        entries += 1;
-        bytes = bytes.saturating_add(entry.size);
-        for (what, found, limit) in
-            [("number of entries", entries, outgoing.limits.entries), ("length of the content", bytes, outgoing.limits.bytes)]
-        {
-            if found > limit {
-                return Err(Error::Limit { what, found, limit });
-            }
-        }
-        Ok(())
+        ledger.entry()?;
+        ledger.content(entry.size, archive_bytes)
     };
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let (buffered, stats) =

@@ -1,13 +1,14 @@
 //! Entries on their way into another container, in the order of storage: narrowed to what is to be kept, counted against the limits,
 //! left out when they do not read.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::loss::Target;
 use super::output::Output;
-use super::transfer::{Fidelity, Limits, Narrower, Order, Scattered, leave_out, within};
+use super::transfer::{Fidelity, Ledger, Limits, Narrower, Order, Scattered, leave_out, within};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind, Metadata};
 use crate::format::error::{Error, Result};
@@ -69,6 +70,9 @@ pub(super) struct Outgoing<'a> {
     pub(super) monitor: &'a dyn Monitor,
     pub(super) stats: OutgoingStats,
     options: &'a OutgoingOptions,
+    ledger: Ledger,
+    /// A limit is reached: that ends the work, whatever may be left out.
+    refused: Cell<bool>,
     target: Target,
     /// Entries had facts that only Shard files have a place for.
     loses_facts: bool,
@@ -96,6 +100,8 @@ impl<'a> Outgoing<'a> {
             monitor,
             stats,
             options,
+            ledger: Ledger::new(options.limits),
+            refused: Cell::new(false),
             target,
             loses_facts: false,
             order,
@@ -147,16 +153,7 @@ impl<'a> Outgoing<'a> {
         self.stats.content_bytes = self.stats.content_bytes.saturating_add(content);
         self.stats.entries += 1;
         self.stats.files += u64::from(entry.kind == Kind::File);
-        let OutgoingStats { entries, content_bytes, .. } = self.stats;
-        let Limits { entries: most_entries, bytes: most_bytes, .. } = self.options.limits;
-        for (what, found, limit) in
-            [("number of entries", entries, most_entries), ("length of the content", content_bytes, most_bytes)]
-        {
-            if found > limit {
-                return Err(Error::Limit { what, found, limit });
-            }
-        }
-        Ok(())
+        self.ledger.entry()
     }
 
     /// Says whether content has to be read once before anything of its entry is written: a header promises a length, damage must show before.
@@ -168,8 +165,18 @@ impl<'a> Outgoing<'a> {
     pub(super) fn content(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
         self.archive.with_content(entry, Access::Sequential, &mut |part| {
             self.monitor.check()?;
+            let len = match part {
+                Part::Data(bytes) => bytes.len() as u64,
+                Part::Hole(len) => len,
+            };
+            self.ledger.content(len, self.archive.info().archive_bytes).inspect_err(|_| self.refused.set(true))?;
             sink(part)
         })
+    }
+
+    /// Hands the content of an entry to `sink` as [`content`](Self::content) does, before it is read again to be written.
+    pub(super) fn trial(&self, entry: &Entry, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.ledger.on_trial(|| self.content(entry, sink))
     }
 
     /// An entry was written.
@@ -186,7 +193,7 @@ impl<'a> Outgoing<'a> {
     pub(super) fn leave_out(&mut self, error: Error, counted: Option<(&Entry, u64)>) -> Result<()> {
         let path = counted.map_or_else(Vec::new, |(entry, _)| entry.path.as_bytes().to_vec());
         let damage = matches!(error, Error::Corrupt { .. });
-        leave_out(error, path, self.options.keep_going, self.monitor).map_err(|error| match counted {
+        leave_out(error, path, self.options.keep_going && !self.refused.get(), self.monitor).map_err(|error| match counted {
             Some((entry, _)) => within(error, &entry.path),
             None => error,
         })?;

@@ -131,7 +131,7 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
         from.count(&stored, stored.size)?;
         // Names are written before content: what does not read must be known by now.
         if from.reads_first()
-            && let Err(error) = from.content(&stored, &mut |_| Ok(()))
+            && let Err(error) = from.trial(&stored, &mut |_| Ok(()))
         {
             from.leave_out(error, Some((&stored, stored.size)))?;
             continue;

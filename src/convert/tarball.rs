@@ -110,7 +110,7 @@ impl Job<'_> {
         self.from.count(stored, content)?;
         if self.from.reads_first()
             && link.is_none()
-            && let Err(error) = self.from.content(stored, &mut |_| Ok(()))
+            && let Err(error) = self.from.trial(stored, &mut |_| Ok(()))
         {
             return self.from.leave_out(error, Some((stored, content)));
         }

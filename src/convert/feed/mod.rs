@@ -10,7 +10,7 @@ mod threads;
 use std::io::Write;
 
 pub(in crate::convert) use batch::{Batch, Item, Outlet, Piece, Placed, Run, Stopped, measure};
-pub(in crate::convert) use content::{Content, HASHED_HOLES_MAX, hash_zeros};
+pub(in crate::convert) use content::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, hash_zeros};
 pub(in crate::convert) use threads::{MIN_BUFFER, PlaceReader, Readers, read_ahead, read_one};
 
 use crate::format::entry::Entry;

@@ -1,15 +1,15 @@
 //! Containers with an index: entries are read by several threads, in the order of storage.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
 use super::order::{Arrangement, Scattered};
 use super::store::Special;
-use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::convert::feed::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::convert::loss::tell_state;
 use crate::format::archive::{Access, Archive, Part};
+use crate::format::chunker::WHOLE_MAX;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::{EntryPath, Quoted};
@@ -136,7 +136,7 @@ pub(in crate::convert) fn leave_out(error: Error, path: Vec<u8>, keep_going: boo
 pub(super) struct Source<'a> {
     pub(super) archive: &'a dyn Archive,
     pub(super) order: Order,
-    pub(super) ledger: Mutex<Ledger>,
+    pub(super) ledger: Ledger,
     pub(super) fidelity: &'a Fidelity,
     pub(super) keep_going: bool,
     pub(super) monitor: &'a dyn Monitor,
@@ -151,7 +151,7 @@ impl<'a> Source<'a> {
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let order = Order::new(archive, Scattered::InFront, keep_going, monitor)?;
-        Ok(Self { archive, order, ledger: Mutex::new(Ledger::new(limits)), fidelity, keep_going, monitor })
+        Ok(Self { archive, order, ledger: Ledger::new(limits), fidelity, keep_going, monitor })
     }
 }
 
@@ -168,7 +168,7 @@ struct EntryReader<'a> {
 
 impl PlaceReader<Special> for EntryReader<'_> {
     fn read_place(&mut self, place: u32, outlet: &mut Outlet<Special>) -> Result<(), Stopped> {
-        let Source { archive, order, .. } = self.source;
+        let Source { archive, order, ledger, .. } = self.source;
         let mut entry = match order.entry(*archive, place as usize) {
             Ok(entry) => entry,
             Err(error) => return self.failed(place, None, error, outlet),
@@ -176,12 +176,9 @@ impl PlaceReader<Special> for EntryReader<'_> {
         let stored = entry.clone();
         self.narrower.narrow(&mut entry);
         entry.link_group = 0;
-        {
-            let mut ledger = self.source.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = ledger.entry().and_then(|()| ledger.bytes(entry.size)) {
-                outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
-                return Ok(());
-            }
+        if let Err(error) = ledger.entry() {
+            outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+            return Ok(());
         }
         if let Some(target) = order.link(place as usize) {
             outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target.clone())));
@@ -191,15 +188,24 @@ impl PlaceReader<Special> for EntryReader<'_> {
             outlet.push(place, None, Item::Plain(entry));
             return Ok(());
         }
-        let mut content = Content::begin(place, entry, stored.size, true, outlet)?;
-        let mut stopped = false;
+        // Only short ones are kept in one piece, which has no room for holes. What does not read will show when all of it is wanted.
+        let is_short = usize::try_from(stored.size).is_ok_and(|size| size <= WHOLE_MAX);
+        let plain = is_short && archive.holes(&stored).map_or(true, |holes| holes.is_empty());
+        let mut content = Content::begin(place, entry, stored.size, plain, outlet)?;
+        let (mut stopped, mut beyond, mut room) = (false, None, HASHED_HOLES_MAX);
+        let stored_bytes = archive.info().archive_bytes;
         let read = archive.with_content(&stored, Access::Sequential, &mut |part| {
+            let len = match part {
+                Part::Data(bytes) => bytes.len() as u64,
+                Part::Hole(len) => len,
+            };
+            if let Err(error) = ledger.content(len, stored_bytes) {
+                beyond = Some(error);
+                return Err(Error::Cancelled);
+            }
             let taken = match part {
                 Part::Data(bytes) => content.data(bytes, outlet),
-                Part::Hole(len) => {
-                    content.hole(len, outlet);
-                    Ok(())
-                }
+                Part::Hole(len) => content.hole(len, &mut room, outlet),
             };
             stopped = taken.is_err() || self.source.monitor.cancelled();
             if stopped { Err(Error::Cancelled) } else { Ok(()) }
@@ -212,6 +218,10 @@ impl PlaceReader<Special> for EntryReader<'_> {
             }
             Err(error) => {
                 content.abandon(outlet);
+                if let Some(error) = beyond {
+                    outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
+                    return Ok(());
+                }
                 self.failed(place, Some(&stored), error, outlet)
             }
         }

@@ -1,5 +1,7 @@
 //! Where the growing of what is decoded ends.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::format::error::{Error, Result};
 use crate::format::stream::check_ratio;
 
@@ -10,7 +12,7 @@ pub struct Limits {
     pub bytes: u64,
     /// Entries. Default: 100 million.
     pub entries: u64,
-    /// Decoded bytes for each stored one; the first GiB is free. Default: 2,000, which deflate can't reach.
+    /// Decoded bytes for each stored one, holes included; the first GiB is free. Default: 2,000, which deflate can't reach.
     pub ratio: u64,
 }
 
@@ -20,37 +22,75 @@ impl Default for Limits {
     }
 }
 
-/// Counts against the limits.
+/// Counts against the limits. Threads share it.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(in crate::convert) struct Ledger {
     limits: Limits,
-    bytes: u64,
-    entries: u64,
+    bytes: AtomicU64,
+    entries: AtomicU64,
 }
 
 impl Ledger {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, bytes: 0, entries: 0 }
+    pub(in crate::convert) fn new(limits: Limits) -> Self {
+        Self { limits, bytes: AtomicU64::new(0), entries: AtomicU64::new(0) }
     }
 
     /// Counts an entry.
-    pub(super) fn entry(&mut self) -> Result<()> {
-        self.entries += 1;
-        within("number of entries", self.entries, self.limits.entries)
+    pub(in crate::convert) fn entry(&self) -> Result<()> {
+        within("number of entries", add(&self.entries, 1), self.limits.entries)
     }
 
-    /// Counts bytes of content.
-    pub(super) fn bytes(&mut self, len: u64) -> Result<()> {
-        self.bytes = self.bytes.saturating_add(len);
-        within("length of the content", self.bytes, self.limits.bytes)
+    /// Counts bytes of content that moves as it is stored.
+    pub(in crate::convert) fn bytes(&self, len: u64) -> Result<()> {
+        within("length of the content", add(&self.bytes, len), self.limits.bytes)
+    }
+
+    /// Counts bytes of content as they are read, holes included, and compares all of them with what they come from.
+    pub(in crate::convert) fn content(&self, len: u64, stored: u64) -> Result<()> {
+        self.bytes(len)?;
+        self.ratio(self.bytes.load(Ordering::Relaxed), stored)
     }
 
     /// Compares what was decoded with what it came from.
-    pub(super) fn ratio(&self, decoded: u64, stored: u64) -> Result<()> {
+    pub(in crate::convert) fn ratio(&self, decoded: u64, stored: u64) -> Result<()> {
         check_ratio(decoded, stored, self.limits.ratio)
     }
+
+    /// Does `work`, and forgets the content that was counted meanwhile, as it will be read again. No other thread counts then.
+    pub(in crate::convert) fn on_trial<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.bytes.load(Ordering::Relaxed);
+        let result = work();
+        self.bytes.store(before, Ordering::Relaxed);
+        result
+    }
+}
+
+fn add(count: &AtomicU64, more: u64) -> u64 {
+    let added = |found: u64| Some(found.saturating_add(more));
+    let before = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
+    before.unwrap_or_else(|found| found).saturating_add(more)
 }
 
 fn within(what: &'static str, found: u64, limit: u64) -> Result<()> {
     if found > limit { Err(Error::Limit { what, found, limit }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_counted_as_it_is_read() {
+        let ledger = Ledger::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
+        ledger.entry().unwrap();
+        assert!(matches!(ledger.entry(), Err(Error::Limit { what: "number of entries", .. })));
+        ledger.on_trial(|| ledger.content(1 << 30, 1)).unwrap();
+        ledger.content(1 << 30, 1).unwrap();
+        ledger.content(1, 1 << 24).unwrap();
+        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Limit { what: "ratio of decoded to stored bytes", .. })));
+        // What moves as it is stored does not grow.
+        ledger.bytes(1 << 35).unwrap();
+        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::Limit { what: "length of the content", .. })));
+        assert!(ledger.bytes(1).is_err());
+    }
 }

@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex};
 pub(in crate::convert) use archive::{Order, leave_out, within};
 pub use fidelity::Fidelity;
 pub(in crate::convert) use fidelity::Narrower;
+pub(in crate::convert) use limits::Ledger;
 pub use limits::Limits;
 pub(in crate::convert) use order::Scattered;
 
-use self::limits::Ledger;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
@@ -187,7 +187,7 @@ fn copy(
     monitor: &dyn Monitor,
 ) -> Result<TransferStats> {
     let mut writer = Writer::create(output, writer_options)?;
-    let mut ledger = Ledger::new(options.limits);
+    let ledger = Ledger::new(options.limits);
     let mut narrower = Narrower::new(&options.fidelity);
     let mut narrow = |entry: &mut Entry| {
         ledger.entry()?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
 use super::store::{Broken, Special};
-use crate::convert::feed::{Content, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::convert::feed::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::format::entry::{Entry, Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
 use crate::format::names::NameEncoding;
@@ -16,9 +16,6 @@ use crate::format::stream::{Ahead, ByteStream};
 use crate::format::table::{Cleaned, clean};
 use crate::format::tar::{Decoder, Event, Member, MemberKind};
 use crate::format::top::Top;
-
-/// Entries in one batch, at most: without content they would never fill it.
-const BATCH_ENTRIES: usize = 1_024;
 
 /// Counts the bytes that are taken from a stream.
 pub(super) struct Counted<S> {
@@ -66,6 +63,7 @@ impl Readers<Special> for Source<'_> {
             ledger: Ledger::new(self.limits),
             narrower: Narrower::new(self.fidelity),
             path: Vec::new(),
+            room: HASHED_HOLES_MAX,
         })
     }
 }
@@ -75,6 +73,8 @@ struct StreamReader<'a> {
     ledger: Ledger,
     narrower: Narrower<'a>,
     path: Vec<u8>,
+    /// Bytes of holes that may go into digests. They cost time and nothing in the input: content makes room for more.
+    room: u64,
 }
 
 /// What a name stands for.
@@ -165,16 +165,13 @@ impl StreamReader<'_> {
     ) -> Result<(), End> {
         // Its length shows at its end.
         let file = content.insert(Content::begin(place, entry.clone(), u64::MAX, true, outlet)?);
-        let mut decoded = 0u64;
         loop {
             let bytes = stream.peek(self.source.monitor)?;
             let len = bytes.len();
             if len == 0 {
                 break;
             }
-            decoded += len as u64;
-            self.ledger.bytes(len as u64)?;
-            self.ledger.ratio(decoded, self.source.stored.load(Ordering::Relaxed))?;
+            self.ledger.content(len as u64, self.source.stored.load(Ordering::Relaxed))?;
             file.data(bytes, outlet)?;
             stream.consume(len);
         }
@@ -215,21 +212,22 @@ impl StreamReader<'_> {
                     Event::Member(member) => *content = self.begin(place, &member, outlet)?,
                     Event::Data(bytes) => {
                         if let Some(content) = content {
-                            self.ledger.bytes(bytes.len() as u64)?;
+                            self.ledger.content(bytes.len() as u64, self.source.stored.load(Ordering::Relaxed))?;
+                            self.room = self.room.saturating_add(bytes.len() as u64).min(HASHED_HOLES_MAX);
                             content.data(bytes, outlet)?;
                         }
                     }
                     Event::Hole(len) => {
                         if let Some(content) = content {
-                            self.ledger.bytes(len)?;
-                            content.hole(len, outlet);
+                            self.ledger.content(len, self.source.stored.load(Ordering::Relaxed))?;
+                            content.hole(len, &mut self.room, outlet)?;
                         }
                     }
                     Event::End => {
                         if let Some(content) = content.take() {
                             content.end(outlet);
                         }
-                        if outlet.batch.items.len() >= BATCH_ENTRIES {
+                        if outlet.batch.items.len() >= BATCH_ITEMS {
                             outlet.flush(0)?;
                         }
                     }

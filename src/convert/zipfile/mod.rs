@@ -224,7 +224,7 @@ impl Work<'_> {
         // A program that reads a zip archive from a pipe can't tell where a member ends that is neither compressed nor has its length in front.
         if stores || self.from.reads_first() {
             let mut crc = crc32fast::Hasher::new();
-            match self.from.content(stored, &mut |part| {
+            match self.from.trial(stored, &mut |part| {
                 each_run(part, &mut |bytes| {
                     crc.update(bytes);
                     Ok(())

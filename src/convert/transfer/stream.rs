@@ -242,7 +242,7 @@ impl StreamReader<'_> {
     /// Begins an entry; returns its content if that is wanted.
     fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
         self.ledger.entry()?;
-        if let Some(remark) = &member.remark {
+        for remark in &member.remarks {
             self.warn(&member.name, remark.clone(), true);
         }
         let owner = Owner {

@@ -311,7 +311,7 @@ impl Indexer {
     fn add(&mut self, member: TarMember) -> Result<()> {
         self.take(ENTRY_BYTES)?;
         self.take(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
-        if let Some(remark) = &member.remark {
+        for remark in &member.remarks {
             self.omits = true;
             let remark = format!("{}: {remark}", Quoted::new(&member.name));
             self.take(REMARK_BYTES + remark.len() as u64)?;
@@ -569,7 +569,7 @@ mod tests {
         let long = || vec![b'x'; 1000];
         let plain = counted(|_| ());
         assert_eq!(counted(|member| member.link = long()), plain + 2000);
-        assert_eq!(counted(|member| member.remark = Some("x".repeat(1000))), plain + 2 * (1000 + 24 + 3));
+        assert_eq!(counted(|member| member.remarks = vec!["x".repeat(1000)]), plain + 2 * (1000 + 24 + 3));
         // Equal metadata is held once.
         assert_eq!(counted(|member| member.user = long()), plain + 1000);
         assert_eq!(counted(|member| member.group = long()), plain + 1000);

@@ -16,6 +16,11 @@ use crate::format::path::Quoted;
 const MAX_EXTENSION: u64 = 16 << 20;
 /// Memory for the records that hold for all entries, bytes: each entry is put together with them.
 const MAX_GLOBAL: u64 = 1 << 20;
+/// Records of extended attributes, as most programs write them, and their other form, with names and values in other letters.
+const XATTR: &str = "SCHILY.xattr.";
+const LIBARCHIVE: &str = "LIBARCHIVE.xattr.";
+/// The record of the attribute `security.selinux`, as GNU tar writes it.
+const SELINUX: &str = "RHT.security.selinux";
 /// Attributes of an entry.
 const MAX_ATTRIBUTES: usize = 4096;
 /// Remarks on parts of an archive that are told one by one.
@@ -95,8 +100,8 @@ pub struct Member {
     pub device: Option<Device>,
     /// Extended attributes, sorted, no two of one name.
     pub attributes: Vec<Attribute>,
-    /// Something of it that can't be kept, for people.
-    pub remark: Option<String>,
+    /// What of it can't be kept, for people.
+    pub remarks: Vec<String>,
 }
 
 /// What comes next in an archive.
@@ -158,6 +163,8 @@ pub struct Decoder {
     /// Encoding of names that are not in pax records.
     names: Option<NameEncoding>,
     comment: Option<String>,
+    /// A comment came that can't be kept.
+    comment_is_lost: bool,
 }
 
 impl Default for Decoder {
@@ -184,6 +191,7 @@ impl Decoder {
             more_remarks: 0,
             names: None,
             comment: None,
+            comment_is_lost: false,
         }
     }
 
@@ -448,9 +456,16 @@ impl Decoder {
             PAX_GLOBAL => {
                 self.first = None;
                 let parsed = self.global.parse(&bytes, MAX_GLOBAL);
-                let comment = self.global.get("comment").and_then(|comment| std::str::from_utf8(comment).ok());
-                if let Some(comment) = comment.filter(|comment| self.comment.is_none() && comment.len() <= MAX_MESSAGE) {
-                    self.comment = Some(comment.to_owned());
+                if let Some(comment) = self.global.get("comment").filter(|_| self.comment.is_none()) {
+                    match std::str::from_utf8(comment) {
+                        Ok(comment) if comment.len() <= MAX_MESSAGE => self.comment = Some(comment.to_owned()),
+                        _ if self.comment_is_lost => {}
+                        _ => {
+                            let len = comment.len();
+                            self.comment_is_lost = true;
+                            self.remark(format!("its comment of {len} bytes is left out: it is too long, or not in UTF-8"));
+                        }
+                    }
                 }
                 parsed
             }
@@ -461,8 +476,8 @@ impl Decoder {
     }
 
     /// Looks up a record: of the entry itself, or of all.
-    fn record(&self, key: &str) -> Option<&[u8]> {
-        self.next.get(key).or_else(|| self.global.get(key))
+    fn record(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.next.get(&key).or_else(|| self.global.get(&key))
     }
 
     fn number(&self, key: &str) -> Result<Option<u64>, Wrong> {
@@ -493,7 +508,7 @@ impl Decoder {
             (None, Some(link)) => self.decoded(link.clone()),
             (None, None) => self.decoded(header.link().to_vec()),
         };
-        let mut remark = None;
+        let mut remarks = Vec::new();
         let kind = match flag {
             b'0' | 0 | b'7' if name.ends_with(b"/") && header.flavour() == Flavour::V7 => MemberKind::Directory,
             b'0' | 0 | b'7' | b'S' => MemberKind::File,
@@ -504,7 +519,7 @@ impl Decoder {
             b'5' | b'D' => MemberKind::Directory,
             b'6' => MemberKind::Fifo,
             _ => {
-                remark = Some(format!("unknown type '{}': kept as a file", char::from(flag).escape_default()));
+                remarks.push(format!("unknown type '{}': kept as a file", char::from(flag).escape_default()));
                 MemberKind::File
             }
         };
@@ -548,10 +563,10 @@ impl Decoder {
             group: text("gname", header.group()),
             modified: modified.or_else(|| header.modified().map(|seconds| Timestamp { seconds, nanoseconds: 0 })),
             device: if is_device { Some(device.ok_or("its device numbers are not numbers")?) } else { None },
-            attributes: self.attributes(&mut remark),
+            attributes: self.attributes(&mut remarks),
             name,
             link,
-            remark,
+            remarks,
         });
         self.start(flag, header, &mut member).map(|map| map.unwrap_or_default()).and_then(|begun| {
             self.long_name = None;
@@ -628,35 +643,72 @@ impl Decoder {
     }
 
     /// Returns the extended attributes that the records tell of.
-    fn attributes(&self, remark: &mut Option<String>) -> Vec<Attribute> {
+    fn attributes(&self, remarks: &mut Vec<String>) -> Vec<Attribute> {
         let mut found: BTreeMap<Box<[u8]>, Attribute> = BTreeMap::new();
         // Lists with names in them mean something on their own machine alone: kept as they are.
-        let kinds = [("SCHILY.xattr.", "", Namespace::Xattr), ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign)];
+        let kinds = [
+            (SELINUX, "security.selinux", Namespace::Xattr),
+            (XATTR, "", Namespace::Xattr),
+            ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign),
+            (LIBARCHIVE, "", Namespace::Xattr),
+        ];
         let records = [&self.global, &self.next].into_iter().flat_map(|records| {
             kinds.iter().flat_map(|&(prefix, kept, namespace)| {
-                records.with_prefix(prefix).map(move |(name, value)| (namespace, [kept.as_bytes(), name].concat(), value))
+                records.with_prefix(prefix).map(move |(name, value)| (prefix, namespace, [kept.as_bytes(), name].concat(), value))
             })
         });
+        let (mut impossible, mut other) = (0u64, 0u64);
         // The bound is one of records, as those that are left out are work, too.
-        for (number, (namespace, name, value)) in records.enumerate() {
+        for (number, (prefix, namespace, name, value)) in records.enumerate() {
             if number >= MAX_ATTRIBUTES {
-                *remark = Some(format!("its attributes beyond {MAX_ATTRIBUTES} are left out"));
+                remarks.push(format!("its attributes beyond {MAX_ATTRIBUTES} are left out"));
                 break;
             }
-            if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
-                *remark = Some("an attribute with an impossible name is left out".into());
+            if prefix == LIBARCHIVE {
+                // Most programs that write this form write the other one beside it.
+                let name = percent_decoded(&name);
+                if self.record([XATTR.as_bytes(), &name].concat()).is_none() {
+                    other += 1;
+                    if other == 1 {
+                        let shown = Quoted::new(&name[..name.len().min(MAX_ATTRIBUTE_NAME)]);
+                        remarks.push(format!("the attribute {shown} is left out: it is there as {LIBARCHIVE}* alone"));
+                    }
+                }
+            } else if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
+                impossible += 1;
             } else if value.len() > MAX_ATTRIBUTE_VALUE {
                 let (name, len) = (Quoted::new(&name), value.len());
-                *remark = Some(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
+                remarks.push(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
             } else {
                 let attribute = Attribute { namespace, name: name.as_slice().into(), value: value.into() };
                 found.insert(name.into(), attribute);
             }
         }
+        if other > 1 {
+            remarks.push(format!("{} more attributes are left out: they are there as {LIBARCHIVE}* alone", other - 1));
+        }
+        match impossible {
+            0 => {}
+            1 => remarks.push("an attribute with an impossible name is left out".into()),
+            more => remarks.push(format!("{more} attributes with impossible names are left out")),
+        }
         let mut found: Vec<Attribute> = found.into_values().collect();
         found.sort_unstable();
         found
     }
+}
+
+/// Resolves `%41` and the like.
+fn percent_decoded(name: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((&first, more)) = rest.split_first() {
+        let digits = more.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        decoded.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &more[2..] } else { more };
+    }
+    decoded
 }
 
 /// How the content of an entry begins.

@@ -116,8 +116,8 @@ impl Records {
     }
 
     /// Returns a value.
-    pub(super) fn get(&self, key: &str) -> Option<&[u8]> {
-        self.values.get(key.as_bytes()).map(|value| &**value)
+    pub(super) fn get(&self, key: impl AsRef<[u8]>) -> Option<&[u8]> {
+        self.values.get(key.as_ref()).map(|value| &**value)
     }
 
     /// Returns a value that is a number.

@@ -239,11 +239,46 @@ fn attributes_and_remarks_are_bounded() {
     let attributes: Vec<u8> = (0..5000).flat_map(|number| record(&format!("SCHILY.xattr.user.{number:04}"), b"v")).collect();
     let (member, _) = read(&[block(b'x', &attributes), block(b'0', b"")].concat(), 4096).unwrap().remove(0);
     assert_eq!(member.attributes.len(), 4096);
-    assert!(member.remark.unwrap().contains("beyond 4096"));
+    assert!(member.remarks[0].contains("beyond 4096"));
     let bytes = [block(b'A', b"").repeat(250), block(b'0', b"")].concat();
     let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let remarks = probe(&source, &OpenOptions::default()).unwrap().unwrap().remarks();
     assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are left out"));
+}
+
+#[test]
+fn each_loss_of_an_entry_is_told() {
+    let long = vec![b'v'; (1 << 20) + 1];
+    let records = [
+        record("SCHILY.xattr.user.first", &long),
+        record("SCHILY.xattr.user.second", &long),
+        record(&format!("SCHILY.xattr.{}", "n".repeat(256)), b"v"),
+        record("SCHILY.acl.access", &long),
+        record("SCHILY.xattr.user.both", b"v"),
+        record("LIBARCHIVE.xattr.user.%62oth", b"dg"),
+        record("LIBARCHIVE.xattr.user.alone", b"dg"),
+        record("RHT.security.selinux", b"u:r:t"),
+    ];
+    let (member, _) = read(&[block(b'x', &records.concat()), block(b'?', b"")].concat(), 4096).unwrap().remove(0);
+    let names: Vec<&[u8]> = member.attributes.iter().map(|attribute| &*attribute.name).collect();
+    assert_eq!(names, [&b"security.selinux"[..], b"user.both"]);
+    let told = member.remarks.join("\n");
+    for part in ["unknown type", "user.first", "user.second", "impossible name", "SCHILY.acl.access", "user.alone"] {
+        assert_eq!(told.matches(part).count(), 1, "{part}: {told}");
+    }
+    assert_eq!(member.remarks.len(), 6);
+}
+
+#[test]
+fn a_comment_that_is_not_kept_is_told() {
+    let long = vec![b'c'; 65_536];
+    for (comment, kept) in [(&b"short"[..], true), (&long[..], false), (b"\xff", false)] {
+        let bytes = [block(b'g', &record("comment", comment)).repeat(2), block(b'0', b"")].concat();
+        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+        let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
+        let told = archive.remarks().iter().filter(|remark| remark.contains("comment")).count();
+        assert_eq!((archive.info().message.is_empty(), told), (!kept, usize::from(!kept)));
+    }
 }
 
 /// Name, kind and content of an entry.

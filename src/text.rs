@@ -230,13 +230,14 @@ pub fn harmless(text: &str) -> String {
 
 /// Returns a name for a line of output: as it is, or quoted (`$'a\nb'`, see [`Quoted`]).
 ///
-/// A terminal gets quoted what would not show as itself. Elsewhere the bytes stay, but for a name with a line end in it: a line is a name.
+/// A terminal gets quoted what would not show as itself. Elsewhere the bytes stay, but for a name with control characters in it: a line is a name, and
+/// what a pipe carries may end on a terminal.
 /// What looks like a quoted name is quoted, too, so that [`unquoted`] brings back every name.
 pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
     let is_plain = !bytes.is_empty()
         && !bytes.starts_with(b"$'")
         && match std::str::from_utf8(bytes) {
-            _ if !terminal => !bytes.contains(&b'\n'),
+            _ if !terminal => !bytes.iter().any(u8::is_ascii_control),
             Ok(text) => !text.chars().any(is_unsafe_to_show),
             Err(_) => false,
         };
@@ -343,7 +344,7 @@ mod tests {
             (b"a 'b'", true, b"a 'b'"),
             ("ä/ö".as_bytes(), true, "ä/ö".as_bytes()),
             (b"a\x1b[0m", true, b"$'a\\x1b[0m'"),
-            (b"a\x1b[0m", false, b"a\x1b[0m"),
+            (b"a\x1b[0m", false, b"$'a\\x1b[0m'"),
             (b"a\nb", false, b"$'a\\nb'"),
             (b"$'a'", false, b"$'$\\'a\\''"),
             (b"$'", false, b"$'$\\''"),

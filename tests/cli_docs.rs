@@ -20,7 +20,7 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 - `-x`, `--include` and `--exclude-from` take away from what is named, in the order given: the last rule that matches wins, and what lies below a directory left out is
   left out with it. They mean the same for files that are packed and for entries that are read.
 - `-T FILE` names paths one a line (`-0`: each ended by NUL), never globs; a list without a name is an error, not everything.
-- Names and lines of content go into pipes and files byte for byte, one a line; a name with a line end in it is quoted: `$'a\\nb'`. On a terminal everything that
+- Names and lines of content go into pipes and files byte for byte, one a line; a name with control characters in it is quoted: `$'a\\nb'`. On a terminal everything that
   would not show as itself is quoted. `PATTERN`, `PATH` and lines of `-T` may be quoted in the same way, so that every name that `nra list` prints can be given back. `-0` neither quotes nor reads quotes.
 - Sizes are in powers of 1,024 (`--si`, `--bytes` change that) and are read with the units K, M, G, T, P, E (KiB the same, kB = 1,000). Times are UTC.
 - Colours: `--color`, else `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`, else whether it is a terminal. `NRA_ACCESSIBLE=1` draws no bars and no lines.

@@ -78,6 +78,7 @@ fn files_come_with_their_own_content_or_not_at_all() {
             let lenient = nra(folder.path(), &["convert", "damaged.nra", &output, "--keep-going"]);
             let said = String::from_utf8_lossy(&lenient.stderr).into_owned();
             assert!(path.exists(), "damage {damage}, {kind}: {said}");
+            assert!(path.exists(), "damage {damage}, {kind}: {:?} {said}", lenient.status);
             let found = files_of(&path);
             for (name, content) in &found {
                 assert!(files.get(name) == Some(content) || is_earlier(name, content), "damage {damage}, {kind}: {name:?}");
@@ -134,11 +135,15 @@ fn what_stands_behind_an_archive_is_never_lost_in_silence() {
     for kind in small(folder.path()) {
         let whole = fs::read(folder.path().join(format!("small.{kind}"))).unwrap();
         let name = format!("case.{kind}");
-        for (behind, code) in [(&[0u8; 700][..], 0), (b"junk", 3), (&[0xa5; 2_000], 3), (&[&[0; 600][..], b"x"].concat(), 3)] {
+        for (behind, is_told) in
+            [(&[0u8; 700][..], false), (b"junk", true), (&[0xa5; 2_000], true), (&[&[0; 600][..], b"x"].concat(), true)]
+        {
+            // tar itself passes over what follows its end.
+            let code = if is_told && kind != "tar" { 3 } else { 0 };
             fs::write(folder.path().join(&name), [&whole, behind].concat()).unwrap();
             for (command, found, said) in runs(folder.path(), &name) {
                 assert_eq!(found, Some(code), "{kind}, {} bytes behind, {command}: {said}", behind.len());
-                assert!(code == 0 || said.contains("warning"), "{kind}, {command}: {said}");
+                assert_eq!(is_told, said.contains("warning"), "{kind}, {command}: {said}");
             }
         }
     }

@@ -101,7 +101,7 @@ fn entries_are_listed_in_path_order() {
     let room = Room::new();
     assert_eq!(
         room.out(&["list", "rich.nra"]),
-        "docs\ndocs/a b.txt\ndocs/empty\ndocs/esc\u{1b}[31m.txt\ndocs/latin\u{fffd}.txt\ndocs/sub\ndocs/sub/deep\n\
+        "docs\ndocs/a b.txt\ndocs/empty\n$'docs/esc\\x1b[31m.txt'\ndocs/latin\u{fffd}.txt\ndocs/sub\ndocs/sub/deep\n\
          docs/sub/deep/lines.log\nimage.bin\nlink\nnull\nowned\npipe\n"
     );
     assert_eq!(

@@ -121,7 +121,8 @@ fn what_follows_the_end_is_told() {
         fs::write(at.join(name), bytes).unwrap();
         let output = format!("{name}.nra");
         for arguments in [&["convert", name, &output][..], &["verify", name], &["list", name]] {
-            expect(at, arguments, 3, &["what follows the", "is none and is left out"]);
+            let code = if name.ends_with(".gz") { 3 } else { 0 };
+            expect(at, arguments, code, &["what follows the", "is none"]);
         }
         assert_eq!(nra(at, &["verify", &output]).0, 0);
     }

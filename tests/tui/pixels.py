@@ -8,6 +8,7 @@ Standard library only. Exit status: 0 when nothing failed.
 import argparse
 import os
 import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -56,6 +57,8 @@ class Room:
         subprocess.run([nra, "pack", "files", "-o", "files.nra", "-q"], cwd=directory, check=True)
 
     def browse(self, *options, answers=None, first="plain text", **variables):
+        # Where one was the last time is another test's business.
+        shutil.rmtree(self.directory / ".local", ignore_errors=True)
         home = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8", "COLORFGBG": "15;0"}
         environment = {**home, "TERM": "xterm-256color", **variables}
         command = [self.nra, "browse", "files.nra", *options]

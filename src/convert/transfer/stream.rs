@@ -189,6 +189,9 @@ impl StreamReader<'_> {
         for remark in decoder.take_remarks() {
             self.warn(&[], remark, true);
         }
+        if let Some(remark) = decoder.take_behind() {
+            self.warn(&[], remark, false);
+        }
     }
 
     fn read_tar(

@@ -296,6 +296,7 @@ impl Indexer {
         let mut remarks = decoder.take_remarks();
         self.omits |= !remarks.is_empty();
         self.remarks.append(&mut remarks);
+        self.remarks.extend(decoder.take_behind());
         self.comment = decoder.comment();
     }
 

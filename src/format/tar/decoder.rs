@@ -160,6 +160,8 @@ pub struct Decoder {
     remarks: Vec<String>,
     /// Remarks beyond those.
     more_remarks: u64,
+    /// What is said of bytes behind the end.
+    behind: Option<String>,
     /// Encoding of names that are not in pax records.
     names: Option<NameEncoding>,
     comment: Option<String>,
@@ -189,6 +191,7 @@ impl Decoder {
             any: false,
             remarks: Vec::new(),
             more_remarks: 0,
+            behind: None,
             names: None,
             comment: None,
             comment_is_lost: false,
@@ -209,6 +212,11 @@ impl Decoder {
     /// Returns what the archive says of itself, in a global record before or among the entries that came by; the first one counts.
     pub fn comment(&self) -> Option<String> {
         self.comment.clone()
+    }
+
+    /// Takes the remark on bytes behind the end, of which nothing is missing.
+    pub fn take_behind(&mut self) -> Option<String> {
+        self.behind.take()
     }
 
     /// Takes remarks on parts of the archive that are not served.
@@ -366,7 +374,7 @@ impl Decoder {
 
     /// Something behind the end is nothing that belongs to an archive.
     fn junk(&mut self, at: u64) {
-        self.remark(format!("what follows the end of the tar archive at offset {at} is none and is left out"));
+        self.behind = Some(format!("what follows the end of the tar archive at offset {at} is none"));
     }
 
     fn header(&mut self, block: &Block, at: u64, behind: bool) -> Result<Event<'static>> {

@@ -92,6 +92,28 @@ fn files_come_with_their_own_content_or_not_at_all() {
     assert!(lossy > 0, "no damage hurt anything");
 }
 
+#[test]
+fn a_damaged_commit_of_the_past_does_not_matter() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("tree")).unwrap();
+    fs::write(folder.path().join("tree/a"), "first\n").unwrap();
+    assert!(nra(folder.path(), &["pack", "tree", "-o", "whole.nra"]).status.success());
+    let first = usize::try_from(fs::metadata(folder.path().join("whole.nra")).unwrap().len()).unwrap();
+    fs::write(folder.path().join("tree/b"), "second\n").unwrap();
+    assert!(nra(folder.path(), &["add", "whole.nra", "tree"]).status.success());
+    let (files, mut bytes) = (files_of(&folder.path().join("whole.nra")), fs::read(folder.path().join("whole.nra")).unwrap());
+    // In front of the tail, the last 64 bytes, stands the commit.
+    bytes[first - 120..first - 70].fill(0);
+    fs::write(folder.path().join("damaged.nra"), &bytes).unwrap();
+    assert_eq!(nra(folder.path(), &["log", "damaged.nra"]).status.code(), Some(4));
+    for kind in ["nra", "tar", "zip", "nra4"] {
+        let output = folder.path().join(format!("out.{kind}"));
+        let converted = nra(folder.path(), &["convert", "damaged.nra", output.to_str().unwrap()]);
+        assert!(matches!(converted.status.code(), Some(0 | 3)), "{kind}: {}", String::from_utf8_lossy(&converted.stderr));
+        assert_eq!(files_of(&output), files, "{kind}");
+    }
+}
+
 /// Says whether this is the content that the file had in the first commit: where the records of the second are gone, it comes back.
 fn is_earlier(name: &[u8], found: &[u8]) -> bool {
     let number = std::str::from_utf8(&name[name.len() - 4..]).unwrap().parse().unwrap();

@@ -38,16 +38,13 @@ pub(in crate::convert) fn attributes_lost(count: usize, kind: &str) -> String {
 }
 
 /// Tells what of `archive` does not come along.
-///
-/// # Errors
-///
-/// As reading its commits does.
-pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, monitor: &dyn Monitor) -> Result<()> {
+pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, monitor: &dyn Monitor) {
     if target != Target::Nra {
         tell_secrecy(archive, false, monitor);
     }
     let info = archive.info();
-    let earlier = archive.commits().take(2).collect::<Result<Vec<_>>>()?.len() > 1;
+    // One that is damaged is one, too.
+    let earlier = archive.commits().nth(1).is_some();
     // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
     let is_own = |attribute: &Attribute| shard::is_own(attribute) && (target == Target::Shard || !shard::is_metadata(attribute));
     let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root() && !is_own(attribute));
@@ -58,7 +55,6 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, moni
     for message in losses.into_iter().flatten() {
         monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
     }
-    Ok(())
 }
 
 /// Tells what came to light about `archive`, when all of its index has been read.

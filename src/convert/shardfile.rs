@@ -64,7 +64,7 @@ pub fn write_shard(
         Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
         other => other,
     };
-    tell_whole(archive, Target::Shard, monitor)?;
+    tell_whole(archive, Target::Shard, monitor);
     let mut from = Outgoing::new(archive, Target::Shard, &options.outgoing, monitor)?;
     let planned = plan(&mut from)?;
     let names: Vec<Box<[u8]>> = planned.iter().map(|planned| planned.name.clone()).collect();

@@ -80,7 +80,7 @@ pub fn write_tar(
             Sink::Compressed(Box::new(Encoder::new(counted, compression, level, options.threads).map_err(failed)?))
         }
     };
-    tell_whole(archive, Target::Tar, monitor)?;
+    tell_whole(archive, Target::Tar, monitor);
     let from = Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?;
     let mut job = Job { from, name: &name, sink };
     let message = options.outgoing.message_of(archive);

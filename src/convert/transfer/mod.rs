@@ -131,7 +131,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     writer_options.repeats = true;
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
-        tell_whole(&**archive, Target::Nra, monitor)?;
+        tell_whole(&**archive, Target::Nra, monitor);
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);

@@ -69,7 +69,7 @@ pub fn write_zip(
         move |job| squeezer.work(job)
     };
     let pool = InOrder::new("compress", options.threads, worker).map_err(|error| Error::io("write", &name, error))?;
-    tell_whole(archive, Target::Zip, monitor)?;
+    tell_whole(archive, Target::Zip, monitor);
     let mut job = Work {
         from: Outgoing::new(archive, Target::Zip, &options.outgoing, monitor)?,
         compression,

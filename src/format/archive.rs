@@ -289,6 +289,11 @@ pub trait Archive: Send + Sync {
         false
     }
 
+    /// Says whether reading most entries is for one thread, in the order of [`Entry::place`]: anything else decodes again and again.
+    fn is_sequential(&self) -> bool {
+        false
+    }
+
     /// Returns the keys that opened an encrypted archive to which can be added; whoever does needs them.
     fn keyring(&self) -> Option<&Keyring> {
         None

@@ -6,6 +6,7 @@
 mod faults;
 #[cfg(feature = "cli")]
 mod native;
+mod passes;
 mod sevenz;
 mod written;
 mod zip;

@@ -1,7 +1,8 @@
 //! Making the files of a wave on several threads.
 //!
 //! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
-//! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done.
+//! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done. An archive
+//! that decodes forward only ([`is_sequential`](crate::format::archive::Archive::is_sequential)) is read by one thread, from its start to its end.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,11 +34,13 @@ enum Task {
 ///
 /// The first reason for which nothing further can be made.
 pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Result<()> {
+    let is_sequential = run.archive.is_sequential();
     jobs.sort_by_cached_key(|(item, parent)| {
         let (block, offset) = item.entry.place();
-        (block, *parent, offset)
+        // One directory after the other within a block costs nothing, unless the block is all there is.
+        (block, if is_sequential { 0 } else { *parent }, offset)
     });
-    let threads = threads(run);
+    let threads = if is_sequential { 1 } else { threads(run) };
     let (tasks, large) = tasks(&jobs, threads > 1);
     let queue = Queue::new(tasks.len(), threads.min(tasks.len()).max(1));
     let stop = AtomicBool::new(false);

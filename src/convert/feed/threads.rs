@@ -26,6 +26,11 @@ const MAX_BUFFER: usize = 1 << 20;
 pub(in crate::convert) trait Readers<X>: Sync {
     /// Returns a reader for one thread.
     fn reader(&self) -> Box<dyn PlaceReader<X> + '_>;
+
+    /// Says whether one thread reads all places, in order. What comes of them is still measured by several.
+    fn is_sequential(&self) -> bool {
+        false
+    }
 }
 
 /// Reads places on one thread.
@@ -91,7 +96,7 @@ pub(in crate::convert) fn read_ahead<X: Send>(
         return Ok(());
     }
     let Buffers { threads: readers_at_work, batches_ahead, bytes: buffer_bytes, count: buffers } =
-        Buffers::new(threads.min(places), read_bytes);
+        Buffers::new(if readers.is_sequential() { 1 } else { threads.min(places) }, read_bytes);
     let jobs_ahead = readers_at_work * JOBS_AHEAD;
     let job_names = (places / (readers_at_work * 8)).clamp(1, JOB_NAMES);
     let (spare_in, spare) = bounded::<Vec<u8>>(buffers);

@@ -159,6 +159,10 @@ impl Readers<Special> for Source<'_> {
     fn reader(&self) -> Box<dyn PlaceReader<Special> + '_> {
         Box::new(EntryReader { source: self, narrower: Narrower::new(self.fidelity) })
     }
+
+    fn is_sequential(&self) -> bool {
+        self.archive.is_sequential()
+    }
 }
 
 struct EntryReader<'a> {

@@ -88,7 +88,7 @@ pub trait Members: Send + Sync {
         false
     }
 
-    /// Says whether members are read by one thread, in the order of places, when all are read: anything else costs much more.
+    /// Says in which way members are read when most of them are, as [`Archive::is_sequential`] does.
     fn is_sequential(&self) -> bool {
         false
     }
@@ -245,6 +245,10 @@ impl<M: Members> Archive for TableArchive<M> {
 
     fn omits_entries(&self) -> bool {
         self.whole.get().is_some_and(|whole| whole.table.omits_entries()) || self.members.omits_entries()
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.members.is_sequential()
     }
 
     fn entry(&self, number: u64) -> Result<Entry> {

@@ -1,0 +1,99 @@
+//! How often a compressed archive is decoded when all of it is read.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use nra::convert::extract::{ExtractOptions, Target, extract};
+use nra::convert::pack::Destination;
+use nra::convert::select::Selection;
+use nra::convert::transfer::{Input, TransferOptions, transfer};
+use nra::format::archive::{Archive, OpenOptions, open, open_path};
+use nra::format::progress::Recorder;
+use nra::format::source::{MemorySource, RecordingSource};
+
+/// Length of a file, bytes: more than a thread takes at once.
+const FILE: usize = 5 << 20;
+/// Files.
+const FILES: u32 = 6;
+
+/// Name of a file by its place in the archive: not the order of paths, nor one directory after the other.
+fn name(number: u32) -> String {
+    format!("d{}/f{}", number % 2, FILES - number)
+}
+
+/// Content that does not compress, so that bytes read count what is decoded.
+fn content(number: u32) -> Vec<u8> {
+    let mut state = number + 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_le_bytes()
+    };
+    (0..FILE / 4).flat_map(|_| next()).collect()
+}
+
+/// Opens a tar.gz of one member, whose blocks do not fit the cache; what opening read does not count.
+fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
+    let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for number in 0..FILES {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(FILE as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name(number), &content(number)[..]).unwrap();
+    }
+    let mut encoder = builder.into_inner().unwrap();
+    encoder.flush().unwrap();
+    let bytes = encoder.finish().unwrap();
+    let len = bytes.len() as u64;
+    assert!(len > FILE as u64 * u64::from(FILES), "it did not compress");
+    let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
+    let mut options = OpenOptions::default();
+    options.cache_bytes = 4 << 20;
+    let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
+    source.take();
+    (source, len, Arc::from(archive))
+}
+
+/// Fails when the archive was read more than twice since it was opened.
+fn assert_read(source: &RecordingSource<MemorySource>, len: u64, what: &str) {
+    let bytes: u64 = source.take().iter().map(|(_, len)| len).sum();
+    assert!((len..=2 * len).contains(&bytes), "{what}: {bytes} bytes were read of {len}");
+}
+
+#[test]
+fn extraction_decodes_a_compressed_tar_archive_once() {
+    for threads in [2, 4] {
+        let (source, len, archive) = opened();
+        let out = tempfile::tempdir().unwrap();
+        let mut options = ExtractOptions::new(Target::Exactly(out.path().join("out")));
+        options.threads = threads;
+        extract(&*archive, &Selection::all(), &options, &Recorder::default()).unwrap();
+        assert_read(&source, len, &format!("{threads} threads"));
+        for number in 0..FILES {
+            let found = std::fs::read(out.path().join("out").join(name(number))).unwrap();
+            assert!(found == content(number), "{}", name(number));
+        }
+    }
+}
+
+#[test]
+fn storing_decodes_a_compressed_tar_archive_once() {
+    for threads in [2, 4] {
+        let (source, len, archive) = opened();
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("out.nra");
+        let mut options = TransferOptions::default();
+        options.writer.threads = threads;
+        let destination = Destination::File { path: path.clone(), overwrite: false };
+        transfer(Input::Archive(archive), destination, &options, &Recorder::default()).unwrap();
+        assert_read(&source, len, &format!("{threads} threads"));
+        let stored = open_path(&path, &OpenOptions::default()).unwrap();
+        for number in 0..FILES {
+            let (_, entry) = stored.find(name(number).as_bytes()).unwrap().unwrap();
+            assert!(stored.read_all(&entry, FILE as u64).unwrap() == content(number), "{}", name(number));
+        }
+    }
+}

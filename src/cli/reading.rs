@@ -246,13 +246,14 @@ pub fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Builds the threads that `-j` asks for.
+/// Builds the threads that `-j` asks for; one for an archive that is read from its start to its end.
 ///
 /// # Errors
 ///
 /// When the system gives none.
-pub fn threads(resources: &ResourceArgs) -> CommandResult<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(resources.threads()).build();
+pub fn threads(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult<rayon::ThreadPool> {
+    let threads = if archive.is_sequential() { 1 } else { resources.threads() };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
 }
 

@@ -121,7 +121,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     let regex = compile(args)?;
     let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
     let selection = inputs::selection(&args.patterns)?;
-    let pool = reading::threads(&args.resources)?;
+    let pool = reading::threads(&args.resources, &*opened.archive)?;
     ui.list("grep", "matches");
     let quiet = ui.console().options().quiet && ui.form() == Form::Text;
     let want = if args.files_with_matches || quiet {

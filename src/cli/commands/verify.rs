@@ -89,7 +89,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let progress = ui.progress("verifying");
     let accept = |entry: &Entry| selection.matches(entry);
     let select: Option<&(dyn Fn(&Entry) -> bool + Sync)> = if selection.is_all() { None } else { Some(&accept) };
-    let verdict = reading::threads(&args.resources)?.install(|| opened.archive.verify(depth, select, &progress));
+    let verdict =
+        reading::threads(&args.resources, &*opened.archive)?.install(|| opened.archive.verify(depth, select, &progress));
     let seconds = progress.elapsed();
     drop(progress);
     let mut verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;

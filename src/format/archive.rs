@@ -224,6 +224,13 @@ pub struct Damage {
     pub is_certain: bool,
 }
 
+impl Damage {
+    /// Returns damage of which no entry is known yet that it hurts.
+    pub(in crate::format) fn new(structure: &str, offset: u64, detail: String) -> Self {
+        Self { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true }
+    }
+}
+
 /// Verdict of [`Archive::verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {

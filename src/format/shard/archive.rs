@@ -139,14 +139,7 @@ impl Members for ShardMembers {
     fn check_container(&self, _: Depth, blocks: &mut u64, _: &dyn Monitor) -> Result<Vec<Damage>> {
         *blocks += self.shard.entries().len() as u64;
         match self.check_metadata() {
-            Err(Error::Corrupt { structure, offset, detail }) => Ok(vec![Damage {
-                structure: structure.into(),
-                offset,
-                detail,
-                entries: Vec::new(),
-                entry_count: 0,
-                is_certain: true,
-            }]),
+            Err(Error::Corrupt { structure, offset, detail }) => Ok(vec![Damage::new(structure, offset, detail)]),
             Err(error) => Err(error),
             Ok(()) => Ok(Vec::new()),
         }

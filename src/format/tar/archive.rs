@@ -107,14 +107,7 @@ fn single(
                 }
             }
             Err(Error::Corrupt { structure, offset, detail }) => {
-                damage = Some(Damage {
-                    structure: structure.into(),
-                    offset,
-                    detail,
-                    entries: Vec::new(),
-                    entry_count: 0,
-                    is_certain: true,
-                });
+                damage = Some(Damage::new(structure, offset, detail));
                 break;
             }
             Err(error) => return Err(error),

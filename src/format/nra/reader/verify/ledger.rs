@@ -70,14 +70,7 @@ impl Ledger {
         }
         let id = self.damage.len();
         self.known.insert((structure, offset), id);
-        self.damage.push(Damage {
-            structure: structure.into(),
-            offset,
-            detail,
-            entries: Vec::new(),
-            entry_count: 0,
-            is_certain: true,
-        });
+        self.damage.push(Damage::new(structure, offset, detail));
         id
     }
 

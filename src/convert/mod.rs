@@ -15,6 +15,7 @@ mod loss;
 pub mod outgoing;
 mod output;
 pub mod pack;
+mod pattern;
 pub mod repair;
 pub mod rules;
 pub mod salvage;

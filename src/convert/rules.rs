@@ -2,12 +2,10 @@
 //!
 //! Packing and reading share them, so that one line of `-x` means the same on both ways.
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Candidate, GlobSet, GlobSetBuilder};
 
+use crate::convert::pattern::{Pattern, compile};
 use crate::format::error::{Error, Result};
-
-/// Longest pattern accepted, bytes: beyond that the automaton becomes larger than any list of names.
-pub(crate) const PATTERN_MAX: usize = 4_096;
 
 /// Patterns in the order given. Without any, nothing is left out.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +24,7 @@ impl Rules {
     /// Adds a pattern that leaves out what it matches, or takes it back in when it starts with `!`. The last pattern that
     /// matches decides; what lies below a directory left out is left out with it.
     ///
-    /// A pattern with a leading `/` matches from the top of the archive, any other at every depth. `*` and `?` do not match
+    /// A pattern with a leading `/` or `./` matches from the top of the archive, any other at every depth. `*` and `?` do not match
     /// `/`, `**` does. A pattern that ends with `/` matches directories only.
     ///
     /// # Errors
@@ -53,26 +51,15 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    fn add(&mut self, pattern: &str, leave_out: bool) -> Result<()> {
-        let wrong = |why: String| Error::Usage { detail: format!("pattern '{pattern}' is not valid: {why}") };
-        if pattern.len() > PATTERN_MAX {
-            return Err(wrong(format!("more than {PATTERN_MAX} bytes")));
-        }
-        let (body, directories_only) = match pattern.strip_suffix('/') {
-            Some(body) => (body, true),
-            None => (pattern, false),
-        };
-        let body = body.strip_prefix("./").unwrap_or(body);
-        let anchored = match body.strip_prefix('/') {
-            Some(rest) => rest.to_owned(),
-            None => format!("**/{body}"),
-        };
-        if anchored.is_empty() || anchored == "**/" {
+    fn add(&mut self, text: &str, leave_out: bool) -> Result<()> {
+        let wrong = |why: String| Error::Usage { detail: format!("pattern '{text}' is not valid: {why}") };
+        let pattern = Pattern::read(text.as_bytes());
+        if pattern.body.is_empty() {
             return Err(wrong("it is empty".to_owned()));
         }
-        let glob = GlobBuilder::new(&anchored).literal_separator(true).build().map_err(|e| wrong(e.kind().to_string()))?;
+        let glob = pattern.glob(!pattern.at_top).and_then(|glob| compile(&glob)).map_err(wrong)?;
         self.globs.push(glob);
-        self.rules.push(Rule { leave_out, directories_only });
+        self.rules.push(Rule { leave_out, directories_only: pattern.is_directory });
         Ok(())
     }
 
@@ -139,8 +126,10 @@ mod tests {
 
     #[test]
     fn the_last_match_wins() {
-        let rule_set = rules(&["*.txt", "!keep.txt", "/top", "deep/er", "cache/"]);
+        let rule_set = rules(&["*.txt", "!keep.txt", "/top", "./here", "deep/er", "cache/"]);
         for (path, directory, out) in [
+            ("here", false, true),
+            ("x/here", false, false),
             ("a.txt", false, true),
             ("x/a.txt", false, true),
             ("x/keep.txt", false, false),

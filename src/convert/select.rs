@@ -1,31 +1,26 @@
 //! Which entries are meant: literal paths, directories with all below them, globs.
 //!
 //! A pattern is a path from the top of the archive; a directory stands for itself and everything below it. With `*`, `?`, `[` or `{` it is
-//! a glob: `*` and `?` stop at `/`, `**` does not; one without `/` matches at any depth, one that begins with `/` at the top only; a
-//! directory that matches brings everything below it. A path that is spelled exactly like a glob, or like one that makes no sense, is found too. From what the patterns
+//! a glob (see [`pattern`](crate::convert::pattern)), at any depth when there is no `/` in it; a directory that matches brings everything below it. A path that is spelled exactly like a glob, or like one that makes no sense, is found too. From what the patterns
 //! mean, [`Rules`] may leave something out again.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Candidate, GlobSet, GlobSetBuilder};
 
+use crate::convert::pattern::{Pattern, compile};
 use crate::convert::rules::{RuleSet, Rules};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, is_unsafe_to_show, normal};
-
-/// Longest glob that is compiled, bytes.
-const MAX_GLOB: usize = 64 << 10;
-/// Characters that make a pattern a glob.
-const META: &[u8] = b"*?[{";
+use crate::format::path::{EntryPath, normal};
 
 /// A set of patterns. Without any it means every entry.
 #[derive(Debug, Default)]
 pub struct Selection {
-    patterns: Vec<Pattern>,
+    patterns: Vec<Wanted>,
     /// Normal form of each pattern to its number.
     literals: HashMap<Box<[u8]>, usize>,
     globs: GlobSet,
@@ -39,8 +34,9 @@ pub struct Selection {
     rules: RuleSet,
 }
 
+/// One of the patterns.
 #[derive(Debug)]
-struct Pattern {
+struct Wanted {
     /// As it was given.
     text: Vec<u8>,
     /// Everything it can match lies at or below this path; `None` = anywhere.
@@ -70,18 +66,21 @@ impl Selection {
             if text.is_empty() {
                 return Err(Error::Usage { detail: "a pattern is empty; . stands for everything".into() });
             }
-            let Some((number, normal)) = selection.literal(text) else { continue };
+            let pattern = Pattern::read(text);
+            let Some(number) = selection.literal(text) else { continue };
             // Bytes that are not UTF-8 can't stand in a glob, only in a path.
-            let glob = std::str::from_utf8(text).ok().filter(|text| text.bytes().any(|byte| META.contains(&byte)));
-            if let Some(glob) = glob {
-                match forms(glob, normal).map(|form| compile(&form)) {
-                    [Ok(itself), Ok(below)] => {
-                        globs.add(itself).add(below);
-                        selection.owners.extend([number; 2]);
-                        selection.patterns[number].root = glob_root(text, normal);
-                    }
-                    [Err(fault), _] | [_, Err(fault)] => selection.patterns[number].fault = Some(fault),
+            if !pattern.is_glob() || std::str::from_utf8(text).is_err() {
+                continue;
+            }
+            let anywhere = !pattern.at_top && !pattern.body.contains(&b'/');
+            let forms = pattern.glob(anywhere).and_then(|glob| Ok((compile(&glob)?, compile(&format!("{glob}/**"))?)));
+            match forms {
+                Ok((itself, below)) => {
+                    globs.add(itself).add(below);
+                    selection.owners.extend([number; 2]);
+                    selection.patterns[number].root = pattern.plain_directory().map(Box::from);
                 }
+                Err(fault) => selection.patterns[number].fault = Some(fault),
             }
         }
         selection.globs =
@@ -107,8 +106,8 @@ impl Selection {
         Ok(self)
     }
 
-    /// Adds a path; returns its number and its normal form, unless it is there already.
-    fn literal<'a>(&mut self, text: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    /// Adds a path; returns its number, unless it is there already.
+    fn literal(&mut self, text: &[u8]) -> Option<usize> {
         let normal = normal(text);
         if self.literals.contains_key(normal) {
             return None;
@@ -118,13 +117,13 @@ impl Selection {
             self.everything = Some(number);
         }
         self.literals.insert(normal.into(), number);
-        self.patterns.push(Pattern {
+        self.patterns.push(Wanted {
             text: text.to_vec(),
             root: Some(normal.into()),
             fault: None,
             matched: AtomicBool::new(false),
         });
-        Some((number, normal))
+        Some(number)
     }
 
     /// Returns the selection of the entries with these numbers: disjoint ranges in order.
@@ -146,7 +145,8 @@ impl Selection {
         self.names_all() && self.rules.is_empty()
     }
 
-    fn names_all(&self) -> bool {
+    /// Says whether nothing but rules narrows it down.
+    pub(crate) fn names_all(&self) -> bool {
         self.patterns.is_empty() && self.chosen.is_none()
     }
 
@@ -245,34 +245,6 @@ impl Selection {
     }
 }
 
-/// Returns the globs that stand for a pattern: itself and all below it.
-fn forms(given: &str, normal: &[u8]) -> [String; 2] {
-    let normal = std::str::from_utf8(normal).expect("cut from text at ASCII characters");
-    let anywhere = !normal.contains('/') && !given.starts_with('/') && !given.starts_with("./");
-    let glob = if anywhere { format!("**/{normal}") } else { normal.to_owned() };
-    let below = format!("{glob}/**");
-    [glob, below]
-}
-
-/// Compiles a glob, or says why it is none.
-fn compile(glob: &str) -> std::result::Result<globset::Glob, String> {
-    if glob.len() > MAX_GLOB {
-        return Err(format!("more than {MAX_GLOB} bytes"));
-    }
-    let build = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
-    // Some kinds repeat characters of the pattern.
-    let harmless = |c: char| if is_unsafe_to_show(c) { c.escape_default().to_string() } else { c.into() };
-    build.map_err(|error| error.kind().to_string().chars().map(harmless).collect())
-}
-
-/// Returns the directory in front of the first component of a glob that is not plain.
-fn glob_root(given: &[u8], normal: &[u8]) -> Option<Box<[u8]>> {
-    let anchored = normal.contains(&b'/') || given.starts_with(b"/") || given.starts_with(b"./");
-    let plain = normal.iter().position(|byte| META.contains(byte) || *byte == b'\\').unwrap_or(normal.len());
-    let end = normal[..plain].iter().rposition(|&byte| byte == b'/')?;
-    anchored.then(|| normal[..end].into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -281,6 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::convert::pattern::PATTERN_MAX;
     use crate::format::archive::{OpenOptions, open};
     use crate::format::entry::Kind;
     use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
@@ -360,7 +333,7 @@ mod tests {
         assert_eq!(selection.unmatched(), [b"a["]);
         assert!(selection.names(&path("a[")) && selection.names(&path("a[/b")) && !selection.names(&path("a")));
         assert!(selection.unmatched().is_empty());
-        let long = "*".repeat(MAX_GLOB + 1);
+        let long = "*".repeat(PATTERN_MAX + 1);
         assert!(Selection::new([&long]).unwrap().fault(long.as_bytes()).is_some());
     }
 
@@ -404,8 +377,7 @@ mod tests {
         for (pattern, root) in
             [("a/b/*.c", Some("a/b")), ("a/*/c", Some("a")), ("*/c", None), ("*.c", None), ("/*.c", None), ("a\\*b/c*", None)]
         {
-            let found = glob_root(pattern.as_bytes(), normal(pattern.as_bytes()));
-            assert_eq!(found.as_deref(), root.map(str::as_bytes), "{pattern}");
+            assert_eq!(selection(&[pattern]).patterns[0].root.as_deref(), root.map(str::as_bytes), "{pattern}");
         }
     }
 

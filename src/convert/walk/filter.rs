@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::convert::rules::{PATTERN_MAX, RuleSet, Rules};
+use crate::convert::pattern::PATTERN_MAX;
+use crate::convert::rules::{RuleSet, Rules};
 use crate::format::error::Result;
 
 /// Names that version control systems keep their data under.

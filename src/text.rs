@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -18,15 +19,20 @@ pub enum SizeStyle {
     Binary,
     /// Powers of 1,000: `1.5 kB`.
     Decimal,
-    /// Bytes: `1536`.
+    /// Bytes: `1536 B`, in a column `1536`.
     Exact,
 }
 
 impl SizeStyle {
+    /// Returns `bytes` as they stand in a column, where exact ones are numbers for programs.
+    pub fn column(self, bytes: u64) -> String {
+        if self == Self::Exact { bytes.to_string() } else { self.show(bytes) }
+    }
+
     /// Returns `bytes` as text.
     pub fn show(self, bytes: u64) -> String {
         let (step, units) = match self {
-            Self::Exact => return bytes.to_string(),
+            Self::Exact => return format!("{bytes} B"),
             Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
             Self::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
         };
@@ -249,6 +255,33 @@ pub fn unquoted(line: &[u8]) -> Cow<'_, [u8]> {
     crate::format::path::unquoted(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
 
+/// Cuts the middle out of a text that is longer than `most` characters.
+pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= most {
+        return Cow::Borrowed(text);
+    }
+    let head = most / 2;
+    let tail = most.saturating_sub(head + 1);
+    Cow::Owned(text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect())
+}
+
+/// The path of an archive in JSON: text, and the exact bytes beside it when they are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchiveField {
+    archive: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_b64: Option<String>,
+}
+
+impl ArchiveField {
+    /// Wraps the path of an archive.
+    pub fn new(path: &Path) -> Self {
+        let field = PathField::new(path.as_os_str().as_encoded_bytes());
+        Self { archive: field.path.into_owned(), archive_b64: field.path_b64 }
+    }
+}
+
 /// A path in JSON: text, and the exact bytes beside it when they are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathField<'a> {
@@ -284,7 +317,9 @@ mod tests {
         ] {
             assert_eq!(SizeStyle::Binary.show(bytes), binary);
             assert_eq!(SizeStyle::Decimal.show(bytes), decimal);
-            assert_eq!(SizeStyle::Exact.show(bytes), bytes.to_string());
+            assert_eq!(SizeStyle::Exact.show(bytes), format!("{bytes} B"));
+            assert_eq!(SizeStyle::Exact.column(bytes), bytes.to_string());
+            assert_eq!(SizeStyle::Binary.column(bytes), binary);
         }
         for (text, bytes) in
             [("0", 0), ("10", 10), ("1K", 1024), ("1KiB", 1024), ("1kB", 1000), ("1.5M", 3 << 19), ("2 GiB", 2 << 30), ("7b", 7)]
@@ -294,6 +329,12 @@ mod tests {
         for text in ["", "x", "1X", "1.2.3", "99999999999E", "-1", "1KiBB", "é"] {
             assert!(parse_size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shorten("short", 10), "short");
+        assert_eq!(shorten("abcdefghijklmnop", 9), "abcd…mnop");
     }
 
     #[test]

@@ -15,10 +15,12 @@ This page is made from the program's own definitions by `tests/cli_docs.rs`; `NR
 - `ARCHIVE` is told by its content, never by its name; `-` reads it from standard input into memory (at most 1 GiB, or `--memory`).
 - `ARCHIVE@N`, or `--at N`, is an archive as it was at commit N (`nra log` lists them); a file that really has that name wins.
 - `PATTERN` is a path from the top of the archive, a directory (itself and all below it) or a glob. `*` and `?` stop at `/`, `**` does not;
-  a glob without `/` matches at any depth, one that begins with `/` at the top only, and a directory that matches brings all below it. Quote globs. A
+  a glob without `/` matches at any depth, and a directory that matches brings all below it. Quote globs. A
   pattern that matches nothing is named: code 1 when nothing was done, 3 when others matched.
 - `-x`, `--include` and `--exclude-from` take away from what is named, in the order given: the last rule that matches wins, and what lies below a directory left out is
   left out with it. They mean the same for files that are packed and for entries that are read.
+- A leading `/` ties a glob to the top everywhere. Without it `a/*.c` as `PATTERN` is at the top, too, like any path of an entry; as `-x` it is at any depth: `-x a/*.c`
+  leaves out `a/x.c` and `b/a/x.c`, `-x /a/*.c` only the former.
 - `-T FILE` names paths one a line (`-0`: each ended by NUL), never globs; a list without a name is an error, not everything.
 - Names and lines of content go into pipes and files byte for byte, one a line; a name with control characters in it is quoted: `$'a\\nb'`. On a terminal everything that
   would not show as itself is quoted. `PATTERN`, `PATH` and lines of `-T` may be quoted in the same way, so that every name that `nra list` prints can be given back. `-0` neither quotes nor reads quotes.

@@ -255,7 +255,7 @@ pub struct RuleArgs(pub Vec<Rule>);
 struct RawRuleArgs {
     /// Leave out what matches GLOB
     ///
-    /// The last rule that matches wins. A GLOB without / matches at any depth, one that begins with / at the top, one that ends with / only directories; what
+    /// The last rule that matches wins. A GLOB matches at any depth, one that begins with / at the top, one that ends with / only directories; what
     /// lies below a directory left out is left out with it. !GLOB keeps, as --include does.
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<OsString>,

@@ -13,7 +13,7 @@ use crate::cli::args::ResourceArgs;
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::Ui;
 use crate::convert::pack::named;
 use crate::format::Error;
@@ -45,7 +45,8 @@ pub struct ChangeArgs {
 /// What was done, for programs.
 #[derive(Debug, Serialize)]
 pub struct ChangeSummary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<u64>,
     dry_run: bool,
@@ -128,7 +129,7 @@ impl Change {
         let made = Made { name: &name, before: commit, is_protected, dry_run };
         made.say(what, &stats, ui);
         let summary = ChangeSummary {
-            archive: path.to_string_lossy().into_owned(),
+            archive: ArchiveField::new(&path),
             commit: (!dry_run).then_some(stats.commit),
             dry_run,
             added: stats.added,

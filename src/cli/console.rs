@@ -21,6 +21,8 @@ use crate::format::progress::Warning;
 
 /// Warnings of one wording that are printed before the rest is only counted.
 const SHOWN_WARNINGS: u64 = 5;
+/// Characters of a warning or failure; the log file has them all.
+const LONGEST_LINE: usize = 1_000;
 /// Wordings that are told apart; those beyond are counted as one.
 const MAX_GROUPS: usize = 1_000;
 /// Warnings kept for the JSON document.
@@ -164,6 +166,7 @@ impl Console {
     pub fn failure(&self, failure: &Failure) {
         for line in failure.lines() {
             self.log(&line);
+            let line = text::shorten(&line, LONGEST_LINE);
             match line.split_once(": ") {
                 Some((lead, rest)) if self.options.color => {
                     let color = if lead == "hint" { AnsiColor::Cyan } else { AnsiColor::Red };
@@ -190,7 +193,7 @@ impl Console {
         };
         self.log(&line);
         if show && !self.options.quiet {
-            self.print(&line);
+            self.print(&text::shorten(&line, LONGEST_LINE));
         }
     }
 

@@ -15,6 +15,7 @@ use crate::convert::pack::{Filter, Input};
 use crate::convert::rules::Rules;
 use crate::convert::select::Selection;
 use crate::format::Error;
+use crate::format::error::STANDARD_INPUT;
 use crate::format::path::Quoted;
 
 /// Longest list of names or patterns that is read, bytes.
@@ -165,7 +166,7 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
             Rule::ExcludeFrom(path) => {
                 let list = read_list(path)?;
                 let list =
-                    std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", path.display())))?;
+                    std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", shown(path))))?;
                 let globs = list.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
                 globs
                     .map(|glob| glob.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(glob))
@@ -200,7 +201,7 @@ pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
         let before = paths.len();
         paths.extend(names(&read_list(list)?, args.null).map(|name| Box::from(&*name)));
         if paths.len() == before {
-            return Err(Failure::failed(format!("{} names no entry", Quoted::new(list.as_os_str().as_bytes()))));
+            return Err(Failure::failed(format!("{} names no entry", shown(list))));
         }
     }
     Ok(paths)
@@ -213,17 +214,27 @@ fn names(text: &[u8], null: bool) -> impl Iterator<Item = Cow<'_, [u8]>> {
     names.map(move |name| if null { Cow::Borrowed(name) } else { unquoted(name) })
 }
 
+/// Returns what a list is called in messages.
+fn shown(list: &Path) -> String {
+    if is_stdin(list) { STANDARD_INPUT.to_owned() } else { Quoted::new(list.as_os_str().as_bytes()).to_string() }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 fn text(glob: &OsStr) -> CommandResult<&str> {
     glob.to_str().ok_or_else(|| Failure::usage("a pattern is not UTF-8 text"))
 }
 
 fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
-    let read = if path == Path::new("-") {
+    let read = if is_stdin(path) {
         read_whole(std::io::stdin().lock(), LIST_MAX)
     } else {
         std::fs::File::open(path).and_then(|file| read_whole(file, LIST_MAX))
     };
-    Ok(read.map_err(|error| Error::io("read", path.as_os_str().as_bytes(), error))?)
+    let name = if is_stdin(path) { STANDARD_INPUT.as_bytes() } else { path.as_os_str().as_bytes() };
+    Ok(read.map_err(|error| Error::io("read", name, error))?)
 }
 
 /// Reads all there is, if that is no more than `most` bytes.

@@ -220,7 +220,7 @@ impl Ui {
     /// Size of a file, numbers of a device, nothing for the others.
     fn shown_size(&self, entry: &Entry) -> String {
         match (entry.kind, entry.device) {
-            (Kind::File, _) => self.size(entry.size),
+            (Kind::File, _) => self.column(entry.size),
             (_, Some(device)) => format!("{}, {}", device.major, device.minor),
             _ => "-".to_owned(),
         }

@@ -1,5 +1,6 @@
 //! How files and directories become entries, as the command line says it: the same for `pack` and `add`.
 
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::format::codec::{Codec, Method};
 use crate::format::entry::{Attribute, Timestamp};
 use crate::format::limits::MAX_DICTIONARY;
 use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
-use crate::format::path::Quoted;
+use crate::format::path::{Quoted, normal};
 
 /// Level of `--fast`.
 const FAST_LEVEL: i32 = 1;
@@ -138,11 +139,15 @@ struct FidelityArgs {
     dereference: bool,
     /// Record this owner, whoever owns the files: names that are known here, or numbers
     ///
-    /// Without GROUP files keep theirs. --reproducible leaves owners out, but not this one.
-    #[arg(long, value_name = "USER[:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
+    /// USER or :GROUP alone leaves the other as it is, USER: means the group that USER logs in with, all as for chown. --reproducible leaves
+    /// owners out, but not this one.
+    #[arg(long, value_name = "[USER][:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
     owner: Option<GivenOwner>,
     #[command(flatten)]
     keep: KeepArgs,
+    /// Keep the holes of files: this is always done, here and by extract
+    #[arg(long, hide_short_help = true)]
+    sparse: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -224,7 +229,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         writer,
         window_names,
         filter,
-        prefix: args.prefix.as_ref().map_or_else(Vec::new, |prefix| prefix.as_encoded_bytes().to_vec()),
+        prefix: prefix(args.prefix.as_deref())?,
         follow_symlinks: fidelity.dereference,
         one_file_system: args.one_file_system,
         owner,
@@ -236,6 +241,16 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
         latest: if fidelity.reproducible { source_date_epoch()? } else { None },
         sync: true,
     })
+}
+
+/// Returns the path that everything is stored below; `.` is the top.
+fn prefix(given: Option<&OsStr>) -> CommandResult<Vec<u8>> {
+    let prefix = given.map_or(&b"."[..], OsStr::as_encoded_bytes);
+    // In a script that is a variable without a value.
+    if prefix.is_empty() {
+        return Err(Failure::usage("--prefix is empty; . stores at the top"));
+    }
+    Ok(normal(prefix).to_vec())
 }
 
 /// Returns the options of the writer that the command line asks for.
@@ -251,22 +266,13 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
         None if compression.best => WriterOptions::dense(),
         None => WriterOptions::balanced(),
     };
-    let level = match (compression.level, compression.fast, compression.best) {
-        (Some(level), ..) => Some(level),
-        (_, true, _) => Some(FAST_LEVEL),
-        (_, _, true) => Some(BEST_LEVEL),
-        _ => None,
-    };
     match compression.codec {
-        Some(CodecName::Lz4 | CodecName::None) if level.is_some() => {
+        Some(CodecName::Lz4 | CodecName::None) if compression.level.is_some() || compression.fast || compression.best => {
             let failure = Failure::usage("only zstd has levels");
             return Err(failure.hint("leave out --codec, or --level, --fast and --best"));
         }
         None | Some(CodecName::Zstd) => {
-            if let Some(level) = level {
-                if !(1..=22).contains(&level) {
-                    return Err(Failure::usage(format!("zstd has levels from 1 to 22, not {level}")));
-                }
+            if let Some(level) = compression.level_of("zstd", &(1..=22))? {
                 options.method = Method::zstd(level);
             }
         }
@@ -299,24 +305,49 @@ fn parse_media_type(text: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
     }
 }
 
-/// Reads `USER[:GROUP]`. A number has no name: the same command line gives the same bytes everywhere.
+/// Reads `USER`, `USER:GROUP`, `:GROUP` or `USER:`, which means the group that the user logs in with, as chown does. A number has no name: the
+/// same command line gives the same bytes everywhere.
 fn parse_owner(text: &str) -> Result<GivenOwner, String> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
-    if user.is_empty() || group.is_some_and(str::is_empty) {
-        return Err("user and group are both to be named, or the user alone".to_owned());
-    }
-    let named = |what: &str, text: &str, id: Option<u32>| match (text.parse::<u32>(), id) {
-        (Ok(id), _) => Ok((id.into(), Box::default())),
-        (_, Some(id)) => Ok((id.into(), text.as_bytes().into())),
-        _ => Err(format!("no {what} of this name here; a number works everywhere")),
+    let login = || {
+        let known = match user.parse() {
+            Ok(id) => uzers::get_user_by_uid(id),
+            Err(_) => uzers::get_user_by_name(user),
+        };
+        known.map(|user| user.primary_group_id()).ok_or("this user has no group here; USER:GROUP names one")
     };
-    let user_id = uzers::get_user_by_name(user).map(|user| user.uid());
-    let group = group.map(|name| named("group", name, uzers::get_group_by_name(name).map(|group| group.gid()))).transpose()?;
-    Ok(GivenOwner { user: named("user", user, user_id)?, group })
+    let named = |what: &str, text: &str, id: Option<u32>| -> Result<(u64, Box<[u8]>), String> {
+        match id {
+            _ if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => match text.parse::<u32>() {
+                // The system takes the highest for none at all.
+                Ok(id) if id < u32::MAX => Ok((id.into(), Box::default())),
+                _ => Err(format!("the {what} is too large: {} is the highest", u32::MAX - 1)),
+            },
+            Some(id) => Ok((id.into(), text.as_bytes().into())),
+            None => Err(format!("no {what} of this name here; a number works everywhere")),
+        }
+    };
+    let of_user = || named("user", user, uzers::get_user_by_name(user).map(|user| user.uid()));
+    let of_group = |group: &str| named("group", group, uzers::get_group_by_name(group).map(|group| group.gid()));
+    let (user, group) = match (user, group) {
+        ("", None | Some("")) => return Err("neither a user nor a group is named".to_owned()),
+        ("", Some(group)) => (None, Some(of_group(group)?)),
+        (_, None) => (Some(of_user()?), None),
+        (_, Some("")) => {
+            let (user, id) = (of_user()?, login()?);
+            let name = uzers::get_group_by_gid(id).map(|group| group.name().as_encoded_bytes().into());
+            // What is given as a number stays one.
+            let name = name.filter(|_| !user.1.is_empty()).unwrap_or_default();
+            (Some(user), Some((id.into(), name)))
+        }
+        (_, Some(group)) => (Some(of_user()?), Some(of_group(group)?)),
+    };
+    Ok(GivenOwner { user, group })
 }
 
 fn nameless(owner: &GivenOwner) -> GivenOwner {
-    GivenOwner { user: (owner.user.0, Box::default()), group: owner.group.as_ref().map(|group| (group.0, Box::default())) }
+    let bare = |id: &Option<(u64, Box<[u8]>)>| id.as_ref().map(|(id, _)| (*id, Box::default()));
+    GivenOwner { user: bare(&owner.user), group: bare(&owner.group) }
 }
 
 /// Takes attributes from the command line; the last of one name counts.

@@ -270,8 +270,10 @@ impl State {
         let columns = columns().saturating_sub(1);
         let figures = now.figures(self.sizes);
         let width = figures.iter().map(|figure| figure.chars().count() + 2).sum::<usize>().saturating_sub(2);
-        let name =
-            now.path.as_deref().map_or_else(String::new, |path| format!("\n  {}", shorten(path, columns.saturating_sub(2))));
+        let name = now
+            .path
+            .as_deref()
+            .map_or_else(String::new, |path| format!("\n  {}", text::shorten(path, columns.saturating_sub(2))));
         let room = columns.saturating_sub(self.verb.len() + width + "  [] ".len()).min(*BAR.end());
         let parts = now.parts().filter(|_| room >= *BAR.start());
         // Every change may draw: words first, then the bar they belong to.
@@ -387,17 +389,6 @@ fn fitting(figures: &[String], width: usize) -> String {
     line
 }
 
-/// Cuts the middle out of a text that is longer than `width` characters.
-fn shorten(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return text.to_owned();
-    }
-    let head = width / 2;
-    let tail = width - head - 1;
-    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -441,12 +432,6 @@ mod tests {
         assert_eq!(fitting(&figures, 59), "25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries");
         assert_eq!(fitting(&figures, 25), "25 %  10.0 MiB/40.0 MiB");
         assert_eq!(fitting(&figures, 3), "");
-    }
-
-    #[test]
-    fn long_names_lose_their_middle() {
-        assert_eq!(shorten("short", 10), "short");
-        assert_eq!(shorten("abcdefghijklmnop", 9), "abcd…mnop");
     }
 
     #[test]

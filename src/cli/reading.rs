@@ -130,11 +130,20 @@ fn is_url(name: &[u8]) -> bool {
 }
 
 fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archive>>> {
-    let stdin = std::io::stdin();
+    Ok(open_stream(&mut stdin()?.lock(), STANDARD_INPUT, options))
+}
+
+/// Returns standard input, to read an archive from.
+///
+/// # Errors
+///
+/// When it is a terminal.
+pub fn stdin() -> CommandResult<io::Stdin> {
+    let stdin = io::stdin();
     if stdin.is_terminal() {
         return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
     }
-    Ok(open_stream(&mut stdin.lock(), STANDARD_INPUT, options))
+    Ok(stdin)
 }
 
 fn is_stdin(path: &Path) -> bool {
@@ -210,16 +219,24 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
     Ok(Outcome::Done)
 }
 
+/// Says so when the name of an archive promises another container than `format`; returns whether it does.
+pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
+    let misleads = misnamed(path.as_os_str().as_bytes(), format);
+    let is_misnamed = misleads.is_some();
+    if let Some(message) = misleads {
+        let path = path.as_os_str().as_bytes().to_vec();
+        ui.console().warn(Warning { path, message, degraded: false, damage: false });
+    }
+    is_misnamed
+}
+
 /// Says what came to light about the state of the archive.
 pub fn remark(opened: &Opened, ui: &Ui) {
     if opened.needless_key {
         let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
         ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
-    if let Some(remark) = misnamed(opened.path.as_os_str().as_bytes(), opened.archive.format()) {
-        let message = format!("{}: {remark}", opened.name);
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
-    }
+    remark_name(&opened.path, opened.archive.format(), ui);
     let damage = opened.archive.is_recovered();
     let degraded = damage || opened.archive.omits_entries();
     let mut remarks = opened.archive.remarks();

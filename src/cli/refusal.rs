@@ -36,8 +36,20 @@ const HABITS: [(&[&str], &str); 20] = [
     (&["recompress", "repack"], "convert"),
 ];
 
+/// Commands that do not exist yet, and what is done in their place.
+const PLANNED: [(&str, &str); 5] = [
+    ("mount", "nra browse ARCHIVE looks around in it, nra extract takes out what is needed"),
+    ("umount", "nra does not mount archives either"),
+    ("serve", "any server of files that knows ranges serves archives"),
+    ("push", "nra add ARCHIVE INPUT grows an archive that rsync or scp copies"),
+    ("pull", "rsync or scp copies an archive, nra salvage reads one that did not arrive whole"),
+];
+
 /// Commands that take something away: a guess at them must be near.
 const DESTRUCTIVE: [&str; 3] = ["rm", "mv", "compact"];
+
+/// Names of a directory that are compared with a mistyped one.
+const LOOKED_AT: usize = 10_000;
 
 /// Turns what the argument parser refused into a failure with its hints.
 pub fn explain(error: &clap::Error, arguments: &[OsString]) -> Failure {
@@ -198,10 +210,29 @@ fn unknown_verb(root: &Command, line: &Line<'_>) -> Failure {
     } else if path.exists() {
         let what = if line.named.len() == 1 { "opens the browser, which needs a terminal" } else { "…: a command is missing" };
         Failure::usage(format!("nra {shown} {what}")).hint(format!("nra list {shown} shows what is in it"))
+    } else if let Some((verb, instead)) = PLANNED.iter().find(|(verb, _)| word == *verb) {
+        Failure::usage(format!("nra {verb} is not built into this version")).hint(*instead)
     } else {
-        Failure::usage(format!("no command {shown}, and no file of that name"))
+        let failure = Failure::usage(format!("no command {shown}, and no file of that name"));
+        // A name may be a mistyped verb or a mistyped file: both guesses are told.
+        let file = near_file(path).map(|file| format!("did you mean the file {}?", Quoted::new(file.as_bytes())));
+        file.into_iter().fold(failure, Failure::hint)
     };
     guess.into_iter().fold(failure, Failure::hint)
+}
+
+/// Returns the name beside `path` that is spelled nearly like it.
+fn near_file(path: &Path) -> Option<OsString> {
+    let word = path.file_name()?.to_str()?;
+    let within = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let names = std::fs::read_dir(within).ok()?.take(LOOKED_AT).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let length = word.chars().count();
+    // Short names are near to anything.
+    let near = names
+        .filter(|name| length > 3 && name.chars().count().abs_diff(length) <= 2)
+        .map(|name| (distance(word, &name), name))
+        .filter(|(steps, _)| *steps <= if length > 6 { 2 } else { 1 });
+    near.min().map(|(_, name)| path.with_file_name(name).into_os_string())
 }
 
 /// Returns the command that `word` stands for elsewhere, or that is spelled nearly like it.

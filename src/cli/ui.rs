@@ -191,6 +191,11 @@ impl Ui {
         self.sizes.show(bytes)
     }
 
+    /// Returns a size as it stands in a column.
+    pub fn column(&self, bytes: u64) -> String {
+        self.sizes.column(bytes)
+    }
+
     /// Returns the name of an entry as it stands in a line of the result.
     pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
         text::name(bytes, self.stdout_terminal)

@@ -268,6 +268,24 @@ fn messages_say_what_failed_and_why() {
              hint: fetch the archive first; - reads it from standard input: curl URL | nra list -\n",
         ),
         (
+            &["mount", "rich.nra", "x"],
+            2,
+            "nra: nra mount is not built into this version\nhint: nra browse ARCHIVE looks around in it, nra extract takes out what is needed\nhint: nra --help lists what there is\n",
+        ),
+        (
+            &["ritch.nra"],
+            2,
+            "nra: no command ritch.nra, and no file of that name\nhint: did you mean the file rich.nra?\nhint: nra --help lists what there is\n",
+        ),
+        (&["extract", "rich.nra", "--max-size", "100"], 1, "nra: rich.nra: there is 615 B of content, --max-size allows 100 B\n"),
+        (
+            &["pack", "rich.nra", "-o", "rich.nra", "-f"],
+            1,
+            "nra: cannot pack rich.nra: it is where the archive is to go\nhint: -o chooses another name for the archive\n",
+        ),
+        (&["pack", ".", "-o", "x.nra", "--prefix", ""], 2, "nra: --prefix is empty; . stores at the top\n"),
+        (&["extract", "rich.nra", "-T", "-"], 1, "nra: standard input names no entry\n"),
+        (
             &["list", "rich.nra", "--memory", "1M"],
             2,
             "nra: --memory 1M: 32M is the least that nra works with\nhint: nra list --help lists what there is\n",

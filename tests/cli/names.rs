@@ -75,6 +75,30 @@ fn what_is_listed_can_be_given_back() {
 }
 
 #[test]
+fn names_of_archives_are_told_in_bytes_too() {
+    let room = Room::new();
+    let here = room.directory.path();
+    std::fs::write(here.join("f"), "x").unwrap();
+    let name = OsStr::from_bytes(b"\xff.nra");
+    let lines: [&[&OsStr]; 6] = [
+        &["pack".as_ref(), "f".as_ref(), "-o".as_ref(), name],
+        &["pack".as_ref(), "f".as_ref(), "-o".as_ref(), name, "-f".as_ref(), "-n".as_ref()],
+        &["add".as_ref(), name, "rich.nra".as_ref()],
+        &["info".as_ref(), name],
+        &["mkdir".as_ref(), name, "d".as_ref()],
+        &["compact".as_ref(), name],
+    ];
+    for line in lines {
+        let output = run(here, &[line, &["--jsonl".as_ref()]].concat(), b"");
+        let last = output.stdout.split(|&byte| byte == b'\n').rfind(|line| !line.is_empty()).unwrap();
+        let last: serde_json::Value = serde_json::from_slice(last).unwrap();
+        assert_eq!((last["archive"].as_str(), last["archive_b64"].as_str()), (Some("\u{fffd}.nra"), Some("/y5ucmE=")), "{last}");
+    }
+    let output = run(here, &["info".as_ref(), "rich.nra".as_ref(), "--json".as_ref()], b"");
+    assert!(!String::from_utf8(output.stdout).unwrap().contains("archive_b64"));
+}
+
+#[test]
 fn content_goes_into_pipes_as_it_is() {
     let room = Room::new();
     std::fs::write(room.directory.path().join("text"), b"caf\xe9 error\n\x07 error\n").unwrap();

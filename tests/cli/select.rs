@@ -135,3 +135,46 @@ fn packing_says_what_files_are_and_whose() {
     let said = room.run(&["pack", "in", "-o", "x.nra", "--owner", "nobody-of-this-name"]);
     assert!(said.code == Some(2) && said.err.contains("a number works everywhere"), "{}", said.err);
 }
+
+#[test]
+fn owners_are_given_as_chown_takes_them() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("f"), "x").unwrap();
+    let owner = |owner: &str| {
+        let said = room.run(&["pack", "f", "-o", "owned.nra", "-f", "--owner", owner]);
+        assert_eq!(said.code, Some(0), "{owner}: {}", said.err);
+        let line = room.out(&["list", "owned.nra", "--jsonl"]);
+        let entry: serde_json::Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+        ["uid", "gid", "user", "group"].map(|name| entry.get(name).map_or_else(String::new, ToString::to_string))
+    };
+    let [user_id, group_id, user, group] = owner("4321");
+    assert_eq!((user_id.as_str(), user.as_str()), ("4321", ""));
+    let [own_id, ..] = owner(":1234");
+    assert_ne!(own_id, "4321");
+    assert_eq!(owner(":1234")[1..], ["1234".to_owned(), owner(":1234")[2].clone(), String::new()]);
+    // The group of this user's files stays, whatever it is.
+    assert_eq!(owner("4321"), ["4321".to_owned(), group_id, user, group]);
+    assert_eq!(owner("root:"), ["0", "0", "\"root\"", "\"root\""]);
+    assert_eq!(owner("0:"), ["0", "0", "", ""]);
+    for (wrong, why) in [
+        (":", "neither a user nor a group is named"),
+        ("", "neither a user nor a group is named"),
+        ("99999999999", "the user is too large: 4294967294 is the highest"),
+        ("0:4294967295", "the group is too large: 4294967294 is the highest"),
+        ("4000000000:", "this user has no group here; USER:GROUP names one"),
+    ] {
+        let said = room.run(&["pack", "f", "-o", "x.nra", "--owner", wrong]);
+        assert!(said.code == Some(2) && said.err.contains(why), "{wrong}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_name_that_promises_another_container_is_told_at_once() {
+    let room = Room::new();
+    std::fs::write(room.directory.path().join("f"), "x").unwrap();
+    let said = room.run(&["pack", "f", "-o", "f.zip", "--prefix", "."]);
+    assert_eq!(said.code, Some(0));
+    let told = "nra: warning: f.zip: its name ends with .zip, but it is NRA 5\nhint: nra convert writes other kinds of archives\npacked 1 file, ";
+    assert!(said.err.starts_with(told), "{}", said.err);
+    assert_eq!(room.run(&["list", "f.zip"]).out, "f\n");
+}

@@ -10,7 +10,7 @@ use crate::cli::inputs::InputArgs;
 use crate::cli::keys::KeyArgs;
 use crate::cli::packing::PackingArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::{AddPolicy, add, plan};
 use crate::format::path::Quoted;
@@ -50,7 +50,8 @@ const IN_THE_WAY: &str = "-f puts files in the place of directories, and directo
 /// What was added, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     commit: u64,
     added: u64,
     replaced: u64,
@@ -114,7 +115,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
-        archive: path.to_string_lossy().into_owned(),
+        archive: ArchiveField::new(&path),
         commit: written.commit,
         added: written.added,
         replaced: written.replaced,

@@ -8,7 +8,7 @@ use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{explain, newest, refuse_same};
 use crate::cli::keys::KeyArgs;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::Ui;
 use crate::convert::compact::{Compaction, Target, compact, plan};
 use crate::format::Error;
@@ -47,7 +47,8 @@ pub struct Args {
 /// What was done, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     dry_run: bool,
     /// The archive was written anew.
     written: bool,
@@ -95,7 +96,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let written = done.is_some() && !args.dry_run;
     let Compaction { commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks, .. } =
         done.unwrap_or_default();
-    let archive = args.output.as_ref().unwrap_or(&path).to_string_lossy().into_owned();
+    let archive = ArchiveField::new(args.output.as_ref().unwrap_or(&path));
     let dry_run = args.dry_run;
     let summary =
         Summary { archive, dry_run, written, commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks };

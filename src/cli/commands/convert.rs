@@ -2,7 +2,6 @@
 
 mod targets;
 
-use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +14,9 @@ use crate::cli::changing::same_file;
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
+use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, parse_size};
+use crate::cli::text::{self, ArchiveField, parse_size};
 use crate::cli::ui::{self, Ui};
 use crate::convert::kinds::{Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
@@ -24,6 +24,7 @@ use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, Transfe
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
+use crate::format::error::STANDARD_INPUT;
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
 use crate::format::sevenz;
@@ -161,7 +162,8 @@ impl From<TransferStats> for Report {
 /// What was converted, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     #[serde(flatten)]
     report: Report,
     seconds: f64,
@@ -190,13 +192,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(Failure::usage(format!("{shown} is the input")).hint("-o FILE chooses another output"));
     }
     let mut options = options(args)?;
-    let name = if from_stdin { "standard input".to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
+    let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
     let input = if from_stdin {
-        let stdin = std::io::stdin();
-        if stdin.is_terminal() {
-            return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
-        }
-        Input::Stream(Box::new(stdin), "standard input".into())
+        Input::Stream(Box::new(reading::stdin()?), STANDARD_INPUT.into())
     } else {
         Input::File(args.input.clone())
     };
@@ -261,7 +259,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         (false, 0) => Outcome::Done,
         (false, _) => Outcome::Degraded,
     };
-    let summary = Summary { archive: output.to_string_lossy().into_owned(), report, seconds: ui::seconds(elapsed) };
+    let summary = Summary { archive: ArchiveField::new(&output), report, seconds: ui::seconds(elapsed) };
     ui.finish(outcome, "summary", &summary)
 }
 

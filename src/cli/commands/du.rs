@@ -205,9 +205,9 @@ fn print(path: &[u8], sums: Sums, args: &Args, ui: &mut Ui) -> CommandResult<()>
     if ui.is_json() {
         return ui.record(&DirectoryRecord { record: "directory", path: PathField::new(path), sums });
     }
-    let mut line = format!("{:>10}", ui.size(sums.content_bytes));
+    let mut line = format!("{:>10}", ui.column(sums.content_bytes));
     if args.stored {
-        let stored = sums.stored_bytes.map_or_else(|| "-".to_owned(), |stored| ui.size(stored));
+        let stored = sums.stored_bytes.map_or_else(|| "-".to_owned(), |stored| ui.column(stored));
         line.push_str(&format!("  {stored:>10}"));
     }
     if args.entries {

@@ -189,7 +189,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         (Ok(stats), None) => stats,
         (Err(error), None) => {
             let stopped = matches!(error, Error::Cancelled | Error::Io { .. });
-            let failure = refused(error, &opened.name);
+            let failure = refused(error, &opened.name, ui);
             return Err(match done.into_inner() {
                 0 => failure,
                 done if stopped => failure.hint(format!(
@@ -201,6 +201,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     };
     let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
+    if stats.untrusted > 0 {
+        ui.console().note("hint: --special makes devices and restores set-id bits and capabilities, of archives you trust");
+    }
     sum_up(&stats, args.dry_run, seconds, ui);
     let summary = Summary {
         target: PathField::new(stats.target.as_os_str().as_bytes()),
@@ -281,12 +284,13 @@ fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
     }
 }
 
-fn refused(error: Error, name: &str) -> Failure {
+fn refused(error: Error, name: &str, ui: &Ui) -> Failure {
     match error {
         // What stands in the way is not the archive's fault.
         Error::InTheWay { .. } | Error::Usage { .. } => error.into(),
         Error::Limit { what: "size of the content", found, limit } => {
-            Failure::failed(format!("{name}: the content has {found} bytes, --max-size allows {limit}"))
+            let (found, limit) = (ui.size(found), ui.size(limit));
+            Failure::failed(format!("{name}: there is {found} of content, --max-size allows {limit}"))
         }
         error => reading::explain(error, name),
     }
@@ -306,9 +310,9 @@ impl Talk {
     fn ask(&self, conflict: &Conflict<'_>) -> Result<Answer> {
         let path = Quoted::new(conflict.path);
         let entry = conflict.entry;
-        let there = format!("{} bytes, {}", text::count(conflict.size), text::table_time(conflict.modified));
+        let there = format!("{}, {}", text::counted(conflict.size, "byte", "bytes"), text::table_time(conflict.modified));
         let new = entry.modified.map_or_else(String::new, |time| format!(", {}", text::table_time(time)));
-        let question = format!("{path} exists ({there}; in the archive: {} bytes{new}).", text::count(entry.size));
+        let question = format!("{path} exists ({there}; in the archive: {}{new}).", text::counted(entry.size, "byte", "bytes"));
         let choices = [
             ('r', "rename"),
             ('o', "overwrite"),

@@ -9,7 +9,7 @@ use crate::cli::commands::key;
 use crate::cli::inside::{self, InsideRecord};
 use crate::cli::reading;
 use crate::cli::report::{Code, CommandResult, Outcome};
-use crate::cli::text::{self, PathField};
+use crate::cli::text::{self, ArchiveField, PathField};
 use crate::cli::ui::Ui;
 use crate::format::archive::Info;
 use crate::format::crypt::{KeyInfo, is_accelerated};
@@ -30,7 +30,8 @@ pub struct Args {
 /// What is known of the archive, for programs.
 #[derive(Debug, Serialize)]
 struct InfoRecord {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     format: String,
     archive_bytes: u64,
     entries: u64,
@@ -147,7 +148,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     ui.flush()?;
     let inside = whole.map(InsideRecord::from);
-    let record = record(&opened.path.to_string_lossy(), info, has_earlier, inside, opened.archive.remarks());
+    let record = record(ArchiveField::new(&opened.path), info, has_earlier, inside, opened.archive.remarks());
     reading::remark(&opened, ui);
     ui.finish(Outcome::Done, "info", &record)
 }
@@ -227,14 +228,14 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
 }
 
 fn record(
-    archive: &str,
+    archive: ArchiveField,
     info: &Info,
     has_earlier: Option<bool>,
     inside: Option<InsideRecord>,
     remarks: Vec<String>,
 ) -> InfoRecord {
     InfoRecord {
-        archive: archive.to_owned(),
+        archive,
         format: info.format.clone(),
         archive_bytes: info.archive_bytes,
         entries: info.entries,

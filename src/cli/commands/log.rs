@@ -92,7 +92,7 @@ fn print(commit: &CommitInfo, ui: &mut Ui) -> CommandResult<()> {
     }
     let time = commit.time.map_or_else(|| "-".to_owned(), text::table_time);
     let entries = text::counted(commit.entries, "entry", "entries");
-    let (added, content) = (ui.size(commit.added_bytes), ui.size(commit.content_bytes));
+    let (added, content) = (ui.column(commit.added_bytes), ui.column(commit.content_bytes));
     let line = format!("{:>4}  {time:<19}  +{added:<10}  {content:>10} in {entries}", commit.number);
     let message = commit.message.lines().next().unwrap_or_default();
     let separator = if message.is_empty() { "" } else { "  " };

@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::cli::inputs::InputArgs;
 use crate::cli::keys::KeyArgs;
 use crate::cli::packing::{PackingArgs, RecoveryArgs};
+use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
+use crate::cli::text::{self, ArchiveField, PathField};
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::{Destination, PackStats, default_output, pack, survey};
 use crate::format::Error;
@@ -16,6 +17,9 @@ use crate::format::crypt::{Argon2Cost, Keyring};
 use crate::format::entry::Kind;
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::Monitor;
+
+/// What is written, whatever the name of the output.
+const WRITTEN: &str = "NRA 5";
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +72,8 @@ struct EntryRecord<'a> {
 /// What was packed, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     entries: u64,
     files: u64,
     content_bytes: u64,
@@ -82,7 +87,8 @@ struct Summary {
 /// What a dry run found.
 #[derive(Debug, Serialize)]
 struct DryRun {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     entries: u64,
 }
 
@@ -119,6 +125,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if to_stdout && args.recovery.is_given() {
         return Err(Failure::usage("recovery data needs an archive in a file").hint("-o FILE writes the archive to one"));
     }
+    if reading::remark_name(&output, WRITTEN, ui) {
+        ui.console().note("hint: nra convert writes other kinds of archives");
+    }
     let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
     } else {
@@ -135,7 +144,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let written = stats.written;
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
-        archive: output.to_string_lossy().into_owned(),
+        archive: ArchiveField::new(&output),
         entries: written.entries,
         files: written.files,
         content_bytes: written.content_bytes,
@@ -184,13 +193,17 @@ pub fn list(
         return Err(failure);
     }
     result?;
-    ui.finish(Outcome::Done, "summary", &DryRun { archive: output.to_string_lossy().into_owned(), entries })
+    ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries })
 }
 
 /// Turns a failure to write `output` into words.
 pub fn explain(error: Error, output: &Path) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
+    let own = matches!(&error, Error::Io { action: "pack", .. });
     let failure = Failure::from(error);
+    if own {
+        return failure.hint("-o chooses another name for the archive");
+    }
     if exists {
         let shown = Quoted::new(output.as_os_str().as_encoded_bytes()).to_string();
         return failure.hint(format!("-f replaces {shown}, -o chooses another name"));

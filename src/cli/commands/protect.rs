@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::args::parse_memory;
 use crate::cli::changing::{explain, explain_attempt, is_protected, newest};
 use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::Ui;
 use crate::convert::repair::{MEMORY_BYTES, plan, protect};
 use crate::format::path::Quoted;
@@ -44,7 +44,8 @@ pub struct Args {
 /// What was done, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     dry_run: bool,
     percent: u32,
     protected_bytes: u64,
@@ -77,7 +78,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let done = if args.dry_run { "recovery data would take" } else { "protected; recovery data takes" };
     ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive) and restores up to {percent} % of damage"));
     let summary = Summary {
-        archive: path.to_string_lossy().into_owned(),
+        archive: ArchiveField::new(&path),
         dry_run: args.dry_run,
         percent,
         protected_bytes: geometry.protected,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cli::args::parse_memory;
 use crate::cli::changing::{explain, newest, refuse_same};
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::Ui;
 use crate::convert::compact::Target;
 use crate::convert::repair::{MEMORY_BYTES, Report, repair, survey};
@@ -49,7 +49,8 @@ pub struct Args {
 /// What was found and done, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     dry_run: bool,
     /// Everything is as it was written.
     whole: bool,
@@ -116,7 +117,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let geometry = report.geometry;
     let summary = Summary {
-        archive: args.output.as_ref().filter(|_| written).unwrap_or(&path).to_string_lossy().into_owned(),
+        archive: ArchiveField::new(args.output.as_ref().filter(|_| written).unwrap_or(&path)),
         dry_run: args.dry_run,
         whole: report.is_whole(),
         restorable: report.is_restorable(),

@@ -10,7 +10,7 @@ use crate::cli::changing::refuse_same;
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
+use crate::cli::text::{self, ArchiveField, PathField};
 use crate::cli::ui::{self, Ui};
 use crate::convert::pack::Destination;
 use crate::convert::salvage::{Patient, salvage};
@@ -48,8 +48,11 @@ pub struct Args {
 /// What was taken, for programs.
 #[derive(Debug, Serialize)]
 struct Summary {
-    archive: String,
+    #[serde(flatten)]
+    archive: ArchiveField,
     output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_b64: Option<String>,
     /// The index did not serve: entries were found by the blocks.
     recovered: bool,
     entries: u64,
@@ -125,9 +128,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     console.note(&format!("{line}, {}", text::duration(elapsed)));
     let recovered = archive.is_recovered();
     let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
+    let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
     let summary = Summary {
-        archive: args.archive.to_string_lossy().into_owned(),
-        output: args.output.to_string_lossy().into_owned(),
+        archive: ArchiveField::new(&args.archive),
+        output: output.path.into_owned(),
+        output_b64: output.path_b64,
         recovered,
         entries: written.entries,
         files: written.files,

@@ -71,7 +71,8 @@ pub fn extract(
     let decisions = survey(&selected, &root, options, monitor, &mut |_, _| Ok(()))?;
     let run = Run::new(archive, options, monitor, decisions, &root.path);
     run.lost(selected.lost);
-    if selected.sums.entries == 0 && !selection.is_all() {
+    // Patterns that match nothing are a mistake; rules may leave out all there is.
+    if selected.sums.entries == 0 && !selection.names_all() {
         return Ok(run.stats(&root.path));
     }
     monitor.expect(Counter::Entries, selected.sums.entries);

@@ -189,6 +189,8 @@ pub struct ExtractStats {
     pub omitted: u64,
     /// Entries not made because the archive is damaged.
     pub damaged: u64,
+    /// Entries of which [`ExtractOptions::special`] would bring back more: devices, set-id bits, capabilities.
+    pub untrusted: u64,
 }
 
 impl ExtractStats {

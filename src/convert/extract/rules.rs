@@ -49,6 +49,8 @@ pub(super) struct Rules {
     user: u32,
     group: u32,
     accounts: Accounts,
+    /// Devices that were not made.
+    devices: AtomicU64,
     /// Entries that lost set-id bits or capabilities.
     stripped: AtomicU64,
     /// Entries that lost attributes that only root can set.
@@ -74,6 +76,7 @@ impl Rules {
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
             accounts: Accounts::default(),
+            devices: AtomicU64::new(0),
             stripped: AtomicU64::new(0),
             privileged: AtomicU64::new(0),
         }
@@ -128,11 +131,16 @@ impl Rules {
                 1 => "1 entry".to_owned(),
                 n => format!("{n} entries"),
             };
-            let message = format!("{what} of {entries} not restored: {why}");
+            let message = format!("{what} of {entries} not restored{why}");
             monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
         };
-        warn(&self.stripped, "set-id bits or capabilities", "they are only on request");
-        warn(&self.privileged, "security or trusted attributes", "only root can set them");
+        warn(&self.stripped, "set-id bits or capabilities", "");
+        warn(&self.privileged, "security or trusted attributes", ": only root can set them");
+    }
+
+    /// Returns how many entries came back only in part, or not at all, because nothing special was asked for.
+    pub(super) fn untrusted(&self) -> u64 {
+        self.devices.load(Ordering::Relaxed) + self.stripped.load(Ordering::Relaxed)
     }
 
     /// Returns the mode of a directory of which the archive knows nothing.
@@ -153,7 +161,10 @@ impl Rules {
     /// Fails for a kind that is not made.
     pub(super) fn admit(&self, kind: Kind) -> Result<(), Fault> {
         match kind {
-            Kind::CharacterDevice | Kind::BlockDevice if !self.special => Err(Fault::omit("devices are made only on request")),
+            Kind::CharacterDevice | Kind::BlockDevice if !self.special => {
+                self.devices.fetch_add(1, Ordering::Relaxed);
+                Err(Fault::omit("left out: a device"))
+            }
             _ => Ok(()),
         }
     }

@@ -247,6 +247,7 @@ impl<'a> Run<'a> {
             kept: get(&self.counts.kept),
             omitted: get(&self.counts.omitted),
             damaged: get(&self.counts.damaged),
+            untrusted: self.rules.untrusted(),
         }
     }
 }

@@ -32,16 +32,20 @@ pub enum OwnerPolicy {
 /// An owner that takes the place of others. Names are empty when they are not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenOwner {
-    /// Id and name of the user.
-    pub user: (u64, Box<[u8]>),
+    /// Id and name of the user; `None` = as it is.
+    pub user: Option<(u64, Box<[u8]>)>,
     /// Id and name of the group; `None` = as it is.
     pub group: Option<(u64, Box<[u8]>)>,
 }
 
 impl GivenOwner {
-    /// Returns the owner of something that belongs to this group.
-    pub(in crate::convert) fn with_group(&self, group: impl FnOnce() -> (u64, Box<[u8]>)) -> Owner {
-        let (user_id, user) = self.user.clone();
+    /// Returns the owner of something that has these, where it is not given.
+    pub(in crate::convert) fn or(
+        &self,
+        user: impl FnOnce() -> (u64, Box<[u8]>),
+        group: impl FnOnce() -> (u64, Box<[u8]>),
+    ) -> Owner {
+        let (user_id, user) = self.user.clone().unwrap_or_else(user);
         let (group_id, group) = self.group.clone().unwrap_or_else(group);
         Owner { user_id, group_id, user, group }
     }
@@ -179,7 +183,7 @@ impl Describer {
             OwnerPolicy::Omit => None,
             OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
             OwnerPolicy::Names => Some(Owner { user_id, group_id, user: user(), group: group() }),
-            OwnerPolicy::Given(given) => Some(given.with_group(|| (group_id, group()))),
+            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, user()), || (group_id, group()))),
         }
     }
 }

@@ -230,6 +230,14 @@ fn look(
                 monitor.warn(Warning { path, message, degraded: true, damage: false });
                 continue;
             }
+            if options.follow_symlinks
+                && name.kind == NameKind::Symlink
+                && let Ok(directory) = handles.get(tree, name.directory)
+                && let Some(message) = read::leads_nowhere(&directory, window.name(name))
+            {
+                let path = tree.shown_path(name.directory, window.name(name));
+                monitor.warn(Warning { path, message, degraded: false, damage: false });
+            }
             tree.stored_path(name.directory, &mut bytes);
             join(&mut bytes, window.name(name));
             let kind = match name.kind {

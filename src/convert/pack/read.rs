@@ -125,6 +125,16 @@ impl From<Errno> for Failed {
     }
 }
 
+/// Returns why a symlink that was to be followed is stored as one; `None` when it leads somewhere.
+pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> {
+    let why = match statat(directory, name, AtFlags::empty()).err()? {
+        Errno::NOENT => "it leads nowhere".to_owned(),
+        Errno::LOOP => "it leads to itself".to_owned(),
+        error => reason(error),
+    };
+    Some(format!("kept as a symlink: {why}"))
+}
+
 /// Returns why a name could not be packed, as far as that shows without reading.
 pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
     match name.kind {
@@ -271,6 +281,11 @@ impl<'a> Reader<'a> {
         let facts = Facts::new(&statat(directory, bytes, AtFlags::SYMLINK_NOFOLLOW)?);
         if facts.file_type != FileType::Symlink {
             return Err(Failed::Told(CHANGED_TYPE.to_owned()));
+        }
+        if self.context.follow
+            && let Some(message) = leads_nowhere(directory, bytes)
+        {
+            self.warn(name, message, false);
         }
         let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
         let attributes = self.attributes_by_name(name, bytes, directory);

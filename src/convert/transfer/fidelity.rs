@@ -100,7 +100,7 @@ impl<'a> Narrower<'a> {
             OwnerPolicy::Omit => None,
             OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
             OwnerPolicy::Names => Some(Owner { user_id, group_id, user: fitting(user), group: fitting(group) }),
-            OwnerPolicy::Given(given) => Some(given.with_group(|| (group_id, fitting(group)))),
+            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, fitting(user)), || (group_id, fitting(group)))),
         }
     }
 

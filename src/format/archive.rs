@@ -296,7 +296,7 @@ pub trait Archive: Send + Sync {
         false
     }
 
-    /// Says whether reading most entries is for one thread, in the order of [`Entry::place`]: anything else decodes again and again.
+    /// Says whether reading most entries is for one thread at a time, in the order of [`Entry::place`]: anything else decodes again and again.
     fn is_sequential(&self) -> bool {
         false
     }

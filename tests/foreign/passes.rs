@@ -13,10 +13,15 @@ use nra::format::archive::{Archive, OpenOptions, open, open_path};
 use nra::format::progress::Recorder;
 use nra::format::source::{MemorySource, RecordingSource};
 
-/// Length of a file, bytes: more than a thread takes at once.
-const FILE: usize = 5 << 20;
-/// Files.
-const FILES: u32 = 6;
+/// Length of a large file, bytes: more than a thread takes at once.
+const LARGE: usize = 5 << 20;
+/// Files; each twentieth is large.
+const FILES: u32 = 120;
+
+/// Length of a file by its place in the archive, bytes.
+fn len(number: u32) -> usize {
+    if number % 20 == 15 { LARGE } else { 10_000 }
+}
 
 /// Name of a file by its place in the archive: not the order of paths, nor one directory after the other.
 fn name(number: u32) -> String {
@@ -32,7 +37,7 @@ fn content(number: u32) -> Vec<u8> {
         state ^= state << 5;
         state.to_le_bytes()
     };
-    (0..FILE / 4).flat_map(|_| next()).collect()
+    (0..len(number) / 4).flat_map(|_| next()).collect()
 }
 
 /// Opens a tar.gz of one member, whose blocks do not fit the cache; what opening read does not count.
@@ -40,21 +45,21 @@ fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for number in 0..FILES {
         let mut header = tar::Header::new_ustar();
-        header.set_size(FILE as u64);
+        header.set_size(len(number) as u64);
         header.set_mode(0o644);
         builder.append_data(&mut header, name(number), &content(number)[..]).unwrap();
     }
     let mut encoder = builder.into_inner().unwrap();
     encoder.flush().unwrap();
     let bytes = encoder.finish().unwrap();
-    let len = bytes.len() as u64;
-    assert!(len > FILE as u64 * u64::from(FILES), "it did not compress");
+    let stored = bytes.len() as u64;
+    assert!(stored > (0..FILES).map(|number| len(number) as u64).sum(), "it did not compress");
     let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
     let mut options = OpenOptions::default();
     options.cache_bytes = 4 << 20;
     let archive = open(Arc::clone(&source) as Arc<_>, &options).unwrap();
     source.take();
-    (source, len, Arc::from(archive))
+    (source, stored, Arc::from(archive))
 }
 
 /// Fails when the archive was read more than twice since it was opened.
@@ -93,7 +98,7 @@ fn storing_decodes_a_compressed_tar_archive_once() {
         let stored = open_path(&path, &OpenOptions::default()).unwrap();
         for number in 0..FILES {
             let (_, entry) = stored.find(name(number).as_bytes()).unwrap().unwrap();
-            assert!(stored.read_all(&entry, FILE as u64).unwrap() == content(number), "{}", name(number));
+            assert!(stored.read_all(&entry, LARGE as u64).unwrap() == content(number), "{}", name(number));
         }
     }
 }

@@ -9,7 +9,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::fault::Fault;
+use super::held::Held;
 use super::options::Action;
+use super::plan::Job;
 use super::rules::{Plan, mode};
 use super::run::{Inode, Item, Run, split};
 use super::spot::{Refusal, Spot};
@@ -89,10 +91,20 @@ impl Drop for Draft {
     }
 }
 
-/// Makes the file of `item` in directory number `parent`, content and all.
-pub(super) fn make_file(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item, parent: u32) -> Result<(), Fault> {
-    let draft = open(run, tree, memory, item, parent)?;
-    match write_range(run, item, &draft.file, 0..item.entry.size).and_then(|()| finish(run, item, &draft)) {
+/// Makes the file of `item` in directory number `parent`, content and all, which is read where it is not `held`.
+pub(super) fn make_file(
+    run: &Run<'_>,
+    tree: &Tree,
+    memory: &mut Memory,
+    (item, parent): &Job,
+    held: Option<Held>,
+) -> Result<(), Fault> {
+    let draft = open(run, tree, memory, item, *parent)?;
+    let written = match held {
+        Some(held) => write(run, item, &draft.file, 0..item.entry.size, |sink| held.hand_to(sink)),
+        None => write_range(run, item, &draft.file, 0..item.entry.size),
+    };
+    match written.and_then(|()| finish(run, item, &draft)) {
         Ok(action) => {
             report(run, item, &draft, action);
             Ok(())
@@ -121,9 +133,26 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     Ok(Draft { file, directory, spot, plan, closed, settled: AtomicBool::new(false) })
 }
 
-/// Writes the content in `range`. Holes stay unwritten.
+/// Reads the content in `range` and writes it. Holes stay unwritten.
 pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Range<u64>) -> Result<(), Fault> {
-    let Range { start, end } = range;
+    let (archive, entry) = (run.archive, &item.entry);
+    write(run, item, file, range.clone(), |sink| {
+        if range == (0..entry.size) {
+            archive.with_content(entry, Access::Sequential, sink)
+        } else {
+            archive.with_range(entry, range, Access::Sequential, sink)
+        }
+    })
+}
+
+/// Writes the content in `range`, which `content` hands out.
+fn write(
+    run: &Run<'_>,
+    item: &Item,
+    file: &OwnedFd,
+    Range { start, end }: Range<u64>,
+    content: impl FnOnce(&mut dyn FnMut(Part<'_>) -> crate::format::error::Result<()>) -> crate::format::error::Result<()>,
+) -> Result<(), Fault> {
     if start == end {
         return Ok(());
     }
@@ -154,12 +183,7 @@ pub(super) fn write_range(run: &Run<'_>, item: &Item, file: &OwnedFd, range: Ran
             Error::Cancelled
         })
     };
-    let result = if start == 0 && end == item.entry.size {
-        run.archive.with_content(&item.entry, Access::Sequential, &mut write)
-    } else {
-        run.archive.with_range(&item.entry, start..end, Access::Sequential, &mut write)
-    };
-    match (result, fault) {
+    match (content(&mut write), fault) {
         (_, Some(fault)) => return Err(fault),
         (Err(error), None) => return Err(Fault::reading(error.of_entry(item.path()))),
         (Ok(()), None) => {}

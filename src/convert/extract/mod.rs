@@ -14,6 +14,7 @@
 
 mod fault;
 mod files;
+mod held;
 mod large;
 mod nodes;
 mod options;
@@ -285,9 +286,9 @@ fn fill(run: &Run<'_>, tree: &mut Tree, wave: Wave, first: u32) -> Result<()> {
     }
     work::make_files(run, tree, wave.files)?;
     let mut memory = files::Memory::default();
-    for (item, parent) in &wave.links {
+    for job in &wave.links {
         run.monitor.check()?;
-        work::make_link(run, tree, &mut memory, item, *parent)?;
+        work::make_link(run, tree, &mut memory, job)?;
     }
     for (item, parent) in wave.specials.iter().chain(&wave.symlinks) {
         run.monitor.check()?;

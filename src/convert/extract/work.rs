@@ -2,18 +2,20 @@
 //!
 //! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
 //! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done. An archive
-//! that decodes forward only ([`is_sequential`](crate::format::archive::Archive::is_sequential)) is read by one thread, from its start to its end.
+//! that decodes forward only ([`is_sequential`](crate::format::archive::Archive::is_sequential)) is read by one thread at a time, from its start
+//! to its end: a thread that has small files in memory lets the next one read and makes them meanwhile.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::files::{self, Memory};
+use super::held::Held;
 use super::large::{Large, PART};
 use super::plan::Job;
 use super::run::Run;
 use super::tree::Tree;
-use crate::format::error::{Error, Result};
+use crate::format::error::Result;
 
 /// Files handed to a thread at a time.
 const MAX_TASK_FILES: usize = 256;
@@ -40,19 +42,25 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
         // One directory after the other within a block costs nothing, unless the block is all there is.
         (block, if is_sequential { 0 } else { *parent }, offset)
     });
-    let threads = if is_sequential { 1 } else { threads(run) };
-    let (tasks, large) = tasks(&jobs, threads > 1);
-    let queue = Queue::new(tasks.len(), threads.min(tasks.len()).max(1));
+    let threads = threads(run);
+    let (tasks, large) = tasks(&jobs, is_sequential, threads);
+    let threads = threads.min(tasks.len()).max(1);
+    let queue = Queue::new(tasks.len(), threads, is_sequential);
     let stop = AtomicBool::new(false);
     let first_error = Mutex::new(None);
-    let perform = |task: &Task, memory: &mut Memory| match task {
-        Task::Files(numbers) => jobs[numbers.clone()].iter().try_for_each(|(item, parent)| {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            run.monitor.check()?;
-            make(run, tree, memory, item, *parent)
-        }),
+    let perform = |task: &Task, turn: Option<Turn<'_>>, memory: &mut Memory| match task {
+        Task::Files(numbers) => {
+            let jobs = &jobs[numbers.clone()];
+            let (held, _turn) = hold(run, jobs, turn);
+            let held = held.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+            jobs.iter().zip(held).try_for_each(|(job, held)| {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                run.monitor.check()?;
+                files::make_file(run, tree, memory, job, held).or_else(|fault| run.failed(&job.0, fault))
+            })
+        }
         Task::Part(job, number, part) => {
             run.monitor.check()?;
             large[*number].write(run, tree, memory, &jobs[*job], part.clone())
@@ -60,15 +68,15 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
     };
     let work = |thread: usize| {
         let mut memory = Memory::default();
-        while let Some(task) = queue.next(thread).filter(|_| !stop.load(Ordering::Relaxed)) {
-            if let Err(error) = perform(&tasks[task], &mut memory) {
+        while let Some((task, turn)) = queue.next(thread).filter(|_| !stop.load(Ordering::Relaxed)) {
+            if let Err(error) = perform(&tasks[task], turn, &mut memory) {
                 stop.store(true, Ordering::Relaxed);
                 first_error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
         }
     };
     std::thread::scope(|scope| {
-        for thread in 1..queue.parts.len() {
+        for thread in 1..threads {
             scope.spawn(move || work(thread));
         }
         work(0);
@@ -79,18 +87,22 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
         None => Ok(()),
     }
 }
-
-fn make(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &super::run::Item, parent: u32) -> Result<(), Error> {
-    files::make_file(run, tree, memory, item, parent).or_else(|fault| run.failed(item, fault))
+/// Reads the content of small files, and lets the next thread read; of others nothing, and nobody else reads while they are written.
+fn hold<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<Held>, Option<Turn<'t>>) {
+    if turn.is_none() || jobs.iter().any(|(item, _)| item.entry.size > MAX_TASK_BYTES) {
+        return (Vec::new(), turn);
+    }
+    (jobs.iter().map(|(item, _)| Held::read(run.archive, &item.entry)).collect(), None)
 }
 
 /// Makes a file that should be a hard link of an earlier one.
-pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &super::run::Item, parent: u32) -> Result<()> {
-    match files::link(run, tree, item, parent) {
-        Ok(true) => Ok(()),
-        Ok(false) => make(run, tree, memory, item, parent),
-        Err(fault) => run.failed(item, fault),
-    }
+pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &Job) -> Result<()> {
+    let (item, parent) = job;
+    let made = match files::link(run, tree, item, *parent) {
+        Ok(false) => files::make_file(run, tree, memory, job, None),
+        linked => linked.map(|_| ()),
+    };
+    made.or_else(|fault| run.failed(item, fault))
 }
 
 /// Returns how many threads to use.
@@ -101,24 +113,29 @@ fn threads(run: &Run<'_>) -> usize {
     }
 }
 
-/// Cuts sorted jobs into what a thread takes at once, and returns the large files that are cut themselves, if `cut` says so.
-fn tasks(jobs: &[Job], cut: bool) -> (Vec<Task>, Vec<Large>) {
+/// Cuts sorted jobs into what a thread takes at once, and returns the large files that several threads write. Who reads forward takes a
+/// large file alone.
+fn tasks(jobs: &[Job], is_sequential: bool, threads: usize) -> (Vec<Task>, Vec<Large>) {
     let (mut tasks, mut large) = (Vec::new(), Vec::new());
     let (mut start, mut bytes) = (0, 0u64);
     for (index, (item, _)) in jobs.iter().enumerate() {
         let size = item.entry.size;
-        let is_large = cut && size > 2 * PART;
+        let is_large = if is_sequential { size > MAX_TASK_BYTES } else { threads > 1 && size > 2 * PART };
         let other_block = index > start && item.entry.place().0 != jobs[index - 1].0.entry.place().0;
         if index > start && (is_large || other_block || index - start >= MAX_TASK_FILES || bytes >= MAX_TASK_BYTES) {
             tasks.push(Task::Files(start..index));
             (start, bytes) = (index, 0);
         }
-        if is_large {
+        if !is_large {
+            bytes = bytes.saturating_add(size);
+            continue;
+        }
+        start = index + 1;
+        if is_sequential {
+            tasks.push(Task::Files(index..start));
+        } else {
             tasks.extend(Large::parts(size).map(|part| Task::Part(index, large.len(), part)));
             large.push(Large::new(size));
-            start = index + 1;
-        } else {
-            bytes = bytes.saturating_add(size);
         }
     }
     if start < jobs.len() {
@@ -127,25 +144,35 @@ fn tasks(jobs: &[Job], cut: bool) -> (Vec<Task>, Vec<Large>) {
     (tasks, large)
 }
 
-/// Numbers from 0 to a bound, in one part for each thread.
+/// Numbers of tasks, in one part for each thread; or in one for all that read in turn.
 struct Queue {
     parts: Vec<(AtomicUsize, usize)>,
+    turns: Option<Mutex<()>>,
 }
 
+/// Nobody else reads.
+type Turn<'q> = MutexGuard<'q, ()>;
+
 impl Queue {
-    fn new(len: usize, threads: usize) -> Self {
-        let bound = |thread: usize| len * thread / threads;
-        Self { parts: (0..threads).map(|thread| (AtomicUsize::new(bound(thread)), bound(thread + 1))).collect() }
+    fn new(len: usize, threads: usize, is_sequential: bool) -> Self {
+        let parts = if is_sequential { 1 } else { threads };
+        let bound = |part: usize| len * part / parts;
+        Self {
+            parts: (0..parts).map(|part| (AtomicUsize::new(bound(part)), bound(part + 1))).collect(),
+            // A thread that is alone reads whenever it likes.
+            turns: (is_sequential && threads > 1).then(Mutex::default),
+        }
     }
 
-    /// Returns the next number of the thread's own part, or one of the part that has most left.
-    fn next(&self, thread: usize) -> Option<usize> {
+    /// Returns the next number of the thread's own part, or one of the part that has most left; and the turn to read.
+    fn next(&self, thread: usize) -> Option<(usize, Option<Turn<'_>>)> {
+        let turn = self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
         let left = |(at, end): &(AtomicUsize, usize)| end.saturating_sub(at.load(Ordering::Relaxed));
-        let mut part = &self.parts[thread];
+        let mut part = &self.parts[thread % self.parts.len()];
         loop {
             let number = part.0.fetch_add(1, Ordering::Relaxed);
             if number < part.1 {
-                return Some(number);
+                return Some((number, turn));
             }
             part = self.parts.iter().max_by_key(|part| left(part)).filter(|part| left(part) > 0)?;
         }
@@ -158,11 +185,11 @@ mod tests {
 
     #[test]
     fn every_number_is_given_once() {
-        for (len, threads) in [(0, 1), (1, 3), (10, 3), (100, 7)] {
-            let queue = Queue::new(len, threads);
+        for (len, threads, is_sequential) in [(0, 1, false), (1, 3, false), (10, 3, false), (100, 7, false), (100, 7, true)] {
+            let queue = Queue::new(len, threads, is_sequential);
             let mut given = Vec::new();
             let mut thread = 0;
-            while let Some(number) = queue.next(thread) {
+            while let Some((number, _)) = queue.next(thread) {
                 given.push(number);
                 thread = (thread * 5 + 1) % threads;
             }

@@ -1,0 +1,64 @@
+//! Content of a small file, read by one thread and written by any.
+
+use crate::format::archive::{Access, Archive, Part};
+use crate::format::entry::Entry;
+use crate::format::error::{Error, Result};
+
+/// What an archive hands out of one entry.
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// Lengths of the parts, data and holes.
+    parts: Vec<Length>,
+    /// How reading ended.
+    end: Result<()>,
+}
+
+enum Length {
+    Data(usize),
+    Hole(u64),
+}
+
+impl Held {
+    /// Reads the content of `entry`. Content that is longer than its size is not read to its end.
+    pub(super) fn read(archive: &dyn Archive, entry: &Entry) -> Self {
+        let mut bytes = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
+        let (mut parts, mut left) = (Vec::new(), Some(entry.size));
+        let end = archive.with_content(entry, Access::Sequential, &mut |part| {
+            let len = match part {
+                Part::Data(data) => {
+                    bytes.extend_from_slice(data);
+                    parts.push(Length::Data(data.len()));
+                    data.len() as u64
+                }
+                Part::Hole(len) => {
+                    parts.push(Length::Hole(len));
+                    len
+                }
+            };
+            // Whoever takes the parts sees that this one is too much.
+            left = left.and_then(|left| left.checked_sub(len));
+            left.map(|_| ()).ok_or(Error::Cancelled)
+        });
+        Self { bytes, parts, end }
+    }
+
+    /// Hands the parts to `sink`, as [`Archive::with_content`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of `sink`, then that of reading.
+    pub(super) fn hand_to(self, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        let mut rest = &self.bytes[..];
+        for part in self.parts {
+            match part {
+                Length::Data(len) => {
+                    let (data, behind) = rest.split_at(len);
+                    rest = behind;
+                    sink(Part::Data(data))?;
+                }
+                Length::Hole(len) => sink(Part::Hole(len))?,
+            }
+        }
+        self.end
+    }
+}

@@ -330,7 +330,7 @@ fn blocks_move_between_archives_as_they_are() {
     let expected = look(&tree(at), true);
     // Not the level that converting would take by itself.
     expect(at, &["pack", "tree", "-o", "first.nra", "-l", "1", "-m", "the first"], 0);
-    expect(at, &["attr", "first.nra", "set", "label=5", "-e", "none"], 0);
+    expect(at, &["attr", "first.nra", "set", "label=5", "--entry", "none"], 0);
     let before = stored_bytes(at, "first.nra");
     let said = expect(at, &["convert", "first.nra", "moved.nra"], 3);
     assert!(said.contains("earlier commits are not kept"), "{said}");
@@ -344,7 +344,7 @@ fn blocks_move_between_archives_as_they_are() {
         let out = format!("out-{archive}");
         expect(at, &["extract", archive, "-C", &out, "--password", "x"], 0);
         assert_eq!(look(&at.join(out), true), expected, "{archive}");
-        let attributes = nra(at, &["attr", archive, "-e", "none", "--password", "x"]).stdout;
+        let attributes = nra(at, &["attr", archive, "--entry", "none", "--password", "x"]).stdout;
         assert_eq!(String::from_utf8_lossy(&attributes), "none: label=5\n", "{archive}");
     }
     expect(at, &["convert", "first.nra", "anew.nra", "-l", "19"], 3);

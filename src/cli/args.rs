@@ -195,6 +195,9 @@ pub struct KeepArgs {
     /// Leave times out
     #[arg(long, hide_short_help = true)]
     pub no_times: bool,
+    /// Keep the holes of files, as is always done
+    #[arg(long, hide_short_help = true)]
+    pub sparse: bool,
 }
 
 impl KeepArgs {

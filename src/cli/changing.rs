@@ -24,6 +24,9 @@ use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
 use crate::format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
 
+/// What is said behind what would be done.
+pub const DRY_RUN: &str = "not done, this was a dry run";
+
 /// The archive that a command changes, and how.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ChangeArgs {
@@ -34,7 +37,7 @@ pub struct ChangeArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Message of the commit
-    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     pub message: String,
     #[command(flatten)]
     pub keys: KeyArgs,
@@ -164,7 +167,7 @@ impl Made<'_> {
         let done = format!("{what} in commit {} (+{})", stats.commit, ui.size(stats.added_bytes));
         let earlier = before_name(name, before);
         ui.console().note(&if dry_run {
-            format!("{done}: not done, this was a dry run")
+            format!("{done}: {DRY_RUN}")
         } else {
             format!("{done}; {earlier} is the archive as it was, nra log {name} lists commits")
         });

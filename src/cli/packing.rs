@@ -137,17 +137,32 @@ struct FidelityArgs {
     /// Store what symlinks lead to instead of the symlinks
     #[arg(short = 'L', long, hide_short_help = true)]
     dereference: bool,
+    #[command(flatten)]
+    owner: OwnerArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
+}
+
+/// Whose the entries are.
+#[derive(Debug, clap::Args)]
+pub struct OwnerArgs {
     /// Record this owner, whoever owns the files: names that are known here, or numbers
     ///
     /// USER or :GROUP alone leaves the other as it is, USER: means the group that USER logs in with, all as for chown. --reproducible leaves
     /// owners out, but not this one.
     #[arg(long, value_name = "[USER][:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
     owner: Option<GivenOwner>,
-    #[command(flatten)]
-    keep: KeepArgs,
-    /// Keep the holes of files: this is always done, here and by extract
-    #[arg(long, hide_short_help = true)]
-    sparse: bool,
+}
+
+impl OwnerArgs {
+    /// Returns what is recorded of owners.
+    pub fn policy(&self, keep: &KeepArgs) -> OwnerPolicy {
+        match &self.owner {
+            Some(owner) if keep.numeric_owner => OwnerPolicy::Given(nameless(owner)),
+            Some(owner) => OwnerPolicy::Given(owner.clone()),
+            None => keep.owner(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -213,11 +228,7 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     let fidelity = &args.fidelity;
     let mut filter = inputs::filter(&args.filter)?;
     filter.skip_caches = args.exclude_caches;
-    let owner = match &fidelity.owner {
-        Some(owner) if fidelity.keep.numeric_owner => OwnerPolicy::Given(nameless(owner)),
-        Some(owner) => OwnerPolicy::Given(owner.clone()),
-        None => fidelity.keep.owner(),
-    };
+    let owner = fidelity.owner.policy(&fidelity.keep);
     let most = PackOptions::default().window_names;
     let window_names = args.resources.memory.map_or(most, |memory| {
         let names = memory / NAMES_SHARE / NAME_BYTES;

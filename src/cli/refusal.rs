@@ -64,7 +64,12 @@ pub fn explain(error: &clap::Error, arguments: &[OsString]) -> Failure {
         }
         _ => {
             let failure = Failure::usage(words(error, arguments));
-            suggestion(error).into_iter().fold(failure, |failure, guess| failure.hint(format!("did you mean {guess}?")))
+            let guess = suggestion(error);
+            let failure = match dashed_name(error, arguments).filter(|_| guess.is_none()) {
+                Some(name) => failure.hint(format!("-- in front of {} makes it a name", Quoted::new(name.as_bytes()))),
+                None => failure,
+            };
+            guess.into_iter().fold(failure, |failure, guess| failure.hint(format!("did you mean {guess}?")))
         }
     };
     let verbs: String = line.verbs.iter().filter(|verb| **verb != "help").map(|verb| format!(" {verb}")).collect();
@@ -174,6 +179,19 @@ fn list(words: &[&str], last: &str) -> String {
         [word] => (*word).to_owned(),
         [words @ .., end] => format!("{} {last} {end}", words.join(", ")),
     }
+}
+
+/// Returns the word that is no option but may be a name: letters of which one is unknown, or a file that is there.
+fn dashed_name<'a>(error: &clap::Error, arguments: &'a [OsString]) -> Option<&'a OsString> {
+    let unknown = (error.kind() == ErrorKind::UnknownArgument).then(|| text(error, ContextKind::InvalidArg)).flatten()?;
+    let letter = unknown.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    arguments.iter().skip(2).take_while(|word| *word != "--").find(|word| {
+        let is_it = word.to_str().is_some_and(|word| match letter {
+            Some(letter) => !word.starts_with("--") && word.starts_with('-') && word.contains(letter),
+            None => word == unknown,
+        });
+        is_it && (word.len() > 2 || Path::new(word).symlink_metadata().is_ok())
+    })
 }
 
 /// Says whether what is unknown stands where a command should.

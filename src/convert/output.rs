@@ -26,6 +26,8 @@ pub enum Destination {
     },
     /// Anything that takes bytes in order.
     Stream(Box<dyn Write + Send>),
+    /// Nowhere: to see what would come of it.
+    Nowhere,
 }
 
 impl std::fmt::Debug for Destination {
@@ -33,6 +35,7 @@ impl std::fmt::Debug for Destination {
         match self {
             Self::File { path, overwrite } => f.debug_struct("File").field("path", path).field("overwrite", overwrite).finish(),
             Self::Stream(_) => f.write_str("Stream"),
+            Self::Nowhere => f.write_str("Nowhere"),
         }
     }
 }
@@ -49,6 +52,38 @@ pub(in crate::convert) struct Output {
 enum Sink {
     File(File),
     Stream(Box<dyn Write + Send>),
+    Nowhere(Nothing),
+}
+
+/// Takes bytes and keeps none, as a file would.
+#[derive(Debug, Default)]
+struct Nothing {
+    at: u64,
+    end: u64,
+}
+
+impl Seek for Nothing {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let target = match to {
+            SeekFrom::Start(offset) => Some(offset),
+            SeekFrom::End(offset) => self.end.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
+        };
+        self.at = target.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.at)
+    }
+}
+
+impl Write for Nothing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.at = self.at.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.end = self.end.max(self.at);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How the file gets its name.
@@ -73,6 +108,10 @@ impl Output {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => {
                 return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
+            }
+            Destination::Nowhere => {
+                let sink = Sink::Nowhere(Nothing::default());
+                return Ok(Self { sink, place: Place::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
             }
             Destination::File { path, overwrite } => (path, overwrite),
         };
@@ -118,7 +157,7 @@ impl Output {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let own = match &self.sink {
             Sink::File(file) => file.metadata().ok(),
-            Sink::Stream(_) => None,
+            Sink::Stream(_) | Sink::Nowhere(_) => None,
         };
         let replaced = match &self.place {
             Place::Final => None,
@@ -138,6 +177,7 @@ impl Output {
         let file = match sink {
             Sink::File(file) => file,
             Sink::Stream(mut out) => return out.flush().map_err(|error| Error::io("write", &name, error)),
+            Sink::Nowhere(_) => return Ok(()),
         };
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         if sync && regular {
@@ -169,6 +209,7 @@ impl Seek for Output {
         match &mut self.sink {
             Sink::File(file) => file.seek(to),
             Sink::Stream(_) => Err(io::ErrorKind::NotSeekable.into()),
+            Sink::Nowhere(nothing) => nothing.seek(to),
         }
     }
 }
@@ -178,6 +219,7 @@ impl Write for Output {
         match &mut self.sink {
             Sink::File(file) => file.write(bytes),
             Sink::Stream(out) => out.write(bytes),
+            Sink::Nowhere(nothing) => nothing.write(bytes),
         }
     }
 
@@ -185,6 +227,7 @@ impl Write for Output {
         match &mut self.sink {
             Sink::File(file) => file.write_vectored(parts),
             Sink::Stream(out) => out.write_vectored(parts),
+            Sink::Nowhere(nothing) => nothing.write_vectored(parts),
         }
     }
 
@@ -192,6 +235,7 @@ impl Write for Output {
         match &mut self.sink {
             Sink::File(file) => file.flush(),
             Sink::Stream(out) => out.flush(),
+            Sink::Nowhere(nothing) => nothing.flush(),
         }
     }
 }

@@ -112,11 +112,11 @@ fn attributes_are_set_shown_and_removed() {
     assert_eq!(room.out(&["attr", "rich.nra", "get", "name"]), "Odd names\n");
     room.fails(&["attr", "rich.nra", "get", "none"], 1, "nra: rich.nra: the archive has no attribute none\n");
     assert!(room.out(&["info", "rich.nra"]).contains("licence       CC0\n"));
-    let set = ["attr", "rich.nra", "set", "-e", "docs/sub/**", "seen", "media-type=text/plain"];
+    let set = ["attr", "rich.nra", "set", "--entry", "docs/sub/**", "seen", "media-type=text/plain"];
     room.changes(&set, "changed attributes of 2 entries in commit 3 (+");
     room.changes(&set, "rich.nra: nothing has changed");
     assert_eq!(
-        room.out(&["attr", "rich.nra", "get", "-e", "*.log"]),
+        room.out(&["attr", "rich.nra", "get", "--entry", "*.log"]),
         "docs/sub/deep/lines.log: seen\ndocs/sub/deep/lines.log: media-type=text/plain\n"
     );
     let dry = room.run(&["attr", "rich.nra", "set", "topic=x", "-n", "--json"]);
@@ -125,21 +125,21 @@ fn attributes_are_set_shown_and_removed() {
     assert_eq!(dry["attributes"][0]["attributes"][2], serde_json::json!({"namespace": "user", "name": "topic", "value": "x"}));
     assert_eq!(dry["summary"]["dry_run"], true);
     room.rehearses(&["attr", "rich.nra", "set", "topic=x", "-n"], "changed attributes of the archive in commit 4 (+");
-    let lines = room.out(&["attr", "rich.nra", "-e", "*.log", "--jsonl"]);
+    let lines = room.out(&["attr", "rich.nra", "--entry", "*.log", "--jsonl"]);
     lines.lines().for_each(|line| schema::check(&serde_json::from_str(line).unwrap()));
     let listed: Value = serde_json::from_str(&room.out(&["list", "rich.nra", "*.log", "--json"])).unwrap();
     schema::check(&listed["entries"][0]);
     assert_eq!(listed["entries"][0]["tags"], serde_json::json!({"media-type": "text/plain", "seen": ""}));
     assert!(room.out(&["list", "-l", "rich.nra", "*.log"]).ends_with("lines.log  [seen, media-type=text/plain]\n"));
-    room.changes(&["attr", "rich.nra", "rm", "-e", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
+    room.changes(&["attr", "rich.nra", "rm", "--entry", "*.log", "seen"], "changed attributes of 1 entry in commit 4 (+");
     room.changes(&["attr", "rich.nra", "rm", "name"], "changed attributes of the archive in commit 5 (+");
     room.fails(&["attr", "rich.nra", "rm", "name"], 1, "nra: rich.nra: the archive has no attribute name\n");
     room.fails(&["attr", "rich.nra", "rm", "name", "x"], 1, "nra: rich.nra: the archive has no attribute name, x\n");
-    let said = room.run(&["attr", "rich.nra", "rm", "-e", "*.log", "media-type", "x"]);
+    let said = room.run(&["attr", "rich.nra", "rm", "--entry", "*.log", "media-type", "x"]);
     assert_eq!(said.code, Some(3), "{}", said.err);
     assert!(said.err.contains("what matches has no attribute x") && said.err.contains("in commit 6"), "{}", said.err);
     room.fails(
-        &["attr", "rich.nra", "rm", "-e", "*.log", "media-type"],
+        &["attr", "rich.nra", "rm", "--entry", "*.log", "media-type"],
         1,
         "nra: rich.nra: what matches has no attribute media-type\n",
     );
@@ -178,7 +178,7 @@ fn spaces_of_vectors_are_described() {
         );
     }
     // A vector is no text.
-    let vector = room.run(&["attr", "rich.nra", "set", "-e", "*", "embedding:clip=1"]);
+    let vector = room.run(&["attr", "rich.nra", "set", "--entry", "*", "embedding:clip=1"]);
     assert_eq!(vector.code, Some(2));
     assert!(vector.err.contains("numbers"), "{}", vector.err);
     assert_eq!(room.run(&["pack", "rich.nra", "-o", "x.nra", "--tag", space]).code, Some(2));
@@ -261,13 +261,13 @@ fn tags_stay_when_a_file_is_replaced() {
     room.write("tree/one", "1\n");
     room.write("tree/two", "2\n");
     room.changes(&["add", "rich.nra", "tree", "--as", "in"], "added 3 entries");
-    room.changes(&["attr", "rich.nra", "set", "-e", "in/**", "good", "media-type=text/plain"], "changed");
-    room.changes(&["attr", "rich.nra", "set", "-e", "in", "folder"], "changed");
+    room.changes(&["attr", "rich.nra", "set", "--entry", "in/**", "good", "media-type=text/plain"], "changed");
+    room.changes(&["attr", "rich.nra", "set", "--entry", "in", "folder"], "changed");
     for update in [&[][..], &["-u"]] {
         room.write("tree/one", &format!("{update:?}\n"));
         let add = ["add", "rich.nra", "tree", "--as", "in", "--tag", "good=very"];
         room.changes(&[&add[..], update].concat(), "added 0 entries, replaced ");
-        let tags = room.out(&["attr", "rich.nra", "-e", "in/one", "-e", "in"]);
+        let tags = room.out(&["attr", "rich.nra", "--entry", "in/one", "--entry", "in"]);
         for tag in ["in: folder", "in/one: good=very", "in/one: media-type=text/plain"] {
             assert!(tags.lines().any(|line| line == tag), "{tags}");
         }
@@ -323,10 +323,10 @@ fn attributes_of_every_origin_are_shown() {
     let bytes = writer.finish(&nra::format::progress::Recorder::default()).unwrap().0;
     fs::write(room.directory.path().join("all.nra"), bytes).unwrap();
     assert_eq!(
-        room.out(&["attr", "all.nra", "-e", "one"]),
+        room.out(&["attr", "all.nra", "--entry", "one"]),
         "one: user.x=0\none: same=1\\x1b[2J\none: embedding:clip (2 bytes)\none: same=2\n"
     );
-    let shown: Value = serde_json::from_str(&room.out(&["attr", "all.nra", "-e", "one", "--json"])).unwrap();
+    let shown: Value = serde_json::from_str(&room.out(&["attr", "all.nra", "--entry", "one", "--json"])).unwrap();
     schema::check(&shown["attributes"][0]);
     let listed = &shown["attributes"][0]["attributes"];
     assert_eq!(listed.as_array().unwrap().len(), 4);
@@ -340,11 +340,11 @@ fn an_update_keeps_tags_and_notes_modes() {
     let room = Room::new();
     room.write("tree/one", "1\n");
     room.changes(&["add", "rich.nra", "tree", "--as", "in"], "added 2 entries");
-    room.changes(&["attr", "rich.nra", "set", "-e", "in/one", "good"], "changed");
+    room.changes(&["attr", "rich.nra", "set", "--entry", "in/one", "good"], "changed");
     room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "rich.nra: nothing has changed");
     fs::set_permissions(room.directory.path().join("tree/one"), fs::Permissions::from_mode(0o600)).unwrap();
     room.changes(&["add", "rich.nra", "tree", "--as", "in", "-u"], "added 0 entries, replaced 1, 1 unchanged in commit 4");
-    assert_eq!(room.out(&["attr", "rich.nra", "-e", "in/one"]), "in/one: good\n");
+    assert_eq!(room.out(&["attr", "rich.nra", "--entry", "in/one"]), "in/one: good\n");
     assert!(room.out(&["list", "-l", "rich.nra", "in/one"]).starts_with("-rw-------"));
 }
 
@@ -406,10 +406,13 @@ fn attributes_are_given_when_packing() {
     let pack = ["pack", "tree", "--attr", "name=a", "--attr", "name=Tree", "--tag", "raw", "--tag", "media-type=text/plain"];
     assert_eq!(room.run(&pack).code, Some(0));
     assert_eq!(room.out(&["attr", "tree.nra"]), "name=Tree\n");
-    assert_eq!(room.out(&["attr", "tree.nra", "-e", "one"]), "one: raw\none: media-type=text/plain\n");
+    assert_eq!(room.out(&["attr", "tree.nra", "--entry", "one"]), "one: raw\none: media-type=text/plain\n");
     assert_eq!(room.run(&["pack", "tree", "-f", "--attr", "=x"]).code, Some(2));
     room.write("tree/two", "2\n");
     assert_eq!(room.run(&["add", "tree.nra", "tree", "-u", "--attr", "licence=CC0", "--tag", "late"]).code, Some(0));
     assert_eq!(room.out(&["attr", "tree.nra"]), "licence=CC0\nname=Tree\n");
-    assert_eq!(room.out(&["attr", "tree.nra", "-e", "one", "-e", "two"]), "one: raw\none: media-type=text/plain\ntwo: late\n");
+    assert_eq!(
+        room.out(&["attr", "tree.nra", "--entry", "one", "--entry", "two"]),
+        "one: raw\none: media-type=text/plain\ntwo: late\n"
+    );
 }

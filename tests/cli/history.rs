@@ -66,3 +66,41 @@ fn differences_are_told_with_their_code() {
     assert_eq!(room.run(&["diff", "rich.nra", "none.nra"]).code, Some(2));
     assert_eq!(room.run(&["diff", "there"]).code, Some(2));
 }
+
+#[test]
+fn a_commit_is_converted_and_a_dry_run_tells_what_comes_of_it() {
+    let room = Room::new();
+    assert_eq!(room.run(&["rm", "rich.nra", "docs"]).code, Some(0));
+    for kind in ["nra", "nra4", "shard", "zip", "tar.zst"] {
+        let output = format!("out.{kind}");
+        let line = ["convert", "rich.nra", &output, "--to", kind, "--owner", "7:8", "--json"];
+        let dry = room.run(&[&line[..], &["-n"]].concat());
+        assert!(!room.directory.path().join(&output).exists(), "{kind}");
+        let real = room.run(&line);
+        let read = |said: &crate::Said| {
+            let mut summary: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+            schema::check(&summary);
+            let is_dry = summary["dry_run"].as_bool();
+            summary.as_object_mut().unwrap().retain(|name, _| name != "seconds" && name != "dry_run");
+            (is_dry, summary)
+        };
+        let ((was_dry, expected), (is_dry, done)) = (read(&dry), read(&real));
+        assert_eq!((was_dry, is_dry, dry.code), (Some(true), Some(false), real.code), "{kind}");
+        // Archives of NRA differ in nothing but their ids.
+        assert_eq!(expected, done, "{kind}");
+        let length = std::fs::metadata(room.directory.path().join(&output)).unwrap().len();
+        assert_eq!(done["archive_bytes"].as_u64(), Some(length), "{kind}");
+        let again = room.run(&[&line[..], &["-n"]].concat());
+        assert!(again.code == Some(1) && again.err.contains("-f replaces"), "{kind}: {}", again.err);
+    }
+    let entries = room.out(&["list", "out.tar.zst", "--jsonl"]);
+    let entry: serde_json::Value = serde_json::from_str(entries.lines().next().unwrap()).unwrap();
+    assert_eq!((entry["uid"].as_u64(), entry["gid"].as_u64()), (Some(7), Some(8)));
+    for (input, at) in [("rich.nra@1", &[][..]), ("rich.nra", &["--at", "1"])] {
+        let said = room.run(&[&["convert", input, "-o", "first.nra", "-f"][..], at].concat());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert!(room.out(&["list", "first.nra"]).starts_with("docs\n"));
+    }
+    let said = room.run(&["convert", "rich.nra@9"]);
+    assert!(said.code == Some(2) && said.err.contains("there is no commit 9"), "{}", said.err);
+}

@@ -76,8 +76,9 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn short_help_fits_a_screen() {
-    for command in commands() {
-        let said = said(nra().args([&command, "-h"]).env("COLUMNS", "80").output().unwrap());
+    let keys = ["key list", "key add", "key remove", "key change"].map(str::to_owned);
+    for command in commands().into_iter().chain(keys) {
+        let said = said(nra().args(command.split(' ')).arg("-h").env("COLUMNS", "80").output().unwrap());
         assert_eq!(said.code, Some(0), "{command}");
         let lines = said.out.lines().count();
         assert!(lines <= 24, "nra {command} -h has {lines} lines");
@@ -266,6 +267,11 @@ fn messages_say_what_failed_and_why() {
             1,
             "nra: cannot open http://host/a.nra: URLs are not read by this version\n\
              hint: fetch the archive first; - reads it from standard input: curl URL | nra list -\n",
+        ),
+        (
+            &["list", "rich.nra", "-dash"],
+            2,
+            "nra: there is no option -d\nhint: -- in front of -dash makes it a name\nhint: nra list --help lists what there is\n",
         ),
         (
             &["mount", "rich.nra", "x"],

@@ -29,7 +29,7 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
         for name in ["closed", "blind"] {
             fs::set_permissions(place.input(name), Permissions::from_mode(0o700)).unwrap();
         }
-        assert_eq!(result.unwrap().left_out, 2);
+        assert_eq!(result.unwrap().left_out, 3);
         let mut told: Vec<_> = warnings.iter().map(ToString::to_string).collect();
         told.sort();
         let prefix = place.at("in").display().to_string();

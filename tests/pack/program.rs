@@ -248,7 +248,7 @@ fn the_epoch_of_the_environment_is_obeyed() {
 }
 
 /// Packs a tree that takes a while and sends `signal` once the work has begun; returns exit code and signal.
-fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>) {
+fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>, String) {
     let place = Place::new();
     for number in 0..24 {
         place.write(&format!("{number}.bin"), noise(number, 4 << 20));
@@ -259,15 +259,18 @@ fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>) {
     let mut stderr = child.stderr.take().unwrap();
     std::io::Read::read_exact(&mut stderr, &mut [0]).unwrap();
     kill_process(Pid::from_child(&child), signal).unwrap();
-    let drain = std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    let drain = std::thread::spawn(move || {
+        let mut said = String::new();
+        std::io::Read::read_to_string(&mut stderr, &mut said).map(|_| said)
+    });
     let status = child.wait().unwrap();
-    drain.join().unwrap().unwrap();
-    (place, status.code(), status.signal())
+    let said = drain.join().unwrap().unwrap();
+    (place, status.code(), status.signal(), said)
 }
 
 #[test]
 fn a_killed_pack_leaves_nothing_under_the_final_name() {
-    let (place, _, signal) = interrupted(Signal::KILL);
+    let (place, _, signal, _) = interrupted(Signal::KILL);
     assert_eq!(signal, Some(9));
     assert!(!place.at("x.nra").exists());
     // Where the file system can hold files without a name there is nothing at all.
@@ -278,7 +281,8 @@ fn a_killed_pack_leaves_nothing_under_the_final_name() {
 fn an_interrupted_pack_leaves_nothing() {
     for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let begun = std::time::Instant::now();
-        let (place, code, _) = interrupted(signal);
+        let (place, code, _, said) = interrupted(signal);
+        assert!(said.ends_with("nra: interrupted\nhint: nothing of x.nra was written\n"), "{said}");
         assert_eq!(code, Some(expected));
         assert_eq!(place.names(), ["in"]);
         assert!(begun.elapsed() < Duration::from_secs(60));

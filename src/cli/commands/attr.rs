@@ -26,9 +26,9 @@ use crate::format::top::Top;
 Examples:
   nra attr photos.nra
   nra attr photos.nra set name='Holidays' licence=CC-BY-4.0
-  nra attr photos.nra set -e 'train/**' reviewed media-type=image/jpeg
-  nra attr photos.nra get -e train/0001.jpg
-  nra attr photos.nra rm -e train/0001.jpg reviewed")]
+  nra attr photos.nra set --entry 'train/**' reviewed media-type=image/jpeg
+  nra attr photos.nra get --entry train/0001.jpg
+  nra attr photos.nra rm --entry train/0001.jpg reviewed")]
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
     /// Attributes of the entries that match PATTERN, not of the archive
-    #[arg(short, long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN")]
     entry: Vec<OsString>,
 }
 

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
 use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
-use crate::cli::changing::same_file;
+use crate::cli::changing::{DRY_RUN, same_file};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
-use crate::cli::packing::{self, CompressionArgs, RecoveryArgs};
+use crate::cli::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, ArchiveField, parse_size};
@@ -61,6 +61,12 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
+    /// Tell what would come of it and write nothing
+    #[arg(short = 'n', long, hide_short_help = true)]
+    dry_run: bool,
+    /// Convert IN as it was at commit N (nra log lists them); IN@N does, too
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    at: Option<u64>,
     /// Keep what is not hurt when IN is damaged
     #[arg(long)]
     keep_going: bool,
@@ -104,6 +110,8 @@ struct FidelityArgs {
     /// Same input and options, same bytes: no owner, no time of converting; obeys SOURCE_DATE_EPOCH
     #[arg(long, hide_short_help = true)]
     reproducible: bool,
+    #[command(flatten)]
+    owner: OwnerArgs,
     #[command(flatten)]
     keep: KeepArgs,
 }
@@ -164,6 +172,7 @@ impl From<TransferStats> for Report {
 struct Summary {
     #[serde(flatten)]
     archive: ArchiveField,
+    dry_run: bool,
     #[serde(flatten)]
     report: Report,
     seconds: f64,
@@ -175,29 +184,31 @@ struct Summary {
 ///
 /// When the input can't be read or the archive can't be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let from_stdin = args.input == Path::new("-");
+    let (in_path, commit) = reading::locate(&args.input, args.at)?;
+    let from_stdin = in_path == Path::new("-");
     let output = match args.output.as_ref().or(args.output_option.as_ref()) {
         Some(output) => output.clone(),
         None if from_stdin => {
             return Err(Failure::usage("an archive from standard input needs a name for the output").hint("-o FILE gives it"));
         }
-        None => default_output(&args.input),
+        None => default_output(&in_path),
     };
     let to_stdout = output == Path::new("-");
-    if to_stdout {
+    if to_stdout && !args.dry_run {
         ui.refuse_archive(args.overwrite)?;
     }
-    if !to_stdout && same_file(&args.input, &output) {
+    if !to_stdout && same_file(&in_path, &output) {
         let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();
         return Err(Failure::usage(format!("{shown} is the input")).hint("-o FILE chooses another output"));
     }
+    if args.dry_run && !args.overwrite {
+        pack::refuse_existing(&output)?;
+    }
     let mut options = options(args)?;
+    options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
-    let input = if from_stdin {
-        Input::Stream(Box::new(reading::stdin()?), STANDARD_INPUT.into())
-    } else {
-        Input::File(args.input.clone())
-    };
+    let input =
+        if from_stdin { Input::Stream(Box::new(reading::stdin()?), STANDARD_INPUT.into()) } else { Input::File(in_path.clone()) };
     let kind = args.to.or_else(|| kind_of(&output)).unwrap_or(Kind::Nra);
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
@@ -212,7 +223,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
         return Err(Failure::usage("recovery data needs an .nra archive in a file").hint("-o FILE.nra writes to one"));
     }
-    let is_encrypted = !from_stdin && keys::is_encrypted(&args.input);
+    let is_encrypted = !from_stdin && keys::is_encrypted(&in_path);
     options.open.key = args.keys.to_open(&name)?;
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
@@ -229,7 +240,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
     }
-    let destination = if to_stdout {
+    let destination = if args.dry_run {
+        Destination::Nowhere
+    } else if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
@@ -249,17 +262,20 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let elapsed = progress.elapsed();
     drop(progress);
     let report = result.map_err(|error| explain(error, &name, &output, args.keep_going))?;
-    ui.console().note(&summary_line(&report, elapsed, ui));
+    let line = summary_line(&report, elapsed, ui);
+    ui.console().note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     if kind == Kind::Nra && !args.compression.is_given() && has_grown(&report) {
         ui.console().note("IN was compressed more densely; -l 19 or --best makes OUT smaller");
     }
-    args.recovery.protect(&output, args.resources.memory, ui)?;
+    if !args.dry_run {
+        args.recovery.protect(&output, args.resources.memory, ui)?;
+    }
     let outcome = match (report.incomplete, report.left_out) {
         (true, _) => Outcome::Damaged,
         (false, 0) => Outcome::Done,
         (false, _) => Outcome::Degraded,
     };
-    let summary = Summary { archive: ArchiveField::new(&output), report, seconds: ui::seconds(elapsed) };
+    let summary = Summary { archive: ArchiveField::new(&output), dry_run: args.dry_run, report, seconds: ui::seconds(elapsed) };
     ui.finish(outcome, "summary", &summary)
 }
 
@@ -289,7 +305,10 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
     if fidelity.reproducible {
         writer.time = latest;
     }
-    let owner = if fidelity.reproducible { OwnerPolicy::Omit } else { fidelity.keep.owner() };
+    let owner = match fidelity.owner.policy(&fidelity.keep) {
+        OwnerPolicy::Names | OwnerPolicy::Ids if fidelity.reproducible => OwnerPolicy::Omit,
+        owner => owner,
+    };
     let mut open = OpenOptions::default();
     args.container.apply(&mut open);
     if let Some(memory) = args.resources.memory {

@@ -35,12 +35,14 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List the keys; needs none
+    #[command(after_help = "Examples:\n  nra key list secret.nra")]
     List {
         /// Archive to read
         #[arg(value_name = "ARCHIVE")]
         archive: PathBuf,
     },
     /// Let a further password or key open the archive
+    #[command(after_help = "Examples:\n  nra key add secret.nra --new-key-file backup.key --label backup")]
     Add {
         #[command(flatten)]
         change: ChangeArgs,
@@ -51,6 +53,7 @@ enum What {
         label: String,
     },
     /// Take a key away; the last one stays
+    #[command(after_help = "Examples:\n  nra key remove secret.nra 2\n  nra key remove secret.nra 2 -n")]
     Remove {
         #[command(flatten)]
         change: ChangeArgs,
@@ -59,6 +62,7 @@ enum What {
         number: usize,
     },
     /// Replace a key with a new password or key
+    #[command(after_help = "Examples:\n  nra key change secret.nra\n  nra key change secret.nra 2 --new-password-file new.txt")]
     Change {
         #[command(flatten)]
         change: ChangeArgs,

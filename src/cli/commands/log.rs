@@ -14,14 +14,14 @@ use crate::format::archive::CommitInfo;
 #[command(after_help = "\
 Examples:
   nra log photos.nra
-  nra log photos.nra -n 1 --json
+  nra log photos.nra --count 1 --json
   nra list photos.nra@3
   nra extract photos.nra --at 3 'train/**'")]
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     /// List the newest N only
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(long, value_name = "N")]
     count: Option<usize>,
     #[command(flatten)]
     resources: ResourceArgs,

@@ -106,10 +106,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut options = args.packing.options()?;
     options.sync = !args.no_sync;
     if args.dry_run {
-        let exists = output != Path::new("-") && std::fs::metadata(&output).is_ok_and(|there| there.is_file());
-        if exists && !args.overwrite {
-            let exists = std::io::ErrorKind::AlreadyExists.into();
-            return Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), &output));
+        if !args.overwrite {
+            refuse_existing(&output)?;
         }
         return list("pack", &output, &mut |progress, visit| survey(&inputs, &options, progress, visit), ui);
     }
@@ -157,6 +155,19 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
+/// Refuses an output that exists, as writing it would.
+///
+/// # Errors
+///
+/// When there is a file of that name.
+pub fn refuse_existing(output: &Path) -> CommandResult<()> {
+    if output == Path::new("-") || !std::fs::metadata(output).is_ok_and(|there| there.is_file()) {
+        return Ok(());
+    }
+    let exists = std::io::ErrorKind::AlreadyExists.into();
+    Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), output))
+}
+
 /// Tells of what would be stored.
 pub type Visit<'a> = &'a mut dyn FnMut(&EntryPath, Kind) -> Result<(), Error>;
 
@@ -199,16 +210,27 @@ pub fn list(
 /// Turns a failure to write `output` into words.
 pub fn explain(error: Error, output: &Path) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
+    if matches!(error, Error::Cancelled) {
+        let failure = Failure::from(error);
+        return if output == Path::new("-") {
+            failure
+        } else {
+            failure.hint(format!("nothing of {} was written", shown(output)))
+        };
+    }
     let own = matches!(&error, Error::Io { action: "pack", .. });
     let failure = Failure::from(error);
     if own {
         return failure.hint("-o chooses another name for the archive");
     }
     if exists {
-        let shown = Quoted::new(output.as_os_str().as_encoded_bytes()).to_string();
-        return failure.hint(format!("-f replaces {shown}, -o chooses another name"));
+        return failure.hint(format!("-f replaces {}, -o chooses another name", shown(output)));
     }
     failure
+}
+
+fn shown(path: &Path) -> String {
+    Quoted::new(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
 /// One line about what was done: files, bytes in and out, ratio, deduplication, time.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
-use crate::cli::changing::refuse_same;
+use crate::cli::changing::{DRY_RUN, refuse_same};
+use crate::cli::commands::pack::refuse_existing;
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -39,6 +40,9 @@ pub struct Args {
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
+    /// Tell what would be taken and write nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
@@ -53,6 +57,7 @@ struct Summary {
     output: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_b64: Option<String>,
+    dry_run: bool,
     /// The index did not serve: entries were found by the blocks.
     recovered: bool,
     entries: u64,
@@ -98,7 +103,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     writer.message = format!("salvaged from {}", args.archive.to_string_lossy());
     writer.threads = args.resources.threads();
     writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
-    let destination = Destination::File { path: args.output.clone(), overwrite: args.overwrite };
+    if args.dry_run && !args.overwrite {
+        refuse_existing(&args.output)?;
+    }
+    let destination = if args.dry_run {
+        Destination::Nowhere
+    } else {
+        Destination::File { path: args.output.clone(), overwrite: args.overwrite }
+    };
     let progress = ui.progress("salvaging");
     let result = salvage(&archive, destination, writer, true, &progress);
     progress.finish();
@@ -125,7 +137,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if stats.unreadable > 0 {
         line += &format!(", {} of the index unreadable", text::counted(stats.unreadable, "part", "parts"));
     }
-    console.note(&format!("{line}, {}", text::duration(elapsed)));
+    line += &format!(", {}", text::duration(elapsed));
+    console.note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     let recovered = archive.is_recovered();
     let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
     let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
@@ -133,6 +146,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         archive: ArchiveField::new(&args.archive),
         output: output.path.into_owned(),
         output_b64: output.path_b64,
+        dry_run: args.dry_run,
         recovered,
         entries: written.entries,
         files: written.files,

@@ -26,7 +26,8 @@ pub(in crate::convert) type Stored = (EntryId, Option<Entry>);
 /// The writing end.
 pub(in crate::convert) struct Feed<W: Write + Send> {
     writer: Writer<W>,
-    left_out: u64,
+    /// Names that gave no entry.
+    pub(in crate::convert) left_out: u64,
     /// The file that was begun could not be: its pieces go nowhere.
     skipping: bool,
     /// The file that was begun, while its pieces come.

@@ -39,6 +39,12 @@ pub struct GivenOwner {
 }
 
 impl GivenOwner {
+    /// Returns the owner of something that has none, if both are given.
+    pub(in crate::convert) fn whole(&self) -> Option<Owner> {
+        let ((user_id, user), (group_id, group)) = (self.user.clone()?, self.group.clone()?);
+        Some(Owner { user_id, group_id, user, group })
+    }
+
     /// Returns the owner of something that has these, where it is not given.
     pub(in crate::convert) fn or(
         &self,

@@ -105,7 +105,7 @@ impl Default for PackOptions {
 pub struct PackStats {
     /// What the archive holds.
     pub written: WriterStats,
-    /// Names that gave no entry; a warning said why for each.
+    /// Names that gave no entry, and directories that were not read to their end; a warning said why for each.
     pub left_out: u64,
     /// Those of them that were left out for what the archive has in their way.
     pub in_the_way: u64,
@@ -315,6 +315,7 @@ impl Job<'_> {
         if !window.names.is_empty() {
             self.store(&mut store, walk, &mut window, before, false)?;
         }
+        store.leave_out(walk.left_out());
         Ok(store)
     }
 

@@ -53,6 +53,11 @@ impl<W: Write + Send> Store<W> {
         std::mem::take(&mut self.deferred)
     }
 
+    /// Counts names that gave no entry.
+    pub(super) fn leave_out(&mut self, count: u64) {
+        self.feed.left_out += count;
+    }
+
     /// Returns the writer, and how many names gave no entry.
     pub(super) fn into_writer(self) -> (Writer<W>, u64) {
         self.feed.into_writer()

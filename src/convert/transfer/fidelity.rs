@@ -59,7 +59,7 @@ impl<'a> Narrower<'a> {
     /// Narrows what is said of the directory above all entries.
     pub(in crate::convert) fn top(&self, mut top: Top) -> Top {
         top.modified = self.time(top.modified);
-        top.owner = top.owner.as_ref().and_then(|owner| self.owner(owner));
+        top.owner = top.owner.as_ref().and_then(|owner| self.owner(Some(owner)));
         top.xattrs.retain(|attribute| self.keeps(attribute));
         top
     }
@@ -86,14 +86,17 @@ impl<'a> Narrower<'a> {
         }
         let narrowed = Arc::new(Metadata {
             mode: metadata.mode,
-            owner: metadata.owner.as_ref().and_then(|owner| self.owner(owner)),
+            owner: self.owner(metadata.owner.as_ref()),
             attributes: metadata.attributes.iter().filter(|attribute| self.keeps(attribute)).cloned().collect(),
         });
         self.last = Some((metadata.clone(), narrowed.clone()));
         narrowed
     }
 
-    fn owner(&self, owner: &Owner) -> Option<Owner> {
+    fn owner(&self, owner: Option<&Owner>) -> Option<Owner> {
+        let Some(owner) = owner else {
+            return if let OwnerPolicy::Given(given) = &self.fidelity.owner { given.whole() } else { None };
+        };
         let fitting = |name: &[u8]| if name.len() <= MAX_OWNER_NAME { name.into() } else { Box::default() };
         let Owner { user_id, group_id, ref user, ref group } = *owner;
         match &self.fidelity.owner {

@@ -34,6 +34,8 @@ pub(super) struct Listing {
     pub(super) outcome: Outcome,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignores: Option<Arc<Ignores>>,
+    /// Some or all of its names are not known.
+    pub(super) is_partial: bool,
     names: Vec<Listed>,
     bytes: Vec<u8>,
 }
@@ -49,7 +51,15 @@ struct Listed {
 impl Listing {
     /// Returns a listing without names of a directory that makes no entry.
     pub(super) fn of_names(directory: DirId) -> Self {
-        Self { directory, outcome: Outcome::Nothing, warnings: Vec::new(), ignores: None, names: Vec::new(), bytes: Vec::new() }
+        Self {
+            directory,
+            outcome: Outcome::Nothing,
+            warnings: Vec::new(),
+            ignores: None,
+            is_partial: false,
+            names: Vec::new(),
+            bytes: Vec::new(),
+        }
     }
 
     /// Adds a name.
@@ -127,6 +137,7 @@ impl<'a> Lister<'a> {
             return listing;
         }
         if let Err(error) = self.read_names(&handle, &mut listing) {
+            listing.is_partial = true;
             listing.warn(self.shown(id), format!("not read to its end: {}", reason(error)), true);
         }
         self.sift(id, &handle, &mut listing);
@@ -156,6 +167,7 @@ impl<'a> Lister<'a> {
             Errno::LOOP | Errno::NOTDIR => "left out: it changed its type while it was read".to_owned(),
             error => reason(error),
         };
+        listing.is_partial = true;
         listing.warn(self.shown(id), message, true);
         let Some(parent) = self.tree.parent(id) else { return };
         let flags = if self.options.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };

@@ -130,6 +130,8 @@ pub(crate) struct Walk {
     handles: Handles,
     /// Directories to read next, with the ignore files that apply in them.
     frontier: VecDeque<(DirId, Option<Arc<Ignores>>)>,
+    /// Names that gave nothing, and directories of which not all names are known; a warning said why for each.
+    left_out: u64,
     /// Listings not yet handed out, and how many names of the first one were.
     pending: VecDeque<Listing>,
     taken: usize,
@@ -150,6 +152,7 @@ impl Walk {
             tree: Tree::default(),
             handles,
             frontier: VecDeque::new(),
+            left_out: 0,
             pending: VecDeque::new(),
             taken: 0,
         };
@@ -199,6 +202,11 @@ impl Walk {
     /// Returns handles of the directories.
     pub(crate) fn handles(&self) -> &Handles {
         &self.handles
+    }
+
+    /// Number of names that gave nothing, and of directories of which not all names are known.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Says whether everything was handed out.
@@ -270,6 +278,7 @@ impl Walk {
         for warning in listing.warnings.drain(..) {
             monitor.warn(warning);
         }
+        self.left_out += u64::from(std::mem::take(&mut listing.is_partial));
         match std::mem::replace(&mut listing.outcome, Outcome::Nothing) {
             Outcome::Nothing => {}
             Outcome::Directory(facts, attributes) => {
@@ -288,6 +297,7 @@ impl Walk {
             }
             self.taken += 1;
             if self.tree.child_len(directory, name) > MAX_PATH {
+                self.left_out += 1;
                 monitor.warn(Warning {
                     path: self.tree.shown_path(directory, name),
                     message: format!("left out: its path is longer than {MAX_PATH} bytes"),

@@ -1,9 +1,13 @@
 //! What is to be done with the names of a window, decided before anything is opened.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use super::order::{Ranks, order};
-use crate::convert::walk::{NameKind, Tree, Window};
+use crate::convert::walk::{DirId, NameKind, Tree, Window};
 use crate::format::progress::{Monitor, Warning};
 
 /// The names of a window in the order of storage, without repeated paths, and which of them seem to be one inode.
@@ -63,7 +67,7 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
     order.dedup_by(|later, earlier| {
         let (a, b) = (&window.names[*earlier as usize], &window.names[*later as usize]);
         let same = ranks.of(a.directory) == ranks.of(b.directory) && window.name(a) == window.name(b);
-        if same && a.inode != b.inode {
+        if same && (a.inode != b.inode || device(tree, a.directory) != device(tree, b.directory)) {
             monitor.warn(Warning {
                 path: tree.shown_path(b.directory, window.name(b)),
                 message: "left out: an earlier input has the same path in the archive".to_owned(),
@@ -73,6 +77,16 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
         }
         same
     });
+}
+
+/// Returns the device of what is in a directory, asking the system for one that only holds names of inputs and was not opened.
+fn device(tree: &Tree, directory: DirId) -> Option<u64> {
+    let ask = || {
+        let path = &tree.root(directory).path;
+        let path = if path.is_empty() { Path::new(".") } else { Path::new(OsStr::from_bytes(path)) };
+        path.metadata().ok().map(|status| status.dev())
+    };
+    tree.identity(directory).map(|(device, _)| device).or_else(ask)
 }
 
 /// Finds files that stand at several places, by the inode numbers that directories give. They are hints: whoever uses them asks
@@ -101,4 +115,28 @@ fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, Ha
         }
     }
     (first, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::walk::Root;
+    use crate::format::progress::Recorder;
+
+    #[test]
+    fn inode_numbers_of_other_devices_say_nothing() {
+        for (second, told) in [((1, 9), 0), ((2, 9), 1)] {
+            let mut tree = Tree::default();
+            let mut window = Window::default();
+            for identity in [(1, 8), second] {
+                let root = Root { path: [].into(), stored: [].into(), shown: [].into(), hidden_len: 0 };
+                let root = tree.add_root(root);
+                tree.set_identity(root, identity);
+                window.push(root, NameKind::File, 3, b"f");
+            }
+            let monitor = Recorder::default();
+            assert_eq!(Plan::new(&tree, &mut window, &monitor).len(), 1);
+            assert_eq!(monitor.take_warnings().len(), told, "{second:?}");
+        }
+    }
 }

@@ -416,3 +416,30 @@ fn attributes_are_given_when_packing() {
         "one: raw\none: media-type=text/plain\ntwo: late\n"
     );
 }
+
+#[test]
+fn names_of_one_file_stay_together_when_its_metadata_change() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let room = Room::new();
+    room.write("t/a", "hello");
+    room.write("t/other", "hello");
+    let at = |name: &str| room.directory.path().join(name);
+    fs::hard_link(at("t/a"), at("t/b")).unwrap();
+    room.run(&["pack", "t", "-o", "linked.nra"]);
+    fs::set_permissions(at("t/a"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(at("t/other"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(room.run(&["add", "linked.nra", "t", "--update"]).code, Some(0));
+    fs::hard_link(at("t/a"), at("t/c")).unwrap();
+    assert_eq!(room.run(&["add", "linked.nra", "t", "--update"]).code, Some(0));
+    for keep in ["3", "2", "1"] {
+        assert_eq!(room.run(&["compact", "linked.nra", "--keep", keep]).code, Some(0));
+        let out = format!("out{keep}");
+        assert_eq!(room.run(&["extract", "linked.nra", "-C", &out]).code, Some(0));
+        let status = |name: &str| fs::metadata(at(&format!("{out}/{name}"))).unwrap();
+        for name in ["a", "b", "c", "other"] {
+            assert_eq!((status(name).mode() & 0o777, status(name).len()), (0o600, 5), "{name}");
+            assert_eq!(status(name).ino() == status("a").ino(), name != "other", "{name}");
+        }
+    }
+}

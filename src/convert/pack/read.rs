@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         let bytes = window.name(name);
         match name.kind {
             NameKind::File if as_link && self.context.plan.is_repeated(place) => self.read_link(place, name, &directory, outlet),
-            NameKind::File => self.read_file(place, name, bytes, &directory, outlet),
+            NameKind::File => self.read_file(place, name, false, &directory, outlet),
             NameKind::Symlink => self.read_symlink(place, name, bytes, &directory, outlet),
             NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => {
                 self.read_special(place, name, bytes, &directory, outlet)
@@ -253,7 +253,7 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.context.known {
             let (_, old) = self.entry_path(bytes, Kind::File)?;
             if known.has(old.as_ref(), Kind::File, &facts, self.context.describer.time(&facts)) {
-                return self.read_file(place, name, bytes, directory, outlet);
+                return self.read_file(place, name, true, directory, outlet);
             }
         }
         let item =
@@ -361,14 +361,16 @@ impl<'a> Reader<'a> {
         retry_on_intr(|| openat(directory, bytes, flags, Mode::empty()))
     }
 
+    /// Reads a file. `as_link`: a further name may be answered with [`Special::Link`].
     fn read_file(
         &mut self,
         place: u32,
         name: &Name,
-        bytes: &[u8],
+        as_link: bool,
         directory: &OwnedFd,
         outlet: &mut Outlet<Special>,
     ) -> Result<(), Failed> {
+        let bytes = self.context.window.name(name);
         let file = self.open(bytes, directory)?;
         let facts = Facts::new(&fstat(&file)?);
         if facts.file_type != FileType::RegularFile {
@@ -392,9 +394,19 @@ impl<'a> Reader<'a> {
             }
         }
         let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
-        if let Some(item) = self.compared(&entry, old.as_ref(), facts.size, identity) {
-            outlet.push(place, identity, item);
-            return Ok(());
+        match self.compared(&entry, old.as_ref(), facts.size, identity) {
+            // The names of one file stay together: it is stored like a new one, and the others become links to it.
+            Some(Item::Other(Special::Touched(_))) if identity.is_some() => {
+                if let Some(identity) = identity.filter(|_| as_link) {
+                    outlet.push(place, Some(identity), Item::Other(Special::Link(identity)));
+                    return Ok(());
+                }
+            }
+            Some(item) => {
+                outlet.push(place, identity, item);
+                return Ok(());
+            }
+            None => {}
         }
         if identity.is_some() && self.context.plan.names_of_inode(place) > 1 {
             entry.link_group = self.context.links_before + 1 + u64::from(place);

@@ -68,7 +68,7 @@ pub fn copy<W: Write + Send>(
         entries.push(entry);
     }
     let (dense, _) = needs.judge(Compaction::default(), 0);
-    Mover { dense, ..Mover::default() }.add(archive, entries, writer, monitor)
+    Mover { dense, ..Mover::default() }.add(archive, entries, &HashMap::new(), writer, monitor)
 }
 
 /// The commits that are kept, and the blocks that they need.
@@ -123,7 +123,7 @@ pub fn compact(
                 let store = open()?;
                 let mut writer = Writer::create(FromStart::new(Arc::clone(&store)), options)?;
                 let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
-                mover.add(&state, entries, &mut writer, monitor)?;
+                mover.add(&state, entries, &HashMap::new(), &mut writer, monitor)?;
                 let stats = writer.finish(monitor)?.1;
                 store.sync()?;
                 stats
@@ -147,7 +147,8 @@ pub fn compact(
                     }
                     monitor.check()
                 })?;
-                mover.add(&state, changed, &mut writer, monitor)?;
+                let unchanged = unchanged_members(&state, &changed, monitor)?;
+                mover.add(&state, changed, &unchanged, &mut writer, monitor)?;
                 writer.finish(monitor)?.1
             }
         };
@@ -297,6 +298,24 @@ fn each_change(before: &NraReader, after: &NraReader, visit: &mut dyn FnMut(Chan
     }
 }
 
+/// Returns, for the link groups of entries that changed, a name in each that did not: the others become links to it.
+fn unchanged_members(state: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<HashMap<u64, EntryPath>> {
+    let groups: HashSet<u64> = changed.iter().map(|entry| entry.link_group).filter(|&group| group != 0).collect();
+    let mut members = HashMap::new();
+    if groups.is_empty() {
+        return Ok(members);
+    }
+    let changed: HashSet<&EntryPath> = changed.iter().map(|entry| &entry.path).collect();
+    for entry in state.entries(0..state.entry_count()) {
+        monitor.check()?;
+        let entry = entry?;
+        if groups.contains(&entry.link_group) && !changed.contains(&entry.path) {
+            members.entry(entry.link_group).or_insert(entry.path);
+        }
+    }
+    Ok(members)
+}
+
 /// Brings entries and their content to the new archive.
 #[derive(Default)]
 struct Mover {
@@ -308,11 +327,12 @@ struct Mover {
 }
 
 impl Mover {
-    /// Adds entries of `state`, each behind the last block that it needs.
+    /// Adds entries of `state`, each behind the last block that it needs; those of a link group with an `unchanged` name as links to that.
     fn add<W: Write + Send>(
         &mut self,
         state: &NraReader,
         entries: Vec<Entry>,
+        unchanged: &HashMap<u64, EntryPath>,
         writer: &mut Writer<W>,
         monitor: &dyn Monitor,
     ) -> Result<()> {
@@ -343,7 +363,13 @@ impl Mover {
             while let Some(first) = blocks.first_entry().filter(|first| *first.key() <= upto) {
                 self.bring(state, &first.remove(), writer)?;
             }
-            put(state, entry, writer)?;
+            match unchanged.get(&entry.link_group) {
+                Some(member) => {
+                    let member = writer.keep(member)?;
+                    writer.add_link(entry, member)?;
+                }
+                None => put(state, entry, writer)?,
+            }
         }
         Ok(())
     }

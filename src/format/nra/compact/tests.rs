@@ -10,8 +10,8 @@ use crate::format::nra::writer::DictionaryPolicy;
 use crate::format::progress::Recorder;
 use crate::format::source::{FileSource, FileStore};
 
-/// Path, kind, size, time, attributes and content of all entries of a commit.
-type State = Vec<(String, Kind, Option<Timestamp>, usize, Vec<u8>)>;
+/// Path, other names, kind, time, attributes and digest of the content of all entries of a commit.
+type State = Vec<(String, Vec<String>, Kind, Option<Timestamp>, usize, Digest)>;
 
 fn options(message: &str) -> WriterOptions {
     let time = Some(Timestamp { seconds: 7, nanoseconds: 8 });
@@ -70,9 +70,15 @@ fn archive(at: &Path, first: WriterOptions) {
         (0..290).for_each(|i| writer.remove(&path(&format!("text/{i:03}"))).unwrap());
         (0..100).for_each(|i| add(writer, &format!("noise/{i:03}"), &noise(9_000, 10_000 + i)));
         add(writer, "new/a", &text(5_000, 77));
+        // One more name of a file with two, and a second name of one that had none.
+        for (name, more) in [("large", "a large one"), ("text/295", "new/text"), ("text/295", "new/text again")] {
+            let first = writer.keep(&path(name)).unwrap();
+            writer.add_link(file(more), first).unwrap();
+        }
     });
     append("third", &|writer| {
         writer.rename(&path("noise"), &path("random")).unwrap();
+        writer.rename(&path("large"), &path("very large")).unwrap();
         let attribute = Attribute { namespace: Namespace::User, name: b"name"[..].into(), value: b"x"[..].into() };
         writer.set_attributes(vec![attribute]).unwrap();
         add(writer, "new", b"a file now");
@@ -97,12 +103,18 @@ fn source(at: &Path) -> Arc<dyn ReadAt> {
 fn state(at: &Path, number: u64) -> State {
     let archive = open(source(at), &OpenOptions { commit: Some(number), ..OpenOptions::default() }).unwrap();
     assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, [], "commit {number}");
-    let entries = archive.entries(0..archive.entry_count());
+    let entries: Vec<Entry> = archive.entries(0..archive.entry_count()).map(Result::unwrap).collect();
+    let names = |of: &Entry| {
+        let same =
+            entries.iter().filter(|entry| entry.link_group == of.link_group && of.link_group != 0 && entry.path != of.path);
+        same.map(|entry| entry.path.to_string()).collect()
+    };
     entries
+        .iter()
         .map(|entry| {
-            let entry = entry.unwrap();
-            let content = if entry.kind == Kind::File { archive.read_all(&entry, u64::MAX).unwrap() } else { Vec::new() };
-            (entry.path.to_string(), entry.kind, entry.modified, entry.metadata.attributes.len(), content)
+            let content = if entry.kind == Kind::File { archive.read_all(entry, u64::MAX).unwrap() } else { Vec::new() };
+            let attributes = entry.metadata.attributes.len();
+            (entry.path.to_string(), names(entry), entry.kind, entry.modified, attributes, Digest::of(&content))
         })
         .collect()
 }

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::umask::umask;
 use crate::format::error::{Error, Result};
 use crate::format::source::sync_directory;
 
@@ -32,7 +33,8 @@ impl Beside {
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".nra-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+        // Nobody else reads it before it has the mode that it shall have.
+        builder.prefix(".nra-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o600));
         let temporary = builder.tempfile_in(&directory).map_err(fail)?;
         Ok(Self { temporary, directory, path: path.to_owned(), overwrite })
     }
@@ -42,7 +44,7 @@ impl Beside {
         self.temporary.path()
     }
 
-    /// Gives the file its name once it is on disk. `like`: with the mode of the file that it replaces.
+    /// Gives the file its name once it is on disk. `like`: with mode and owner of the file that it replaces.
     ///
     /// # Errors
     ///
@@ -52,13 +54,40 @@ impl Beside {
         let shown = path.as_os_str().as_bytes();
         let fail = |action: &'static str| move |error: io::Error| Error::io(action, shown, error);
         let (file, temporary) = temporary.into_parts();
+        let mut mode = 0o666 & !umask();
         if like {
-            let mode = fs::metadata(&path).map_err(fail("read"))?.permissions();
-            file.set_permissions(mode).map_err(fail("create"))?;
+            let old = fs::metadata(&path).map_err(fail("read"))?;
+            mode = old.mode() & 0o7777;
+            // Whose it was; who may not say so keeps it.
+            let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
         }
+        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(fail("create"))?;
         file.sync_all().map_err(fail("sync"))?;
         let named = if overwrite { temporary.persist(&path) } else { temporary.persist_noclobber(&path) };
         named.map_err(|error| fail("create")(error.error))?;
         sync_directory(&directory).map_err(fail("sync"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_reads_what_is_not_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let old = folder.path().join("old");
+        fs::write(&old, "old").unwrap();
+        for wanted in [0o600, 0o640, 0o666] {
+            fs::set_permissions(&old, fs::Permissions::from_mode(wanted)).unwrap();
+            let beside = Beside::create(&old, true).unwrap();
+            assert_eq!(mode(beside.path()), 0o600);
+            beside.publish(true).unwrap();
+            assert_eq!((fs::read(&old).unwrap(), mode(&old)), (Vec::new(), wanted));
+        }
+        let new = folder.path().join("new");
+        Beside::create(&new, false).unwrap().publish(false).unwrap();
+        assert_eq!(mode(&new), 0o666 & !umask());
     }
 }

@@ -23,6 +23,7 @@ pub mod select;
 pub mod shardfile;
 pub mod tarball;
 pub mod transfer;
+mod umask;
 mod walk;
 mod zeros;
 pub mod zipfile;

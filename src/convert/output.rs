@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
+use super::umask::umask;
 use crate::format::error::{Error, Result, THE_ARCHIVE};
 use crate::format::source::sync_directory;
 
@@ -144,7 +145,7 @@ impl Output {
         };
         let path = directory.join(file_name);
         let target = Target { directory, path, overwrite };
-        let (file, place) = begin(target).map_err(|error| Error::io("create", &name, error))?;
+        let (file, place) = begin(target, existing.is_some()).map_err(|error| Error::io("create", &name, error))?;
         if let Some(metadata) = existing {
             // A replaced file keeps its mode; if that is refused, it has the usual one.
             let _ = file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o777));
@@ -242,7 +243,7 @@ impl Write for Output {
 
 /// Opens a file in the directory of `target`: without a name where the file system can do that, since such a file vanishes even
 /// when the process is killed; else under a name of its own.
-fn begin(target: Target) -> io::Result<(File, Place)> {
+fn begin(target: Target, replaces: bool) -> io::Result<(File, Place)> {
     let flags = i32::try_from(OFlags::TMPFILE.bits()).expect("the flags of open are an int");
     let unnamed = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o666).open(&target.directory);
     if let Ok(file) = unnamed
@@ -250,16 +251,19 @@ fn begin(target: Target) -> io::Result<(File, Place)> {
     {
         return Ok((file, Place::Unnamed(target)));
     }
-    let temporary = temporary_name().tempfile_in(&target.directory)?;
+    // Nobody else reads it before it has the mode that it shall have.
+    let temporary = temporary_name().permissions(fs::Permissions::from_mode(0o600)).tempfile_in(&target.directory)?;
     let (file, path) = NamedTempFile::into_parts(temporary);
+    if !replaces {
+        file.set_permissions(fs::Permissions::from_mode(0o666 & !umask()))?;
+    }
     Ok((file, Place::Beside(path, target)))
 }
 
 /// How temporary names look: hidden, and recognisable.
 fn temporary_name() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
-    // The mode is subject to the umask, as that of any new file.
-    builder.prefix(".nra-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
+    builder.prefix(".nra-").suffix(".tmp");
     builder
 }
 

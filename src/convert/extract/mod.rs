@@ -81,7 +81,12 @@ pub fn extract(
     let (handle, made) = root.make(&run.rules)?;
     root::check_space(&handle, &root.path, selected.sums.distinct_bytes, monitor);
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
-    make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget)?;
+    let done = make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget);
+    if made {
+        // Also after a failure.
+        root::open_up(&handle, &root.path, &run.rules)?;
+    }
+    done?;
     if made && whole {
         root::finish(&handle, &root.path, &archive.info().attributes, &run.rules, monitor);
     }

@@ -75,20 +75,20 @@ impl Root {
         Self { path, handle: handle.map(Arc::new), empty, inside }
     }
 
-    /// Returns the handle, making the directory when it is missing, and whether that was so.
+    /// Returns the handle, making the directory when it is missing, and whether that was so: nobody else sees what is made in it then, before
+    /// [`open_up`] or [`finish`].
     pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
         if let Some(handle) = &self.handle {
             return Ok((Arc::clone(handle), false));
         }
-        let bits = mode(rules.default_directory_mode());
         let fail = |errno: Errno| Error::io("make directory", bytes(&self.path), errno.into());
         let handle = match &self.inside {
             Some((parent, name)) => {
-                rustix::fs::mkdirat(parent, &**name, bits).map_err(fail)?;
+                rustix::fs::mkdirat(parent, &**name, Mode::RWXU).map_err(fail)?;
                 open_directory(parent, name).map_err(fail)?
             }
             None => {
-                make_all(&self.path, bits).map_err(fail)?;
+                make_all(&self.path, mode(rules.default_directory_mode())).map_err(fail)?;
                 open(&self.path).map_err(fail)?
             }
         };
@@ -100,6 +100,14 @@ impl Root {
 fn is_one_name(name: &[u8]) -> bool {
     let mut components = Path::new(std::ffi::OsStr::from_bytes(name)).components();
     matches!(components.next(), Some(Component::Normal(first)) if first.as_bytes() == name) && components.next().is_none()
+}
+
+/// Gives a target that was made the mode of any new directory.
+pub(super) fn open_up(handle: &OwnedFd, path: &Path, rules: &Rules) -> Result<()> {
+    let fail = |errno: Errno| Error::io("set mode", bytes(path), errno.into());
+    // What it has inherited from the directory that it is in stays.
+    let inherited = rustix::fs::fstat(handle).map_err(fail)?.st_mode & 0o7000;
+    rustix::fs::fchmod(handle, mode(inherited | rules.default_directory_mode())).map_err(fail)
 }
 
 /// Restores what the archive says of the directory that was packed, on a target made for it.
@@ -158,14 +166,16 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Makes a directory and those above it that are missing.
-fn make_all(path: &Path, bits: Mode) -> Result<(), Errno> {
+/// Makes a directory, and what is missing above it with the mode `above`.
+fn make_all(path: &Path, above: Mode) -> Result<(), Errno> {
     let missing: Vec<&Path> = path
         .ancestors()
         .filter(|path| !path.as_os_str().is_empty())
         .take_while(|path| matches!(rustix::fs::stat(*path), Err(Errno::NOENT)))
         .collect();
-    for path in missing.into_iter().rev() {
-        match rustix::fs::mkdir(path, bits) {
+    for (left, path) in missing.into_iter().enumerate().rev() {
+        let last = left == 0;
+        match rustix::fs::mkdir(path, if last { Mode::RWXU } else { above }) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -194,5 +204,21 @@ mod tests {
         for bad in ["", ".", "..", "/", "a/", "./a", "../a", "a/b", "/a", "a/."] {
             assert!(!is_one_name(bad.as_bytes()), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_new_target_is_private_until_it_is_opened_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let status = |path: &Path| rustix::fs::stat(path).unwrap().st_mode & 0o7777;
+        let mut options = super::super::ExtractOptions::new(super::super::Target::Exactly(".".into()));
+        options.umask = Some(0o022);
+        let rules = Rules::new(&options);
+        let path = folder.path().join("above/target");
+        let (handle, made) = Root::by_path(path.clone()).unwrap().make(&rules).unwrap();
+        assert_eq!((made, status(&path)), (true, 0o700));
+        assert_ne!(status(&folder.path().join("above")) & 0o077, 0);
+        open_up(&handle, &path, &rules).unwrap();
+        assert_eq!(status(&path), 0o755);
+        assert!(!Root::by_path(path).unwrap().make(&rules).unwrap().1);
     }
 }

@@ -7,6 +7,7 @@ use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
 use super::fault::Fault;
 use super::options::ExtractOptions;
 use crate::convert::accounts::Accounts;
+use crate::convert::umask::umask;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::progress::{Monitor, Warning};
 
@@ -61,7 +62,7 @@ impl Rules {
     /// Sets up the rules for this process.
     pub(super) fn new(options: &ExtractOptions<'_>) -> Self {
         let root = rustix::process::geteuid().is_root();
-        let process_umask = process_umask();
+        let process_umask = umask();
         let umask = options.umask.unwrap_or(process_umask) & 0o777;
         Self {
             root,
@@ -220,14 +221,6 @@ pub(super) fn timestamps(modified: Timestamp) -> Timestamps {
 /// Returns mode bits for the system.
 pub(super) fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(bits)
-}
-
-/// Returns the umask of the process. It can't be asked for without setting it, so the system's own report is read.
-fn process_umask() -> u32 {
-    let status = std::fs::read("/proc/self/status").unwrap_or_default();
-    let value = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Umask:"));
-    let value = value.and_then(|value| std::str::from_utf8(value).ok()).map(str::trim);
-    value.and_then(|value| u32::from_str_radix(value, 8).ok()).unwrap_or(0o077)
 }
 
 #[cfg(test)]

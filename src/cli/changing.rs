@@ -256,6 +256,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
             .hint(format!("only archives of NRA 5 are changed; nra convert {archive} makes one of another")),
         Error::Corrupt { .. } => reading::explain(error, archive)
             .hint(format!("only whole archives are changed; nra salvage {archive} -o OUT makes one of what still reads")),
+        Error::Cancelled => Failure::from(error).hint(format!("{archive} is as it was")),
         _ => reading::explain(error, archive),
     }
 }

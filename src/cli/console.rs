@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use indicatif::ProgressBar;
@@ -54,6 +54,7 @@ pub struct Console {
     log: Option<Mutex<File>>,
     screen: Mutex<Screen>,
     warnings: Mutex<Warnings>,
+    waited: Mutex<Duration>,
 }
 
 /// What stands below the lines.
@@ -106,7 +107,14 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Console {
     /// Wraps where lines go. `log` gets a copy of each, also of those that are only counted.
     pub fn new(options: ConsoleOptions, err: Box<dyn Write + Send>, log: Option<File>) -> Self {
-        Self { options, err: Mutex::new(err), log: log.map(Mutex::new), screen: Mutex::default(), warnings: Mutex::default() }
+        Self {
+            options,
+            err: Mutex::new(err),
+            log: log.map(Mutex::new),
+            screen: Mutex::default(),
+            warnings: Mutex::default(),
+            waited: Mutex::default(),
+        }
     }
 
     /// Returns how standard error is used.
@@ -247,6 +255,11 @@ impl Console {
         }
     }
 
+    /// Returns how long answers were waited for.
+    pub fn waited(&self) -> Duration {
+        *lock(&self.waited)
+    }
+
     /// Asks a question whose answer is one of `choices` (key, word). Enter means `default`. `options` names the options that answer it.
     ///
     /// # Errors
@@ -259,7 +272,9 @@ impl Console {
         }
         lock(&self.screen).asking = true;
         self.clear_bar();
+        let asked = Instant::now();
         let answer = self.ask(&question, choices, default);
+        *lock(&self.waited) += asked.elapsed();
         lock(&self.screen).asking = false;
         answer
     }

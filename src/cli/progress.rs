@@ -70,8 +70,10 @@ struct State {
     console: Arc<Console>,
     sizes: SizeStyle,
     started: Instant,
-    done: [AtomicU64; 2],
-    expected: [AtomicU64; 2],
+    /// Time that answers were waited for before.
+    waited: Duration,
+    done: [AtomicU64; 3],
+    expected: [AtomicU64; 3],
     current: Mutex<Vec<u8>>,
     over: Mutex<bool>,
     wake: Condvar,
@@ -79,12 +81,12 @@ struct State {
 
 /// Watches whether totals still grow.
 struct Totals {
-    seen: [u64; 2],
+    seen: [u64; 3],
     since: Instant,
 }
 
 impl Totals {
-    fn settled(&mut self, now: [u64; 2]) -> bool {
+    fn settled(&mut self, now: [u64; 3]) -> bool {
         if self.seen != now {
             *self = Self { seen: now, since: Instant::now() };
         }
@@ -104,6 +106,11 @@ struct Snapshot {
     bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_bytes: Option<u64>,
+    /// Of an input that does not tell how much content it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_input_bytes: Option<u64>,
     seconds: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     eta_seconds: Option<u64>,
@@ -114,9 +121,11 @@ struct Snapshot {
 impl Progress {
     /// Begins to show work named `verb` (`packing`).
     pub fn begin(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
+        let waited = console.waited();
         let state = Arc::new(State {
             verb,
             console,
+            waited,
             sizes,
             started: Instant::now(),
             done: Default::default(),
@@ -131,9 +140,9 @@ impl Progress {
         Self { state, ticker: Mutex::new(ticker), _clean_stop: CleanStop::begin() }
     }
 
-    /// Returns how long the work has lasted.
+    /// Returns how long the work has lasted, without the time that users took to answer.
     pub fn elapsed(&self) -> Duration {
-        self.state.started.elapsed()
+        self.state.elapsed()
     }
 
     /// Takes the bar away and stops showing anything.
@@ -197,9 +206,13 @@ fn columns() -> usize {
 }
 
 impl State {
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed().saturating_sub(self.console.waited().saturating_sub(self.waited))
+    }
+
     /// Shows progress until the work is over.
     fn show(&self, style: ProgressStyleChoice) {
-        let mut totals = Totals { seen: [0; 2], since: self.started };
+        let mut totals = Totals { seen: [0; 3], since: self.started };
         let mut last_line = match style {
             ProgressStyleChoice::Lines { after } => self.started + after,
             _ => self.started,
@@ -298,7 +311,7 @@ impl State {
         let expected = |counter: Counter| {
             Some(self.expected[counter as usize].load(Ordering::Relaxed)).filter(|&total| settled && total > 0)
         };
-        let elapsed = self.started.elapsed();
+        let elapsed = self.elapsed();
         let path = self.current.try_lock().ok().filter(|path| !path.is_empty()).map(|path| Quoted::new(&*path).to_string());
         let mut snapshot = Snapshot {
             record: "progress",
@@ -307,6 +320,8 @@ impl State {
             total_entries: expected(Counter::Entries),
             bytes: done(Counter::Bytes),
             total_bytes: expected(Counter::Bytes),
+            input_bytes: Some(done(Counter::Input)).filter(|&input| input > 0),
+            total_input_bytes: expected(Counter::Input),
             seconds: elapsed.as_secs(),
             eta_seconds: None,
             path,
@@ -317,9 +332,15 @@ impl State {
 }
 
 impl Snapshot {
-    /// What is measured: bytes where their sum is known, else entries.
+    /// What is measured: content where its sum is known, else what was taken of the input, else entries.
     fn parts(&self) -> Option<(u64, u64)> {
-        self.total_bytes.map(|total| (self.bytes, total)).or(self.total_entries.map(|total| (self.entries, total)))
+        let content = self.total_bytes.map(|total| (self.bytes, total));
+        content.or(self.input()).or(self.total_entries.map(|total| (self.entries, total)))
+    }
+
+    /// What was taken of the input, where the sum of its content is not known.
+    fn input(&self) -> Option<(u64, u64)> {
+        self.total_input_bytes.filter(|_| self.total_bytes.is_none()).map(|total| (self.input_bytes.unwrap_or(0), total))
     }
 
     /// Seconds left by the mean rate; `None` until it has settled.
@@ -340,6 +361,9 @@ impl Snapshot {
         if let Some((part, whole)) = parts {
             // All is done when the work ends: until then an index may be to write.
             figures.push(format!("{} %", (part.min(whole).saturating_mul(100) / whole.max(1)).min(99)));
+        }
+        if let Some((taken, whole)) = self.input() {
+            figures.push(format!("{}/{} read", sizes.show(taken), sizes.show(whole)));
         }
         figures.push(match self.total_bytes {
             Some(total) => format!("{}/{}", sizes.show(self.bytes), sizes.show(total)),
@@ -403,6 +427,8 @@ mod tests {
             total_entries: None,
             bytes: 10 << 20,
             total_bytes: Some(40 << 20),
+            input_bytes: None,
+            total_input_bytes: None,
             seconds: 5,
             eta_seconds: Some(15),
             path: None,
@@ -424,6 +450,16 @@ mod tests {
         assert_eq!(more_than_expected.eta(Duration::from_secs(5)), None);
         assert_eq!(snapshot().eta(Duration::from_secs(5)), Some(15));
         assert_eq!(snapshot().eta(Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn without_a_sum_of_content_the_input_is_measured() {
+        let (input_bytes, total_input_bytes) = (Some(5 << 20), Some(20 << 20));
+        let unknown = Snapshot { total_entries: None, total_bytes: None, input_bytes, total_input_bytes, ..snapshot() };
+        let line = unknown.line(SizeStyle::Binary);
+        assert!(line.starts_with("packing: 25 %  5.0 MiB/20.0 MiB read  10.0 MiB  2.0 MiB/s  60,000 entries"), "{line}");
+        let known = Snapshot { input_bytes, total_input_bytes, ..snapshot() };
+        assert!(!known.line(SizeStyle::Binary).contains("read"));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Counter {
     Entries = 0,
     /// Content bytes done.
     Bytes = 1,
+    /// Bytes taken of an input that does not tell how much content it has.
+    Input = 2,
 }
 
 /// Something that went wrong without ending the work.
@@ -69,7 +71,7 @@ pub trait Monitor: Send + Sync {
 /// A monitor that keeps counts and warnings, for tests and for callers without a screen.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    counters: [AtomicU64; 2],
+    counters: [AtomicU64; 3],
     warnings: Mutex<Vec<Warning>>,
     cancel: AtomicBool,
 }

@@ -30,7 +30,7 @@ fn a_damaged_archive_becomes_a_whole_one() {
     assert_eq!((names(&list), verify.code), (names(&listed), Some(0)));
     // Nothing is replaced that was not to be, least of all the damaged archive.
     let said = room.run(&["salvage", "broken.nra", "-o", "new.nra"]);
-    assert!(said.code == Some(1) && said.err.contains("-f replaces it"), "{}", said.err);
+    assert!(said.code == Some(1) && said.err.contains("-f replaces new.nra, -o chooses"), "{}", said.err);
     let said = room.run(&["salvage", "broken.nra", "-o", "broken.nra", "-f"]);
     assert!(said.code == Some(2) && said.err.contains("itself"), "{}", said.err);
     assert_eq!(fs::read(room.directory.path().join("broken.nra")).unwrap(), bytes);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::args::ResourceArgs;
 use crate::cli::changing::{DRY_RUN, refuse_same};
-use crate::cli::commands::pack::refuse_existing;
+use crate::cli::commands::pack::{self, refuse_existing};
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -43,6 +43,9 @@ pub struct Args {
     /// Tell what would be taken and write nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Message of the commit; else where it was salvaged from
+    #[arg(short, long, value_name = "TEXT", hide_short_help = true)]
+    message: Option<String>,
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
@@ -100,7 +103,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut writer = WriterOptions::balanced();
     // What was secret stays so.
     writer.encryption = archive.keyring().cloned();
-    writer.message = format!("salvaged from {}", args.archive.to_string_lossy());
+    writer.message = args.message.clone().unwrap_or_else(|| format!("salvaged from {}", args.archive.to_string_lossy()));
     writer.threads = args.resources.threads();
     writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
     if args.dry_run && !args.overwrite {
@@ -116,7 +119,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(explain)?;
+    let stats = result.map_err(|error| pack::explain(error, &args.output))?;
     let console = ui.console();
     let warn = |message: String, damage| {
         console.warn(Warning { path: Vec::new(), message: format!("{name}: {message}"), degraded: damage, damage });
@@ -175,10 +178,4 @@ fn nothing(error: Error, path: &Path, name: &str) -> Failure {
         }
         _ => reading::explain(error, name),
     }
-}
-
-fn explain(error: Error) -> Failure {
-    let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
-    let failure = Failure::from(error);
-    if exists { failure.hint("-f replaces it, -o chooses another name") } else { failure }
 }

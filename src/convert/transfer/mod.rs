@@ -36,7 +36,7 @@ use crate::format::nra::compact;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Monitor, Warning};
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::source::{FileSource, ReadAt};
 use crate::format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
 use crate::format::tar;
@@ -212,7 +212,10 @@ fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
             let (opened, format) = match once(Buffered::new(stream, 0), source.name(), options.from, stored)? {
-                Ok(opened) => opened,
+                Ok(opened) => {
+                    monitor.expect(Counter::Input, source.len());
+                    opened
+                }
                 Err(_) => {
                     let archive = open(Arc::clone(&source), options)?;
                     let format = archive.info().format.clone();

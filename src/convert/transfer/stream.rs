@@ -11,7 +11,7 @@ use crate::format::entry::{Entry, Kind, Metadata, Owner};
 use crate::format::error::{Error, Result};
 use crate::format::names::NameEncoding;
 use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::{Monitor, Warning};
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::stream::{Ahead, ByteStream};
 use crate::format::table::{Cleaned, clean};
 use crate::format::tar::{Decoder, Event, Member, MemberKind};
@@ -64,6 +64,7 @@ impl Readers<Special> for Source<'_> {
             narrower: Narrower::new(self.fidelity),
             path: Vec::new(),
             room: HASHED_HOLES_MAX,
+            reported: 0,
         })
     }
 }
@@ -75,6 +76,8 @@ struct StreamReader<'a> {
     path: Vec<u8>,
     /// Bytes of holes that may go into digests. They cost time and nothing in the input: content makes room for more.
     room: u64,
+    /// Bytes taken of the input that were reported.
+    reported: u64,
 }
 
 /// What a name stands for.
@@ -155,6 +158,14 @@ impl StreamReader<'_> {
         self.source.monitor.warn(Warning { path: path.to_vec(), message, degraded, damage: false });
     }
 
+    /// Returns the bytes taken of the input, and reports them.
+    fn stored(&mut self) -> u64 {
+        let stored = self.source.stored.load(Ordering::Relaxed);
+        self.source.monitor.add(Counter::Input, stored.saturating_sub(self.reported));
+        self.reported = stored;
+        stored
+    }
+
     fn read_file(
         &mut self,
         place: u32,
@@ -171,7 +182,8 @@ impl StreamReader<'_> {
             if len == 0 {
                 break;
             }
-            self.ledger.content(len as u64, self.source.stored.load(Ordering::Relaxed))?;
+            let stored = self.stored();
+            self.ledger.content(len as u64, stored)?;
             file.data(bytes, outlet)?;
             stream.consume(len);
         }
@@ -215,7 +227,8 @@ impl StreamReader<'_> {
                     Event::Member(member) => *content = self.begin(place, &member, outlet)?,
                     Event::Data(bytes) => {
                         if let Some(content) = content {
-                            self.ledger.content(bytes.len() as u64, self.source.stored.load(Ordering::Relaxed))?;
+                            let stored = self.source.stored.load(Ordering::Relaxed);
+                            self.ledger.content(bytes.len() as u64, stored)?;
                             self.room = self.room.saturating_add(bytes.len() as u64).min(HASHED_HOLES_MAX);
                             content.data(bytes, outlet)?;
                         }
@@ -238,7 +251,8 @@ impl StreamReader<'_> {
                 }
             }
             stream.consume(used);
-            self.ledger.ratio(decoder.offset(), self.source.stored.load(Ordering::Relaxed))?;
+            let stored = self.stored();
+            self.ledger.ratio(decoder.offset(), stored)?;
         }
     }
 

@@ -252,7 +252,7 @@ pub struct Teller {
     events: Sender<Event>,
     rein: Arc<Rein>,
     /// Done and expected entries, done and expected bytes.
-    counts: [AtomicU64; 4],
+    counts: [AtomicU64; 6],
     current: Mutex<Vec<u8>>,
     warnings: AtomicU64,
     degraded: AtomicBool,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -44,7 +44,8 @@ impl Beside {
         self.temporary.path()
     }
 
-    /// Gives the file its name once it is on disk. `like`: with mode and owner of the file that it replaces.
+    /// Gives the file its name once it is on disk. `like`: with the mode of the file that it replaces, and its owner and group where the system
+    /// allows that.
     ///
     /// # Errors
     ///
@@ -57,9 +58,12 @@ impl Beside {
         let mut mode = 0o666 & !umask();
         if like {
             let old = fs::metadata(&path).map_err(fail("read"))?;
-            mode = old.mode() & 0o7777;
-            // Whose it was; who may not say so keeps it.
-            let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+            mode = old.mode() & 0o777;
+            let _ = fchown(&file, Some(old.uid()), None);
+            // What the group may do is for the group that it was.
+            if file.metadata().map_err(fail("read"))?.gid() != old.gid() && fchown(&file, None, Some(old.gid())).is_err() {
+                mode &= !0o070;
+            }
         }
         file.set_permissions(fs::Permissions::from_mode(mode)).map_err(fail("create"))?;
         file.sync_all().map_err(fail("sync"))?;

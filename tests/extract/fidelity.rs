@@ -1,8 +1,12 @@
 //! What comes back of an entry: content, holes, links, modes, times, owners, attributes.
 
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 
+use nra::convert::extract::{ExtractOptions, Target, extract};
+use nra::convert::select::Selection;
 use nra::format::entry::{Attribute, Kind, Namespace};
+use nra::format::progress::Recorder;
 
 use crate::fake::{Fake, Run, group, mode, owner, time, xattrs};
 use crate::{Place, child, expect, messages};
@@ -100,6 +104,23 @@ fn hard_links_are_links_again() {
     assert_eq!((stats.files, stats.links, stats.bytes), (4, 2, 8));
     let inode = |path| place.at(path).metadata().unwrap().ino();
     assert!(inode("a") == inode("d/b") && inode("a") == inode("z") && inode("a") != inode("e"));
+}
+
+#[test]
+fn a_copy_in_place_of_a_hard_link_is_told() {
+    child::run_on_small_disk("fidelity::a_copy_in_place_of_a_hard_link_is_told", |directory| {
+        let other = directory.join("out/other");
+        std::fs::create_dir_all(&other).unwrap();
+        assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&other).status().unwrap().success());
+        let archive = Fake::new().file_with("a", b"same", group(7)).file_with("other/b", b"same", group(7));
+        let recorder = Recorder::default();
+        let options = ExtractOptions::new(Target::Exactly("out".into()));
+        let stats = extract(&archive, &Selection::all(), &options, &recorder).unwrap();
+        assert_eq!((stats.files, stats.links), (2, 0));
+        assert_eq!(std::fs::read(other.join("b")).unwrap(), b"same");
+        let told = messages(&recorder.take_warnings());
+        assert!(told.len() == 1 && told[0].starts_with("other/b: a copy, not a hard link: "), "{told:?}");
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::held::Held;
 use super::options::Action;
 use super::plan::Job;
-use super::rules::{Plan, mode};
+use super::rules::{Plan, SET_ID, mode};
 use super::run::{Inode, Item, Run, split};
 use super::spot::{Refusal, Spot};
 use super::tree::{ROOT, Tree};
@@ -221,14 +221,19 @@ pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: 
 pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action, Fault> {
     let (file, plan) = (&draft.file, &draft.plan);
     let name = split(item.path()).1;
+    let mut bits = plan.mode;
     if let Some((user, group)) = plan.ids()
         && let Err(errno) = rustix::fs::fchown(file, user, group)
     {
         run.degraded(item, format!("owner not restored: {}", reason(errno)));
+        bits &= !SET_ID;
+    }
+    if run.options.special && bits & SET_ID != u32::from(item.entry.metadata.mode) & SET_ID {
+        run.rules.strip();
     }
     if draft.closed {
         set_xattrs(run, item, |name| !is_acl(name), |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
-        rustix::fs::fchmod(file, mode(plan.mode)).map_err(|errno| Fault::system("set mode", name, errno))?;
+        rustix::fs::fchmod(file, mode(bits)).map_err(|errno| Fault::system("set mode", name, errno))?;
         set_xattrs(run, item, is_acl, |name, value| rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()));
     }
     if let Some(times) = run.rules.times(&item.entry)
@@ -280,38 +285,51 @@ pub(super) fn set_xattrs(
     }
 }
 
-/// Makes `item` another name of the first file made of its hard link group. `false` when it can't be, so that it has to be a file of its own.
-pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<bool, Fault> {
-    let Some(leader) = run.leader(item) else { return Ok(false) };
+/// What became of a hard link.
+pub(super) enum Linked {
+    /// It is one.
+    Made,
+    /// There is nothing that it could be a name of: it has to be a file of its own.
+    Alone,
+    /// The same, though there is: why.
+    Refused(String),
+}
+
+/// Makes `item` another name of the first file made of its hard link group, if that can be.
+pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<Linked, Fault> {
+    let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
     let (leader_directory, leader_name) = split(&leader.path);
     let name = split(item.path()).1;
     let root = tree.handle(ROOT).map_err(|errno| Fault::system("open target", name, errno))?;
-    let Ok(from) = super::tree::open_below(&root, leader_directory) else { return Ok(false) };
+    let from = match super::tree::open_below(&root, leader_directory) {
+        Ok(from) => from,
+        Err(errno) => return Ok(Linked::Refused(reason(errno))),
+    };
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let linked =
         Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
             match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
-                Ok(()) => Ok(true),
+                Ok(()) => Ok(None),
                 Err(Errno::EXIST) => Err(Refusal::Exists),
-                Err(_) => Ok(false),
+                Err(errno) => Ok(Some(errno)),
             }
         });
-    let (made, spot) = linked?;
-    if !made {
-        return Ok(false);
+    let (refused, spot) = linked?;
+    if let Some(errno) = refused {
+        return Ok(Linked::Refused(reason(errno)));
     }
     // Somebody else may have put another file there since.
     let same = rustix::fs::statat(&directory, spot.current(), AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| Inode::of(&stat) == leader.inode);
     if !same {
         spot.abandon(&directory);
-        return Ok(false);
+        return Ok(Linked::Refused("the first name leads to another file now".to_owned()));
     }
     spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
     let path = joined(split(item.path()).0, spot.name());
     run.monitor.add(crate::format::progress::Counter::Bytes, item.entry.size);
     run.done(item, &path, Action::Link);
-    Ok(true)
+    Ok(Linked::Made)
 }
 
 impl Inode {

@@ -83,13 +83,11 @@ pub fn extract(
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
     let done = make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget);
     if made {
-        // Also after a failure.
-        root::open_up(&handle, &root.path, &run.rules)?;
+        // Also after a failure: what is there shall not be open to others than the archive says.
+        let attributes: &[Attribute] = if whole { &archive.info().attributes } else { &[] };
+        root::finish(&handle, &root.path, attributes, &run.rules, monitor);
     }
     done?;
-    if made && whole {
-        root::finish(&handle, &root.path, &archive.info().attributes, &run.rules, monitor);
-    }
     run.rules.warn_stripped(monitor);
     Ok(run.stats(&root.path))
 }

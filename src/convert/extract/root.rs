@@ -76,7 +76,7 @@ impl Root {
     }
 
     /// Returns the handle, making the directory when it is missing, and whether that was so: nobody else sees what is made in it then, before
-    /// [`open_up`] or [`finish`].
+    /// [`finish`].
     pub(super) fn make(&self, rules: &Rules) -> Result<(Arc<OwnedFd>, bool)> {
         if let Some(handle) = &self.handle {
             return Ok((Arc::clone(handle), false));
@@ -88,8 +88,8 @@ impl Root {
                 open_directory(parent, name).map_err(fail)?
             }
             None => {
-                make_all(&self.path, mode(rules.default_directory_mode())).map_err(fail)?;
-                open(&self.path).map_err(fail)?
+                let made = make_all(&self.path, mode(rules.default_directory_mode())).map_err(fail)?;
+                return Ok((Arc::new(open(&self.path).map_err(fail)?), made));
             }
         };
         Ok((Arc::new(handle), true))
@@ -102,20 +102,14 @@ fn is_one_name(name: &[u8]) -> bool {
     matches!(components.next(), Some(Component::Normal(first)) if first.as_bytes() == name) && components.next().is_none()
 }
 
-/// Gives a target that was made the mode of any new directory.
-pub(super) fn open_up(handle: &OwnedFd, path: &Path, rules: &Rules) -> Result<()> {
-    let fail = |errno: Errno| Error::io("set mode", bytes(path), errno.into());
-    // What it has inherited from the directory that it is in stays.
-    let inherited = rustix::fs::fstat(handle).map_err(fail)?.st_mode & 0o7000;
-    rustix::fs::fchmod(handle, mode(inherited | rules.default_directory_mode())).map_err(fail)
-}
-
-/// Restores what the archive says of the directory that was packed, on a target made for it.
+/// Restores what `attributes` of the archive say of the directory that was packed, on a target made for it; one of which they say nothing
+/// becomes like any new directory.
 pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], rules: &Rules, monitor: &dyn Monitor) {
     let Top { mode: bits, owner, modified, xattrs } = Top::of_archive(attributes);
     let metadata = Metadata { mode: bits.unwrap_or(0), owner, attributes: xattrs.into() };
     rules.note_stripped(Kind::Directory, &metadata);
-    let group = rustix::fs::fstat(handle).ok().map(|stat| stat.st_gid);
+    let stat = rustix::fs::fstat(handle).ok();
+    let group = stat.map(|stat| stat.st_gid);
     let plan = rules.plan(Kind::Directory, &metadata, group);
     let step = |what: &str, result: Result<(), Errno>| {
         if let Err(errno) = result {
@@ -134,9 +128,10 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
         }
     };
     set(false);
-    if bits.is_some() {
-        step("mode", rustix::fs::fchmod(handle, mode(plan.mode)));
-    }
+    // What it has inherited from the directory that it is in stays.
+    let inherited = stat.map_or(0, |stat| stat.st_mode & 0o7000);
+    let bits = if bits.is_some() { plan.mode } else { inherited | rules.default_directory_mode() };
+    step("mode", rustix::fs::fchmod(handle, mode(bits)));
     set(true);
     if let Some(time) = modified.filter(|_| rules.restores_times()) {
         step("time", rustix::fs::futimens(handle, &timestamps(time)));
@@ -165,22 +160,23 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Makes a directory and those above it that are missing.
-/// Makes a directory, and what is missing above it with the mode `above`.
-fn make_all(path: &Path, above: Mode) -> Result<(), Errno> {
+/// Makes a directory for nobody else, and what is missing above it with the mode `above`. `false` when somebody else has made it.
+fn make_all(path: &Path, above: Mode) -> Result<bool, Errno> {
     let missing: Vec<&Path> = path
         .ancestors()
         .filter(|path| !path.as_os_str().is_empty())
         .take_while(|path| matches!(rustix::fs::stat(*path), Err(Errno::NOENT)))
         .collect();
+    let mut made = false;
     for (left, path) in missing.into_iter().enumerate().rev() {
-        let last = left == 0;
-        match rustix::fs::mkdir(path, if last { Mode::RWXU } else { above }) {
+        let result = rustix::fs::mkdir(path, if left == 0 { Mode::RWXU } else { above });
+        made = result.is_ok();
+        match result {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 fn is_empty(handle: &OwnedFd) -> bool {
@@ -217,8 +213,9 @@ mod tests {
         let (handle, made) = Root::by_path(path.clone()).unwrap().make(&rules).unwrap();
         assert_eq!((made, status(&path)), (true, 0o700));
         assert_ne!(status(&folder.path().join("above")) & 0o077, 0);
-        open_up(&handle, &path, &rules).unwrap();
-        assert_eq!(status(&path), 0o755);
+        let monitor = crate::format::progress::Recorder::default();
+        finish(&handle, &path, &[], &rules, &monitor);
+        assert_eq!((status(&path), monitor.take_warnings().len()), (0o755, 0));
         assert!(!Root::by_path(path).unwrap().make(&rules).unwrap().1);
     }
 }

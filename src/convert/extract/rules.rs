@@ -11,8 +11,12 @@ use crate::convert::umask::umask;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::progress::{Monitor, Warning};
 
-/// Set-user-id and set-group-id bits.
-const SET_ID: u32 = 0o6000;
+/// Set-user-id bit.
+const SET_USER: u32 = 0o4000;
+/// Set-group-id bit.
+const SET_GROUP: u32 = 0o2000;
+/// Both.
+pub(super) const SET_ID: u32 = SET_USER | SET_GROUP;
 /// Attribute that gives a program the powers of root.
 const CAPABILITY: &[u8] = b"security.capability";
 
@@ -86,19 +90,33 @@ impl Rules {
     /// Returns what of `metadata` is restored on something of `kind` that is made in a directory with the inherited `group`.
     pub(super) fn plan(&self, kind: Kind, metadata: &Metadata, group: Option<u32>) -> Plan {
         let mut mode = u32::from(metadata.mode) & 0o7777 & !self.mask;
+        let ids = metadata.owner.as_ref().and_then(|owner| self.ids(owner));
+        let own = (self.user, group.unwrap_or(self.group));
         if !self.special {
             mode &= !SET_ID;
             // Without meaning on files, but other systems differ.
             if kind != Kind::Directory {
                 mode &= 0o777;
             }
+        } else if kind != Kind::Directory {
+            mode &= !self.foreign_set_id(ids, own);
         }
-        let owner = metadata.owner.as_ref().filter(|_| self.owner).and_then(|owner| self.ids(owner));
-        Plan {
-            mode,
-            owner: owner.filter(|ids| *ids != (self.user, group.unwrap_or(self.group))),
-            xattrs: self.attributes(metadata).next().is_some(),
+        Plan { mode, owner: ids.filter(|ids| self.owner && *ids != own), xattrs: self.attributes(metadata).next().is_some() }
+    }
+
+    /// Returns the set-id bits that would make a file run as somebody else than the archive says: those of an owner or a group that it does not
+    /// get.
+    fn foreign_set_id(&self, ids: Option<(u32, u32)>, own: (u32, u32)) -> u32 {
+        match ids {
+            Some(_) if self.owner => 0,
+            Some(ids) => (if ids.0 == own.0 { 0 } else { SET_USER }) | (if ids.1 == own.1 { 0 } else { SET_GROUP }),
+            None => SET_ID,
         }
+    }
+
+    /// Counts a file that lost its set-id bits.
+    pub(super) fn strip(&self) {
+        self.stripped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an entry of which something is not restored by intent: set-id bits, the sticky bit of a file, capabilities, what
@@ -244,8 +262,28 @@ mod tests {
         let masked = rules(|options| options.exact_modes = Some(false));
         assert_eq!(masked.plan(Kind::File, &metadata, None).mode, 0o640);
         let special = rules(|options| (options.exact_modes, options.special) = (Some(true), true));
-        assert_eq!(special.plan(Kind::File, &metadata, None).mode, 0o7666);
+        assert_eq!(special.plan(Kind::Directory, &metadata, None).mode, 0o7666);
         assert_eq!(special.default_directory_mode(), 0o750);
+    }
+
+    #[test]
+    fn set_id_bits_need_their_owner() {
+        let of = |user: u32, group: u32| {
+            let owner = Owner { user_id: user.into(), group_id: group.into(), ..Owner::default() };
+            Metadata { mode: 0o7755, owner: Some(owner), ..Metadata::default() }
+        };
+        let rules = rules(|options| (options.exact_modes, options.special, options.owner) = (Some(true), true, false));
+        let mode = |metadata: &Metadata| rules.plan(Kind::File, metadata, None).mode;
+        let (user, group) = (rules.user, rules.group);
+        assert_eq!(mode(&of(user, group)), 0o7755);
+        assert_eq!(mode(&of(user + 1, group)), 0o3755);
+        assert_eq!(mode(&of(user, group + 1)), 0o5755);
+        assert_eq!(mode(&Metadata { owner: None, ..of(user, group) }), 0o1755);
+        assert_eq!(
+            rules.plan(Kind::File, &of(user, group), Some(group + 1)).mode,
+            0o5755,
+            "the directory gives it another group"
+        );
     }
 
     #[test]

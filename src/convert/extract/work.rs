@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::files::{self, Memory};
+use super::files::{self, Linked, Memory};
 use super::held::Held;
 use super::large::{Large, PART};
 use super::plan::Job;
@@ -98,10 +98,18 @@ fn hold<'t>(run: &Run<'_>, jobs: &[Job], turn: Option<Turn<'t>>) -> (Vec<Held>, 
 /// Makes a file that should be a hard link of an earlier one.
 pub(super) fn make_link(run: &Run<'_>, tree: &Tree, memory: &mut Memory, job: &Job) -> Result<()> {
     let (item, parent) = job;
-    let made = match files::link(run, tree, item, *parent) {
-        Ok(false) => files::make_file(run, tree, memory, job, None),
-        linked => linked.map(|_| ()),
-    };
+    let made = files::link(run, tree, item, *parent).and_then(|linked| {
+        let refused = match linked {
+            Linked::Made => return Ok(()),
+            Linked::Alone => None,
+            Linked::Refused(why) => Some(why),
+        };
+        files::make_file(run, tree, memory, job, None)?;
+        if let Some(why) = refused {
+            run.degraded(item, format!("a copy, not a hard link: {why}"));
+        }
+        Ok(())
+    });
     made.or_else(|fault| run.failed(item, fault))
 }
 

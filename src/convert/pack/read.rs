@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, SeekFrom, accessat, fstat, openat, readlinkat, seek, statat};
@@ -21,6 +21,10 @@ use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;
+/// Files up to this length whose status rests are not asked again after reading, bytes: that is one call of six, and a page is copied at once.
+const RESTING_MAX: usize = 4_096;
+/// A status rests that has not changed for so long, seconds.
+const REST_SECONDS: i64 = 2;
 
 /// What all readers of a window share.
 #[derive(Clone, Copy)]
@@ -439,10 +443,10 @@ impl<'a> Reader<'a> {
             outlet.push(place, identity, end);
             return Ok(());
         }
-        self.read_whole(&opened, entry, outlet)
+        self.read_whole(&opened, entry, &facts, outlet)
     }
 
-    fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
+    fn read_whole(&mut self, file: &Opened<'_>, entry: Entry, facts: &Facts, outlet: &mut Outlet<Special>) -> Result<(), Failed> {
         let Opened { place, identity, name, .. } = *file;
         let size = usize::try_from(file.size).expect("small files fit in memory");
         // One byte more tells whether the file has grown, and spares the read that finds its end.
@@ -452,8 +456,8 @@ impl<'a> Reader<'a> {
         if len > size {
             self.warn(name, "grew while it was read: stored as it was at first".to_owned(), false);
             len = size;
-        } else if len < size {
-            self.warn(name, "shrank while it was read".to_owned(), true);
+        } else if len < size || size > RESTING_MAX || !rests(facts) {
+            self.check_unchanged(name, file.fd, facts, len as u64);
         }
         if len == 0 {
             outlet.push(place, identity, Item::Plain(entry));
@@ -466,7 +470,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Warns when a file that was read in many calls changed meanwhile.
+    /// Warns when a file changed while it was read.
     fn check_unchanged(&self, name: &Name, file: &OwnedFd, before: &Facts, read: u64) {
         if read < before.size {
             self.warn(name, "shrank while it was read".to_owned(), true);
@@ -494,6 +498,12 @@ fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, 
         }
     }
     Ok(len)
+}
+
+/// Says whether nothing about a file has changed for a while.
+fn rests(facts: &Facts) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    i64::try_from(now).is_ok_and(|now| facts.changed.seconds < now.saturating_sub(REST_SECONDS))
 }
 
 /// Returns where the first hole starts, if that is in front of the end.

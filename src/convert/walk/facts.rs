@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) group_id: u32,
     /// Time of last modification.
     pub(crate) modified: Timestamp,
+    /// Time of the last change of content or status.
+    pub(crate) changed: Timestamp,
     /// Length of the content, bytes.
     pub(crate) size: u64,
     /// Bytes that the content takes in the file system.
@@ -44,10 +46,8 @@ impl Facts {
             mode: u16::try_from(stat.st_mode & 0o7777).expect("twelve bits fit"),
             user_id: stat.st_uid,
             group_id: stat.st_gid,
-            modified: Timestamp {
-                seconds: i64::from(stat.st_mtime),
-                nanoseconds: u32::try_from(stat.st_mtime_nsec).ok().filter(|&n| n < 1_000_000_000).unwrap_or(0),
-            },
+            modified: timestamp(i64::from(stat.st_mtime), stat.st_mtime_nsec as i64),
+            changed: timestamp(i64::from(stat.st_ctime), stat.st_ctime_nsec as i64),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             allocated_bytes: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512),
             links: u64::from(stat.st_nlink),
@@ -55,6 +55,10 @@ impl Facts {
             device: Device { major: major(stat.st_rdev), minor: minor(stat.st_rdev) },
         }
     }
+}
+
+fn timestamp(seconds: i64, nanoseconds: i64) -> Timestamp {
+    Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds).ok().filter(|&n| n < 1_000_000_000).unwrap_or(0) }
 }
 
 /// Why some extended attributes are missing from the result.

@@ -224,7 +224,7 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn text(glob: &OsStr) -> CommandResult<&str> {
-    glob.to_str().ok_or_else(|| Failure::usage("a pattern is not UTF-8 text"))
+    glob.to_str().ok_or_else(|| Failure::usage(format!("pattern {} is not UTF-8 text", Quoted::new(glob.as_bytes()))))
 }
 
 fn read_list(path: &Path) -> CommandResult<Vec<u8>> {

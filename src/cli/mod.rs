@@ -13,6 +13,7 @@ pub mod inside;
 pub mod keys;
 pub mod line;
 pub mod listing;
+pub mod opening;
 pub mod packing;
 pub mod progress;
 pub mod reading;

@@ -69,6 +69,8 @@ struct State {
     verb: &'static str,
     console: Arc<Console>,
     sizes: SizeStyle,
+    /// It goes before other work, and says nothing when it is short.
+    is_prelude: bool,
     started: Instant,
     /// Time that answers were waited for before.
     waited: Duration,
@@ -116,16 +118,28 @@ struct Snapshot {
     eta_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    #[serde(skip)]
+    is_prelude: bool,
 }
 
 impl Progress {
     /// Begins to show work named `verb` (`packing`).
     pub fn begin(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
+        Self::start(verb, style, sizes, console, false)
+    }
+
+    /// As [`Progress::begin`], for what goes before other work: of short one nothing is said.
+    pub fn prelude(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
+        Self::start(verb, style, sizes, console, true)
+    }
+
+    fn start(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>, is_prelude: bool) -> Self {
         let waited = console.waited();
         let state = Arc::new(State {
             verb,
             console,
             waited,
+            is_prelude,
             sizes,
             started: Instant::now(),
             done: Default::default(),
@@ -138,6 +152,13 @@ impl Progress {
         // Without the thread there is no bar, but the work can go on.
         let ticker = std::thread::Builder::new().name("progress".into()).spawn(move || shown.show(style)).ok();
         Self { state, ticker: Mutex::new(ticker), _clean_stop: CleanStop::begin() }
+    }
+
+    /// Returns what was counted and what is expected, for tests.
+    #[cfg(test)]
+    pub(crate) fn counted(&self, counter: Counter) -> (u64, u64) {
+        let State { done, expected, .. } = &*self.state;
+        (done[counter as usize].load(Ordering::Relaxed), expected[counter as usize].load(Ordering::Relaxed))
     }
 
     /// Returns how long the work has lasted, without the time that users took to answer.
@@ -227,7 +248,7 @@ impl State {
             }
             if over {
                 // Short work gives one line as well.
-                if style == ProgressStyleChoice::Json {
+                if style == ProgressStyleChoice::Json && !self.is_prelude {
                     self.print_json(settled);
                 }
                 break;
@@ -325,6 +346,7 @@ impl State {
             seconds: elapsed.as_secs(),
             eta_seconds: None,
             path,
+            is_prelude: self.is_prelude,
         };
         snapshot.eta_seconds = snapshot.eta(elapsed);
         snapshot
@@ -365,6 +387,11 @@ impl Snapshot {
         if let Some((taken, whole)) = self.input() {
             figures.push(format!("{}/{} read", sizes.show(taken), sizes.show(whole)));
         }
+        // Of what goes before the work there is no content yet.
+        if self.is_prelude {
+            figures.extend(self.eta_seconds.map(eta));
+            return figures;
+        }
         figures.push(match self.total_bytes {
             Some(total) => format!("{}/{}", sizes.show(self.bytes), sizes.show(total)),
             None => sizes.show(self.bytes),
@@ -376,8 +403,7 @@ impl Snapshot {
         match parts {
             Some((part, whole)) if part >= whole => figures.push("finishing".to_owned()),
             Some(_) => {
-                let eta = self.eta_seconds.map_or_else(|| "--:--".to_owned(), |left| format!("{}:{:02}", left / 60, left % 60));
-                figures.push(format!("ETA {eta}"));
+                figures.push(self.eta_seconds.map_or_else(|| "ETA --:--".to_owned(), eta));
             }
             None => {}
         }
@@ -385,8 +411,13 @@ impl Snapshot {
     }
 
     fn line(&self, sizes: SizeStyle) -> String {
-        format!("{}: {}", self.verb, self.figures(sizes).join("  "))
+        let figures = self.figures(sizes);
+        if figures.is_empty() { self.verb.to_owned() } else { format!("{}: {}", self.verb, figures.join("  ")) }
     }
+}
+
+fn eta(left: u64) -> String {
+    format!("ETA {}:{:02}", left / 60, left % 60)
 }
 
 fn new_bar() -> ProgressBar {
@@ -432,6 +463,7 @@ mod tests {
             seconds: 5,
             eta_seconds: Some(15),
             path: None,
+            is_prelude: false,
         }
     }
 
@@ -458,6 +490,8 @@ mod tests {
         let unknown = Snapshot { total_entries: None, total_bytes: None, input_bytes, total_input_bytes, ..snapshot() };
         let line = unknown.line(SizeStyle::Binary);
         assert!(line.starts_with("packing: 25 %  5.0 MiB/20.0 MiB read  10.0 MiB  2.0 MiB/s  60,000 entries"), "{line}");
+        let prelude = Snapshot { is_prelude: true, ..unknown };
+        assert_eq!(prelude.line(SizeStyle::Binary), "packing: 25 %  5.0 MiB/20.0 MiB read  ETA 0:15");
         let known = Snapshot { input_bytes, total_input_bytes, ..snapshot() };
         assert!(!known.line(SizeStyle::Binary).contains("read"));
     }

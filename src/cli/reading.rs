@@ -6,18 +6,21 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::cli::console::Console;
 use crate::cli::keys::{self, KeyArgs};
+use crate::cli::opening::Watched;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
-use crate::format::archive::{Archive, OpenOptions, misnamed, open_path, open_stream};
+use crate::format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
 use crate::format::error::{Looks, STANDARD_INPUT};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
+use crate::format::source::FileSource;
 use crate::format::{Error, Result as FormatResult};
 
 /// An opened archive and what it is called in messages.
@@ -37,8 +40,17 @@ pub struct Opened {
 /// # Errors
 ///
 /// What is wrong with it, with its name.
-pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
-    open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources)
+pub fn open(argument: &ArchiveArg, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Opened> {
+    open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, Some(ui))
+}
+
+/// As [`open`], without a sign of life.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_quietly(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Opened> {
+    open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, None)
 }
 
 /// Opens the archive that `name` stands for (see [`locate`]), at commit `at` if that is given.
@@ -46,8 +58,8 @@ pub fn open(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandResult<Op
 /// # Errors
 ///
 /// As [`open`].
-pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Opened> {
-    open_with(name, at, &ContainerArgs::default(), keys, resources)
+pub fn open_at(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Opened> {
+    open_with(name, at, &ContainerArgs::default(), keys, resources, Some(ui))
 }
 
 fn open_with(
@@ -56,6 +68,7 @@ fn open_with(
     container: &ContainerArgs,
     keys: &KeyArgs,
     resources: &ResourceArgs,
+    ui: Option<&Ui>,
 ) -> CommandResult<Opened> {
     let (path, commit) = locate(name, at)?;
     let mut options = OpenOptions { commit, ..OpenOptions::default() };
@@ -84,7 +97,9 @@ fn open_with(
     } else {
         keys.open(&name, |key| {
             options.key = key;
-            open_path(&path, &options)
+            let Some(ui) = ui else { return open_path(&path, &options) };
+            let progress = Arc::new(ui.opening());
+            archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options)
         })?
     };
     let archive = opened.map_err(|error| {

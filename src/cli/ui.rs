@@ -206,6 +206,11 @@ impl Ui {
         Progress::begin(verb, self.progress, self.sizes, Arc::clone(&self.console))
     }
 
+    /// Begins the opening of an archive, as [`Ui::progress`] does work.
+    pub fn opening(&self) -> Progress {
+        Progress::prelude("opening", self.progress, self.sizes, Arc::clone(&self.console))
+    }
+
     /// Returns standard output, for bytes as they are.
     pub fn out(&mut self) -> &mut (dyn Write + Send) {
         &mut self.out

@@ -159,7 +159,7 @@ fn check_space(value: &[u8]) -> CommandResult<()> {
 }
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default())?;
+    let opened = reading::open_at(&args.change.archive, None, &args.change.keys, &ResourceArgs::default(), ui)?;
     let mut missing: Vec<&OsString> = args.names.iter().collect();
     let mut is_wanted = |attribute: &Attribute, of| {
         let is_own = |name: &OsString| name.as_bytes() == &*attribute.name;

@@ -95,7 +95,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         _ if directory.is_some() => (None, None),
         None => (None, None),
         Some(path) if path.as_os_str() == "-" => {
-            let opened = reading::open(&argument(path, args), &resources)?;
+            let opened = reading::open(&argument(path, args), &resources, ui)?;
             (
                 Some(Opened {
                     archive: Arc::from(opened.archive),

@@ -111,7 +111,7 @@ struct Summary {
 ///
 /// When no path is a file, or content is damaged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     ui.list("cat", "contents");
     let mut summary = Summary::default();
     // The worst failure so far, the last one of that kind.

@@ -173,7 +173,7 @@ fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
     words.extend(["--".into(), archive.to_owned()]);
     let mut argument = Opening::try_parse_from(words).ok()?.archive;
     argument.keys = argument.keys.silent();
-    let opened = reading::open(&argument, &ResourceArgs::default()).ok()?;
+    let opened = reading::open_quietly(&argument, &ResourceArgs::default()).ok()?;
     let typed = current.as_bytes();
     let directory = typed.iter().rposition(|&byte| byte == b'/').map(|slash| &typed[..slash]);
     let entries = opened.archive.children(directory).filter_map(Result::ok);

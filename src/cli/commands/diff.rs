@@ -97,7 +97,7 @@ enum Side {
 }
 
 impl Side {
-    fn open(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs) -> CommandResult<Self> {
+    fn open(name: &Path, at: Option<u64>, keys: &KeyArgs, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Self> {
         if name.is_dir() {
             return match at {
                 None => Ok(Self::Folder(Folder::new(name))),
@@ -108,7 +108,7 @@ impl Side {
                 }
             };
         }
-        reading::open_at(name, at, keys, resources).map(Self::Archive)
+        reading::open_at(name, at, keys, resources, ui).map(Self::Archive)
     }
 
     fn tree(&self) -> Box<dyn Tree + '_> {
@@ -144,7 +144,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
-    let (before, after) = sides(args)?;
+    let (before, after) = sides(args, ui)?;
     ui.list("diff", "differences");
     let compare = if args.content { Compare::Content } else { Compare::Facts };
     let progress = ui.progress("comparing");
@@ -171,8 +171,8 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 /// Opens both sides as the arguments mean them.
-fn sides(args: &Args) -> CommandResult<(Side, Side)> {
-    let open = |name: &Path, at| Side::open(name, at, &args.keys, &args.resources);
+fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
+    let open = |name: &Path, at| Side::open(name, at, &args.keys, &args.resources, ui);
     if let Some(after) = &args.after {
         return Ok((open(&args.before, None)?, open(after, None)?));
     }

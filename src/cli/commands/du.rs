@@ -92,7 +92,7 @@ struct Level<'a> {
 ///
 /// When the archive can't be read, or has no such path.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     let fail = |error| reading::explain(error, &opened.name);
     ui.list("du", "directories");
     let top = args.path.as_ref().map(|path| text::unquoted(path.as_bytes()));

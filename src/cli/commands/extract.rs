@@ -149,7 +149,7 @@ struct Summary<'a> {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.resources.memory.unwrap_or(MEMORY);
     // Half for decoded blocks and pages, half for plans.
-    let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() })?;
+    let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() }, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     if let Some(output) = &args.output {
         if output.as_os_str() != "-" {

@@ -172,7 +172,7 @@ struct Summary {
 /// When the archive can't be read, or a pattern matches nothing.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let tests = Tests::new(args)?;
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     let mut seen = false;

@@ -119,7 +119,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(failure.hint("nra cat ARCHIVE PATH | grep -v REGEX"));
     }
     let regex = compile(args)?;
-    let opened = reading::open(&args.archive, &args.resources).map_err(|failure| swapped(failure, args))?;
+    let opened = reading::open(&args.archive, &args.resources, ui).map_err(|failure| swapped(failure, args))?;
     let selection = inputs::selection(&args.patterns)?;
     let pool = reading::threads(&args.resources, &*opened.archive)?;
     ui.list("grep", "matches");

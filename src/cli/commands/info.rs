@@ -114,7 +114,7 @@ impl AttributeRecord {
 ///
 /// When it can't be opened.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = match reading::open(&args.archive, &args.resources) {
+    let opened = match reading::open(&args.archive, &args.resources, ui) {
         Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
             // What can be told without a key is told.
             if let Some(rows) = locked_rows(&args.archive, ui) {

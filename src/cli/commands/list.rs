@@ -84,7 +84,7 @@ struct Summary {
 ///
 /// When the archive can't be read, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
     ui.list("list", "entries");

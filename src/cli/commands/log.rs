@@ -54,7 +54,7 @@ struct Summary {
 ///
 /// When the archive can't be read, or keeps no history.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     let info = opened.archive.info();
     ui.list("log", "commits");
     if info.commit.is_none() {

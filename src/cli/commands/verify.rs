@@ -82,7 +82,7 @@ struct Summary {
 ///
 /// What keeps it from being checked.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let opened = reading::open(&args.archive, &args.resources)?;
+    let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let depth = if args.quick { Depth::Quick } else { Depth::Full };
     ui.list("verify", "damage");

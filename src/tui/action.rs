@@ -119,6 +119,8 @@ pub enum Action {
     Bookmarks,
     /// Search paths by typing.
     Find,
+    /// To a row by typing what it begins with.
+    Jump,
     /// Keep rows that match.
     Filter,
     /// Choose the order.

@@ -10,6 +10,7 @@ use crate::convert::extract::Overwrite;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
 use crate::tui::program::Program;
+use crate::tui::rows::Scope;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::JobId;
@@ -36,6 +37,8 @@ pub enum Effect {
     Arrange(ArrangeRequest),
     /// Add up what is in a directory.
     Map(MapRequest),
+    /// Find the row that begins with what was typed.
+    Jump(JumpRequest),
     /// Search paths.
     Find(FindRequest),
     /// Find out which numbers are to be marked, or how much is.
@@ -83,6 +86,21 @@ pub enum Check {
     Plan(Stage, Staged),
     /// Nothing is in the way of a file to be written.
     Output(PathBuf),
+}
+
+/// Asks for a row by what it begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JumpRequest {
+    /// Which list this is for.
+    pub generation: u64,
+    /// What is listed.
+    pub scope: Scope,
+    /// Place of the row from which on rows are looked for.
+    pub from: u64,
+    /// That row itself does not count.
+    pub behind: bool,
+    /// What was typed.
+    pub typed: String,
 }
 
 /// Asks for facts about rows.

@@ -48,6 +48,8 @@ pub enum Event {
     Arranging(u64, f64),
     /// What is in a directory has been added up.
     Mapped(MapAnswer),
+    /// The place of the row that begins with what was typed, if there is one, for a list of this number.
+    Jumped(u64, Result<Option<u64>, String>),
     /// Hits have come.
     Found(FindAnswer),
     /// Numbers whose marks change, or why there are none.

@@ -158,6 +158,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::MarkGlob, "mark-glob", &["+"], LIST, Group::Mark, "Mark what a glob means", ""),
     command(Action::UnmarkGlob, "unmark-glob", &["-"], LIST, Group::Mark, "Unmark what a glob means", ""),
     command(Action::Extract, "extract", &["e", "f5"], BROWSER, Group::Work, "Extract what is marked, or the entry; asks where to", "extract"),
+    command(Action::Jump, "jump", &[";", "ctrl-s"], LIST, Group::Move, "Go to a row by typing what its name begins with", "jump"),
     command(Action::ExtractHere, "extract-here", &["E"], BROWSER, Group::Work, "Extract to the current directory", ""),
     command(Action::Add, "add", &["a"], BROWSER, Group::Work, "Plan to add a file or directory here; asks which", ""),
     command(Action::MakeDirectory, "make-directory", &["f7", "M"], BROWSER, Group::Work, "Plan to make a directory here", ""),
@@ -268,11 +269,11 @@ impl Keymap {
         COMMANDS.iter().zip(self.keys.iter().map(Vec::as_slice))
     }
 
-    /// Returns the hints for a place: a key and a word each.
-    pub fn hints(&self, place: Place) -> impl Iterator<Item = (Key, &'static str)> {
+    /// Returns the hints for a place: a key, a word, and what it does.
+    pub fn hints(&self, place: Place) -> impl Iterator<Item = (Key, &'static str, Action)> {
         self.commands()
             .filter(move |(command, _)| command.works_in(place) && !command.hint.is_empty())
-            .filter_map(|(command, keys)| Some((*keys.first()?, command.hint)))
+            .filter_map(|(command, keys)| Some((*keys.first()?, command.hint, command.action)))
     }
 }
 

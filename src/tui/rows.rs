@@ -3,6 +3,7 @@
 //! A row has a *place*: in path order the number of its entry, in any other order its index there. From a place the rows behind it and in
 //! front of it are found without those between, so a directory of a million entries costs as much as one of fifty.
 
+pub mod typed;
 mod walk;
 
 use std::collections::BTreeSet;

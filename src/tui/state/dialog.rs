@@ -1,7 +1,7 @@
 //! What lies over the browser and takes the keys.
 
 use crossterm::event::{KeyCode, KeyModifiers};
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use tui_input::{Input, InputRequest};
 
 use crate::format::archive::CommitInfo;
@@ -11,7 +11,6 @@ use crate::tui::effect::Door;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
-use crate::tui::layout::centred;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::finder::Finder;
 use crate::tui::state::marks::Change;
@@ -28,6 +27,8 @@ pub enum Dialog {
     },
     /// A line to type.
     Prompt(Prompt),
+    /// What a row is to begin with, typed in the status line.
+    Jump(Jump),
     /// A few things to choose from.
     Menu(Menu),
     /// Search by typing.
@@ -58,6 +59,21 @@ pub enum Dialog {
         /// Index of the job under the cursor, counted from the newest.
         cursor: usize,
     },
+}
+
+/// Typing what a row begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Jump {
+    /// What has been typed.
+    pub typed: String,
+    /// The place of the row from which on rows are looked for.
+    pub from: u64,
+    /// The next such row behind it is asked for.
+    pub again: bool,
+    /// An answer is awaited.
+    pub waiting: bool,
+    /// There is no such row.
+    pub missed: bool,
 }
 
 /// What a typed line is for.
@@ -207,19 +223,6 @@ impl Menu {
     pub fn top(&self, height: u16) -> usize {
         let room = usize::from(height).saturating_sub(self.first(height)).max(1);
         (self.cursor + 1).saturating_sub(room)
-    }
-
-    /// Returns the choice at a place of the screen, `None` beside the menu.
-    pub fn at(&self, at: Position, screen: Rect) -> Option<Option<&Choice>> {
-        let (width, height) = self.size(screen);
-        let area = centred(width + 4, height + 2, screen);
-        if !area.contains(at) {
-            return None;
-        }
-        let row = usize::from(at.y).checked_sub(usize::from(area.y) + 1 + self.first(area.height - 2));
-        let inside = at.y + 1 < area.bottom();
-        let choice = row.filter(|_| inside).and_then(|row| self.items.get(self.top(area.height - 2) + row));
-        Some(choice.map(|(.., choice)| choice))
     }
 }
 

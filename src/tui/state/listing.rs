@@ -155,6 +155,11 @@ impl Listing {
         self.owed != 0
     }
 
+    /// Says whether the cursor goes to rows that have not come.
+    pub fn is_leaping(&self) -> bool {
+        self.loaded && matches!(self.waiting, Some(Want::Start | Want::End | Want::Around(_) | Want::AroundPath(_)))
+    }
+
     /// Says whether an answer is awaited.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some()
@@ -207,6 +212,14 @@ impl Listing {
         match self.lines.iter().position(|line| line.row.entry.path == path) {
             Some(index) => self.select(index),
             None => Some(self.ask(Want::AroundPath(path))),
+        }
+    }
+
+    /// Moves the cursor to the row at a place.
+    pub fn to_place(&mut self, place: u64) -> Option<RowsRequest> {
+        match self.lines.iter().position(|line| line.row.place == place) {
+            Some(index) => self.select(index),
+            None => Some(self.ask(Want::Around(place))),
         }
     }
 

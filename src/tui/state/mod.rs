@@ -306,7 +306,7 @@ impl State {
 
     /// Says whether keys go into a line that is typed.
     pub fn is_typing(&self) -> bool {
-        matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_)))
+        matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)))
     }
 
     /// Says something in the status line.

@@ -98,3 +98,139 @@ fn menus_are_clicked() {
     story.misses("Sort by");
     assert_eq!(story.state.arrangement.sort, crate::tui::state::arrange::Sort::Size);
 }
+
+/// Returns where some text begins on the screen.
+fn place(story: &Story, text: &str) -> (u16, u16) {
+    let screen = story.screen();
+    let (row, line) =
+        screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap_or_else(|| panic!("{text}\n{screen}"));
+    let column = unicode_width::UnicodeWidthStr::width(&line[..line.find(text).unwrap()]);
+    (u16::try_from(column).unwrap(), u16::try_from(row).unwrap())
+}
+
+fn click_on(story: &mut Story, text: &str) {
+    let (column, row) = place(story, text);
+    click(story, column, row);
+    story.rest();
+}
+
+const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
+
+#[test]
+fn hints_are_clicked() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        click_on(&mut story, "? help");
+        story.sees("Keys: list");
+        click_on(&mut story, "esc closes");
+        story.misses("Keys: list");
+        if height > 12 {
+            click_on(&mut story, "s sort");
+            story.sees("Sort by");
+            story.then("esc");
+            // Beside the hints nothing is done.
+            click(&mut story, width - 1, height - 1);
+            assert!(story.state.dialogs.is_empty());
+        }
+    }
+}
+
+#[test]
+fn rows_of_dialogs_are_clicked_and_beside_them_they_close() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        story.then("/");
+        story.types("000");
+        click_on(&mut story, "train/0002.json");
+        story.sees("Find below here");
+        click_on(&mut story, "train/0002.json");
+        assert_eq!(story.name(), "train/0002.json");
+        for keys in ["?", "i", "s", "J", ":", "f", "e", "+", "c"] {
+            story.then(keys);
+            assert_eq!(story.state.dialogs.len(), 1, "{keys}");
+            // The corner is beside all of them, or on the border of what fills the screen.
+            let frame = crate::tui::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
+            if frame.area.x > 0 {
+                click(&mut story, 0, 0);
+            } else {
+                story.then("esc");
+            }
+            assert!(story.state.dialogs.is_empty(), "{keys} {width}x{height}");
+        }
+        // The keys that a dialog tells.
+        story.then("e");
+        click_on(&mut story, "esc cancels");
+        assert!(story.state.dialogs.is_empty());
+        story.then("V V J");
+        assert!(matches!(story.state.dialogs[0], crate::tui::state::Dialog::Jobs { cursor: 0 }));
+        let frame = crate::tui::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
+        // On a low screen what the first one said has the room of the second one.
+        let second = usize::from(height > 12);
+        click(&mut story, frame.area.x + 3, frame.area.y + 3);
+        assert!(matches!(story.state.dialogs[0], crate::tui::state::Dialog::Jobs { cursor } if cursor == second));
+    }
+}
+
+#[test]
+fn the_right_button_marks() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        mouse(&mut story, MouseEventKind::Down(MouseButton::Right), 5, 4);
+        story.rest();
+        assert_eq!(story.state.marks.count(), 1);
+        mouse(&mut story, MouseEventKind::Down(MouseButton::Right), 5, 4);
+        assert!(story.state.marks.is_empty());
+    }
+}
+
+#[test]
+fn the_wheel_turns_what_is_below_the_mouse() {
+    let text: String = (0..200).map(|number| format!("line {number}\n")).collect();
+    let archive = crate::tui::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
+    let mut story = Story::begin(archive, 120, 40);
+    story.sees("line 0");
+    mouse(&mut story, MouseEventKind::ScrollDown, 100, 10);
+    story.rest().misses("1 line 0").sees("4 line 3");
+    assert_eq!(story.name(), "a.txt");
+    story.then("/");
+    let found = |story: &Story| match story.state.dialogs.last() {
+        Some(crate::tui::state::Dialog::Finder(finder)) => finder.cursor,
+        _ => panic!("it is closed"),
+    };
+    mouse(&mut story, MouseEventKind::ScrollDown, 60, 10);
+    assert_eq!(found(&story), 1);
+}
+
+#[test]
+fn the_path_is_clicked() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        story.then("j j j l j l l");
+        assert_eq!(story.name(), "docs/more/deep/file");
+        click_on(&mut story, "more");
+        assert_eq!(story.name(), "docs/more/deep");
+        click_on(&mut story, "a.nra");
+        assert_eq!(story.name(), "docs");
+    }
+}
+
+#[test]
+fn any_click_anywhere_is_taken() {
+    for (width, height) in [(120, 40), (80, 24), (40, 10), (20, 5), (10, 3)] {
+        for keys in ["", "?", "s", "/ m", ":", "e", "f", "i", "V J", "f3", "b b", ";", "m a '", "t j j j l"] {
+            let mut story = Story::begin(everything(), 80, 24);
+            story.then(keys);
+            story.event(Event::Resize(width, height));
+            for row in 0..height {
+                for column in (0..width).step_by(3) {
+                    for button in [MouseButton::Left, MouseButton::Right] {
+                        mouse(&mut story, MouseEventKind::Down(button), column, row);
+                    }
+                    mouse(&mut story, MouseEventKind::ScrollDown, column, row);
+                    mouse(&mut story, MouseEventKind::Up(MouseButton::Left), column, row);
+                }
+                story.screen();
+            }
+        }
+    }
+}

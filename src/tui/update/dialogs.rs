@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
 use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
+use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::HELP;
@@ -14,13 +15,17 @@ use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, State};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, preview, salvage, sealed};
+use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, jump, preview, salvage, sealed};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
     match state.dialogs.last_mut() {
         Some(Dialog::Prompt(_)) => press_prompt(state, key, effects),
         Some(Dialog::Finder(_)) => press_finder(state, key, effects),
+        Some(Dialog::Jump(_)) => {
+            jump::press(state, key, effects);
+            true
+        }
         Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
@@ -260,21 +265,46 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
             dialog::paste(&mut finder.input, text);
             find::typed(state, effects);
         }
+        Some(Dialog::Jump(_)) => jump::paste(state, text, effects),
         _ => {}
     }
 }
 
-/// Takes a click on a menu: a choice is taken, beside it nothing is.
-pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Menu(menu)) = state.dialogs.last() else { return };
-    match menu.at(at, state.screen).map(|choice| choice.cloned()) {
-        Some(Some(choice)) => {
-            state.dialogs.pop();
-            choose(state, choice, effects);
-        }
-        Some(None) => {}
-        None => close(state, effects),
+/// Takes a click: on a key that is told it is pressed, on a row the cursor goes there, and what is under the cursor, or in a menu, is taken; beside the
+/// dialog it is closed. Says whether the click is for what lies below.
+pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool {
+    let Some(dialog) = state.dialogs.last() else { return true };
+    let Some(frame) = frames::frame(dialog, state) else {
+        state.dialogs.pop();
+        return true;
+    };
+    if !frame.area.contains(at) {
+        close(state, effects);
+        return false;
     }
+    let enter = Key::plain(KeyCode::Enter);
+    if let Some(key) = frame.key_at(at) {
+        super::take_key(state, key, effects);
+        return false;
+    }
+    let Some(row) = frames::row_at(dialog, state, &frame, at) else { return false };
+    let taken = match state.dialogs.last_mut() {
+        Some(Dialog::Menu(menu)) => {
+            menu.cursor = row;
+            true
+        }
+        Some(Dialog::Finder(finder)) => std::mem::replace(&mut finder.cursor, row) == row,
+        Some(Dialog::Commits { cursor, .. }) => std::mem::replace(cursor, row) == row,
+        Some(Dialog::Plans { cursor } | Dialog::Jobs { cursor }) => {
+            *cursor = row;
+            false
+        }
+        _ => false,
+    };
+    if taken {
+        super::take_key(state, enter, effects);
+    }
+    false
 }
 
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
@@ -309,7 +339,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
         Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.staged.list().len().saturating_sub(1), action),
         Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
-        Some(Dialog::Prompt(_) | Dialog::Finder(_)) => {}
+        Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)) => {}
     }
     true
 }

@@ -43,7 +43,8 @@ pub fn step_back(state: &mut State) -> bool {
     any
 }
 
-fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
+/// Marks the row under the cursor, or takes its mark away.
+pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(line) = state.listing.current() else { return };
     match state.listing.numbers(state.listing.cursor) {
         Some(numbers) => {

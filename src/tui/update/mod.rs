@@ -7,6 +7,7 @@ mod dialogs;
 mod find;
 mod history;
 mod jobs;
+mod jump;
 mod marks;
 mod mouse;
 mod nested;
@@ -59,8 +60,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     }
     let mut effects = Vec::new();
     match event {
-        Event::Key(key) if hold(state, key) => {}
-        Event::Key(key) => press(state, key, &mut effects),
+        Event::Key(key) => take_key(state, key, &mut effects),
         Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
         Event::Mouse(event) => mouse::take(state, event, &mut effects),
         Event::Tick => {}
@@ -92,6 +92,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             }
         }
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
+        Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
         Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths),
@@ -133,6 +134,13 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     effects
 }
 
+/// Takes a key, now or when what it is about has come.
+fn take_key(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
+    if !hold(state, key) {
+        press(state, key, effects);
+    }
+}
+
 /// Keeps a key until the rows that it is about have come, and those behind it in their order; says whether it did.
 fn hold(state: &mut State, key: Key) -> bool {
     if !is_busy(state) {
@@ -147,7 +155,7 @@ fn hold(state: &mut State, key: Key) -> bool {
             state.checking = false;
             return false;
         }
-        _ if !state.held.is_empty() || state.checking => true,
+        _ if !state.held.is_empty() || state.checking || jump::is_awaited(state) || state.listing.is_leaping() => true,
         // Steps add up.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
@@ -164,7 +172,8 @@ fn hold(state: &mut State, key: Key) -> bool {
 
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
-    state.checking || state.listing.is_behind() || !state.listing.loaded && !state.vacant
+    let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
+    state.checking || jump::is_awaited(state) || rows
 }
 
 /// Says whether an action needs rows.
@@ -225,6 +234,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Page => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Pager))),
         Action::Edit => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Editor))),
         Action::Duplicates => arrange::duplicates(state, effects),
+        Action::Jump => jump::begin(state),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),

@@ -1,4 +1,4 @@
-//! The mouse: click, double click, wheel, the divider.
+//! The mouse: click, double click, right click, wheel, the divider.
 
 use std::time::Duration;
 
@@ -10,9 +10,10 @@ use crate::tui::action::Action;
 use crate::tui::crumbs::{self, BETWEEN};
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
+use crate::tui::hints;
 use crate::tui::layout::{Column, Columns, SHARES};
-use crate::tui::state::{Focus, Sizes, State};
-use crate::tui::update::{act, browse, dialogs};
+use crate::tui::state::{Dialog, Focus, Sizes, State};
+use crate::tui::update::{act, browse, dialogs, marks};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);
@@ -25,8 +26,8 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
     match event.kind {
         MouseEventKind::ScrollDown => wheel(state, at, WHEEL, effects),
         MouseEventKind::ScrollUp => wheel(state, at, -WHEEL, effects),
-        MouseEventKind::Down(MouseButton::Left) if state.dialogs.is_empty() => click(state, at, effects),
-        MouseEventKind::Down(MouseButton::Left) => dialogs::click(state, at, effects),
+        MouseEventKind::Down(MouseButton::Left) if dialogs::click(state, at, effects) => click(state, at, effects),
+        MouseEventKind::Down(MouseButton::Right) if state.dialogs.is_empty() => mark(state, at, effects),
         MouseEventKind::Drag(MouseButton::Left) if state.dragging => {
             let width = state.screen.width.max(1);
             state.share =
@@ -40,7 +41,12 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
 
 fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>) {
     let areas = state.areas();
-    if !state.dialogs.is_empty() {
+    if let Some(Dialog::Jump(_)) = state.dialogs.last() {
+        state.dialogs.pop();
+    }
+    if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
+        finder.step(rows);
+    } else if !state.dialogs.is_empty() {
         let action = if rows > 0 { Action::Down } else { Action::Up };
         (0..WHEEL).for_each(|_| act(state, action, effects));
     } else if areas.preview.contains(at) || areas.title.contains(at) {
@@ -70,10 +76,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
             }
             return;
         }
-        let index = state.listing.top + usize::from(at.y - areas.list.y);
-        if index >= state.listing.lines.len() {
-            return;
-        }
+        let Some(index) = row(state, at) else { return };
         let request = state.listing.select(index);
         browse::moved(state, request, effects);
         let place = state.listing.lines[index].row.place;
@@ -89,10 +92,29 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
             act(state, Action::Fold, effects);
         }
         effects.extend(state.pane.hurry().map(Effect::Preview));
-    } else if areas.heads.contains(at) {
+    } else if areas.heads.contains(at) && !matches!(state.sizes, Sizes::Map(_)) {
         sort(state, Columns::new(areas.heads.width, state.sizes.has_bars(), &state.columns).at(at.x - areas.heads.x), effects);
     } else if areas.header.contains(at) {
         crumb(state, areas.header, at.x, effects);
+    } else if let Some(action) = hints::at(state, at) {
+        act(state, action, effects);
+    }
+}
+
+/// Returns the index of the row at a place of the screen.
+fn row(state: &State, at: Position) -> Option<usize> {
+    let list = state.areas().list;
+    let index = state.listing.top + usize::from(at.y.checked_sub(list.y)?);
+    (list.contains(at) && index < state.listing.lines.len()).then_some(index)
+}
+
+/// Marks the row that is clicked, or takes its mark away.
+fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
+    if let Some(index) = row(state, at).filter(|_| !matches!(state.sizes, Sizes::Map(_))) {
+        state.focus = Focus::List;
+        let request = state.listing.select(index);
+        browse::moved(state, request, effects);
+        marks::toggle(state, effects);
     }
 }
 

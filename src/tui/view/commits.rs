@@ -5,16 +5,15 @@ use ratatui::layout::{Position, Rect};
 
 use crate::format::archive::CommitInfo;
 use crate::text::{self, SizeStyle};
+use crate::tui::frames::Frame;
 use crate::tui::glyphs;
 use crate::tui::state::State;
 use crate::tui::view::{dialog, put, put_right};
 
 /// Draws the commits.
-pub fn view(state: &State, list: &[CommitInfo], cursor: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub fn view(state: &State, list: &[CommitInfo], cursor: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
-    let height = u16::try_from(list.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(4)).max(2);
-    let width = screen.width.saturating_sub(8).clamp(30, 96);
-    let area = dialog::frame("Commits", "enter goes there · esc closes", width, height, theme, screen, buffer);
+    let area = dialog::frame("Commits", frame, theme, state.screen, buffer);
     let top = (cursor + 1).saturating_sub(usize::from(area.height));
     for (row, (index, commit)) in (0..area.height).zip(list.iter().enumerate().skip(top)) {
         let line = Rect { y: area.y + row, height: 1, ..area };

@@ -5,27 +5,21 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
 use crate::text;
+use crate::tui::frames::Frame;
 use crate::tui::glyphs;
 use crate::tui::state::finder::{Finder, Hit, Over};
 use crate::tui::theme::Theme;
 use crate::tui::view::{dialog, prompt, put, put_right};
 
 /// Draws a search and returns where its cursor is.
-pub fn view(finder: &Finder, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let (title, width) = match finder.over {
-        Over::Paths if finder.whole == Some(true) => ("Find in the whole archive", 96),
-        Over::Paths => ("Find below here", 96),
-        Over::Commands => ("Commands", 76),
-        Over::Archives => ("Open an archive", 76),
+pub fn view(finder: &Finder, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let title = match finder.over {
+        Over::Paths if finder.whole == Some(true) => "Find in the whole archive",
+        Over::Paths => "Find below here",
+        Over::Commands => "Commands",
+        Over::Archives => "Open an archive",
     };
-    let keys = match (finder.over, finder.whole) {
-        (Over::Commands, _) => "enter does it · esc cancels",
-        (_, Some(true)) => "enter goes there · tab below here · esc cancels",
-        (_, Some(false)) => "enter goes there · tab whole archive · esc cancels",
-        (_, None) => "enter goes there · esc cancels",
-    };
-    let height = screen.height.saturating_sub(4).clamp(3, 24);
-    let area = dialog::frame(title, keys, width.min(screen.width.saturating_sub(6)), height, theme, screen, buffer);
+    let area = dialog::frame(title, frame, theme, screen, buffer);
     let head = Rect { height: area.height.min(1), ..area };
     let cursor = prompt::line(&finder.input, theme, head, buffer);
     let state = match &finder.error {

@@ -1,25 +1,27 @@
 //! What is going on, and hints for keys.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Clear, Widget};
 
 use crate::format::entry::Entry;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
+use crate::tui::hints;
+use crate::tui::state::dialog::Jump;
 use crate::tui::state::{State, Tone};
+use crate::tui::theme::Theme;
 use crate::tui::view::{jobs, put, put_right};
 
 /// Draws the status line.
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
     let place = state.listing.position().map_or_else(String::new, |place| format!("{:.0} %", place * 100.0));
-    // On a low screen the hints have no line of their own.
-    let help = state.keymap.hints(state.place()).next().filter(|_| state.areas().hints.is_empty() && state.dialogs.is_empty());
+    let help = hints::hints(state).into_iter().next().filter(|_| state.areas().hints.is_empty());
     let place = match help {
-        Some((key, word)) if state.message.is_none() => format!("{place}  {key} {word}").trim_start().to_owned(),
-        _ => place,
+        Some(hint) => format!("{place}  {} {}", hint.key, hint.word).trim_start().to_owned(),
+        None => place,
     };
     put_right(buffer, inner, 0, &place, state.theme.dim);
     let room = usize::from(inner.width).saturating_sub(if place.is_empty() { 0 } else { glyphs::width(&place) + 2 });
@@ -74,6 +76,24 @@ fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
     }
 }
 
+/// Draws what a row is to begin with, and returns where its cursor is.
+pub fn jump(jump: &Jump, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    Clear.render(area, buffer);
+    buffer.set_style(area, theme.text);
+    let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
+    let keys = match jump.missed {
+        _ if inner.width < 30 => "",
+        true => "no such row · esc ends",
+        false => "tab next · esc ends",
+    };
+    put_right(buffer, inner, 0, keys, if jump.missed { theme.warning } else { theme.dim });
+    let x = put(buffer, inner, 0, 0, "to: ", theme.accent);
+    let room = usize::from(inner.width.saturating_sub(x)).saturating_sub(glyphs::width(keys) + 3);
+    let shown = glyphs::shown(jump.typed.as_bytes());
+    let x = put(buffer, inner, x, 0, glyphs::end(&shown, room), theme.text);
+    Some(Position { x: inner.x + x, y: inner.y })
+}
+
 /// Draws what was said before, a line each, the newest at the bottom.
 pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
@@ -121,21 +141,13 @@ fn about(entry: &Entry, room: usize) -> String {
     format!("{line}  {}", glyphs::shown(entry.path.name()))
 }
 
-/// Draws as many hints as fit.
+/// Draws the hints that have a line of their own.
 pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
-    // Dialogs tell their keys themselves.
-    if area.is_empty() || !state.dialogs.is_empty() {
+    if area.is_empty() {
         return;
     }
-    let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
-    let mut x = 0;
-    for (key, word) in state.keymap.hints(state.place()) {
-        let key = key.to_string();
-        let width = glyphs::width(&key) + 1 + glyphs::width(word);
-        if usize::from(x) + width > usize::from(inner.width) {
-            break;
-        }
-        x = put(buffer, inner, x, 0, &key, state.theme.accent);
-        x = put(buffer, inner, x + 1, 0, word, state.theme.dim) + 2;
+    for hint in hints::hints(state) {
+        let x = put(buffer, hint.area, 0, 0, &hint.key, state.theme.accent);
+        put(buffer, hint.area, x + 1, 0, hint.word, state.theme.dim);
     }
 }

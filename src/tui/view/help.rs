@@ -1,20 +1,18 @@
 //! The keys of a place.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Position;
 
+use crate::tui::frames::Frame;
 use crate::tui::glyphs;
-use crate::tui::keymap::{HELP, HelpLine, Place};
+use crate::tui::keymap::{HelpLine, Place};
 use crate::tui::state::State;
 use crate::tui::view::{dialog, put};
 
 /// Draws the help.
-pub fn view(state: &State, place: Place, top: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let width = HELP.min(screen.width.saturating_sub(4));
-    let lines = state.keymap.help(place, width);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(screen.height.saturating_sub(2));
-    let area =
-        dialog::frame(&format!("Keys: {}", place.title()), "/ searches · esc closes", HELP, height, &state.theme, screen, buffer);
+pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
+    let area = dialog::frame(&format!("Keys: {}", place.title()), frame, &state.theme, state.screen, buffer);
+    let lines = state.keymap.help(place, area.width);
     let keys_width = HelpLine::keys_width(area.width);
     let top = top.min(lines.len().saturating_sub(usize::from(area.height)));
     for (row, line) in (0..area.height).zip(lines.iter().skip(top)) {

@@ -4,6 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use crate::text::{self, SizeStyle};
+use crate::tui::frames::{self, Frame};
 use crate::tui::glyphs;
 use crate::tui::state::State;
 use crate::tui::state::jobs::{Ending, Job, Progress};
@@ -51,22 +52,16 @@ fn figures(job: &Job) -> String {
 }
 
 /// Draws the list of jobs, the newest on top, and what the one under the cursor said.
-pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub fn view(state: &State, cursor: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
-    let most = screen.height.saturating_sub(4).clamp(3, 30);
-    let width = screen.width.saturating_sub(8).clamp(30, 100);
-    let log = state.jobs.list.iter().rev().nth(cursor).map_or_else(Vec::new, |job| said(job, usize::from(width)));
-    let rows = state.jobs.list.len() * 2 + if log.is_empty() { 0 } else { log.len() + 1 };
-    let height = u16::try_from(rows).unwrap_or(u16::MAX).clamp(2, most);
-    let area = dialog::frame("Jobs", "p pauses · x stops · esc closes", width, height, theme, screen, buffer);
+    let area = dialog::frame("Jobs", frame, theme, state.screen, buffer);
+    let log = frames::job(state, cursor).map_or_else(Vec::new, |job| frames::said(job, usize::from(area.width)));
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "no job has run yet", theme.dim);
         return None;
     }
-    // Two rows a job; at most half of the area when there is a log below.
     let jobs: Vec<&Job> = state.jobs.list.iter().rev().collect();
-    let room = if log.is_empty() { area.height } else { (area.height / 2).max(2) };
-    let shown = usize::from(room / 2).max(1);
+    let shown = frames::jobs_shown(area.height, !log.is_empty());
     let top = (cursor + 1).saturating_sub(shown);
     let mut row = 0;
     let mut place = None;
@@ -107,10 +102,4 @@ pub fn view(state: &State, cursor: usize, screen: Rect, buffer: &mut Buffer) -> 
         put(buffer, area, 0, row, line, theme.warning);
     }
     place
-}
-
-/// Returns what a job said, in lines of a width: how it ended if its own row has no room for that, and what went wrong on the way.
-fn said(job: &Job, width: usize) -> Vec<&str> {
-    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(|text| glyphs::width(text) + 2 > width);
-    ending.into_iter().chain(job.log.iter().map(String::as_str)).flat_map(|line| glyphs::wrapped(line, width)).collect()
 }

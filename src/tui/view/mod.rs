@@ -17,6 +17,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::layout::{Areas, SMALLEST};
 use crate::tui::state::{Dialog, Focus, State};
@@ -42,15 +43,18 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     footer::hints(state, areas.hints, buffer);
     let mut cursor = focus(state, &areas);
     for dialog in &state.dialogs {
-        let own = match dialog {
-            Dialog::Help { place, top } => help::view(state, *place, *top, area, buffer),
-            Dialog::Prompt(prompt) => prompt::view(prompt, &state.theme, area, buffer),
-            Dialog::Menu(menu) => prompt::menu(menu, &state.theme, area, buffer),
-            Dialog::Finder(finder) => finder::view(finder, &state.theme, area, buffer),
-            Dialog::Sheet { title, sheet, top } => dialog::sheet(title, sheet, *top, &state.theme, area, buffer),
-            Dialog::Commits { list, cursor } => commits::view(state, list, *cursor, area, buffer),
-            Dialog::Plans { cursor } => plans::view(state, *cursor, area, buffer),
-            Dialog::Jobs { cursor } => jobs::view(state, *cursor, area, buffer),
+        let theme = &state.theme;
+        let own = match (dialog, frames::frame(dialog, state)) {
+            (Dialog::Jump(jump), _) => footer::jump(jump, theme, areas.status, buffer),
+            (_, None) => None,
+            (Dialog::Help { place, top }, Some(frame)) => help::view(state, *place, *top, &frame, buffer),
+            (Dialog::Prompt(prompt), Some(frame)) => prompt::view(prompt, theme, &frame, area, buffer),
+            (Dialog::Menu(menu), Some(frame)) => prompt::menu(menu, theme, &frame, area, buffer),
+            (Dialog::Finder(finder), Some(frame)) => finder::view(finder, theme, &frame, area, buffer),
+            (Dialog::Sheet { title, sheet, top }, Some(frame)) => dialog::sheet(title, sheet, *top, &frame, theme, area, buffer),
+            (Dialog::Commits { list, cursor }, Some(frame)) => commits::view(state, list, *cursor, &frame, buffer),
+            (Dialog::Plans { cursor }, Some(frame)) => plans::view(state, *cursor, &frame, buffer),
+            (Dialog::Jobs { cursor }, Some(frame)) => jobs::view(state, *cursor, &frame, buffer),
         };
         cursor = own.or(cursor);
     }

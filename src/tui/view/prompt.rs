@@ -4,28 +4,19 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
+use crate::tui::frames::Frame;
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Menu, Prompt, Purpose};
 use crate::tui::theme::Theme;
 use crate::tui::update::POLICIES;
 use crate::tui::view::{dialog, put};
 
-/// Columns of a prompt.
-const WIDTH: u16 = 62;
-
 /// Draws a prompt and returns where its cursor is.
-pub fn view(prompt: &Prompt, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let height = if prompt.policy.is_some() { 5 } else { 3 };
-    let title = glyphs::fit(&prompt.title, usize::from(WIDTH.min(screen.width.saturating_sub(8))));
-    let keys = match (prompt.policy, prompt.purpose.is_path()) {
-        (Some(_), _) => "enter · ↑ ↓ choose · tab completes · esc cancels",
-        (None, true) => "enter · tab completes · esc cancels",
-        (None, false) => "enter · esc cancels",
-    };
-    let area = dialog::frame(&title, keys, WIDTH, height, theme, screen, buffer);
+pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = dialog::frame(&prompt.title, frame, theme, screen, buffer);
     let room = usize::from(area.width);
     put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
-    let hidden = Input::from("•".repeat(prompt.input.value().chars().count()));
+    let hidden = Input::from("•".repeat(prompt.input.value().chars().count())).with_cursor(prompt.input.cursor());
     let input = if prompt.purpose == Purpose::Password { &hidden } else { &prompt.input };
     let place = Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area };
     let cursor = line(input, theme, place, buffer);
@@ -60,9 +51,8 @@ pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Op
 }
 
 /// Draws a menu.
-pub fn menu(menu: &Menu, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let (width, height) = menu.size(screen);
-    let area = dialog::frame(&menu.title, "esc cancels", width, height, theme, screen, buffer);
+pub fn menu(menu: &Menu, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = dialog::frame(&menu.title, frame, theme, screen, buffer);
     let room = usize::from(area.width);
     for (row, line) in (0..).zip(&menu.lines[..menu.told(area.height)]) {
         put(buffer, area, 0, row, &glyphs::fit(line, room), theme.text);

@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::tui::effect::{Effect, FactsRequest, MarksRequest};
+use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::preview;
@@ -50,6 +50,7 @@ pub struct Work {
     stops: Sender<StopsRequest>,
     arrange: Sender<ArrangeRequest>,
     map: Sender<MapRequest>,
+    jump: Sender<JumpRequest>,
     find: Sender<FindRequest>,
     marks: Sender<MarksRequest>,
     inspect: Sender<Entry>,
@@ -92,6 +93,7 @@ impl Work {
                     line.tell(Event::Mapped(answer));
                 }
             }),
+            jump: serve(archive, events, newest, |archive, request, line| line.tell(jump(archive, &request))),
             find: serve(archive, events, newest, move |archive, request, line| {
                 finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
@@ -138,6 +140,7 @@ impl Work {
             }
             Effect::Arrange(request) => drop(self.arrange.send(request)),
             Effect::Map(request) => drop(self.map.send(request)),
+            Effect::Jump(request) => drop(self.jump.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
             Effect::Marks(request) => drop(self.marks.send(request)),
             Effect::Complete(typed, only_directories) => {
@@ -233,6 +236,11 @@ fn rows(archive: &dyn Archive, request: RowsRequest) -> RowsAnswer {
         other => NoRows::Failed(told(&other)),
     });
     RowsAnswer { generation, want, page }
+}
+
+fn jump(archive: &dyn Archive, request: &JumpRequest) -> Event {
+    let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed);
+    Event::Jumped(request.generation, place.map_err(|error| told(&error)))
 }
 
 fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> bool) -> Event {
@@ -355,6 +363,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
         }
         Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
+        Effect::Jump(request) => one(jump(archive, &request)),
         Effect::Find(request) => {
             let mut answers = Vec::new();
             find::Finder::default().find(archive, &request, &mut |answer| {

@@ -1,0 +1,163 @@
+//! Where dialogs are on the screen: they are drawn there, and clicked there.
+
+use ratatui::layout::{Position, Rect};
+
+use crate::tui::glyphs;
+use crate::tui::key::Key;
+use crate::tui::keymap::HELP;
+use crate::tui::layout::centred;
+use crate::tui::preview::sheet::Line;
+use crate::tui::state::finder::Over;
+use crate::tui::state::jobs::Job;
+use crate::tui::state::{Dialog, State};
+
+/// Columns of a prompt.
+const PROMPT: u16 = 62;
+/// What stands between the keys of a dialog.
+const BETWEEN: &str = " · ";
+
+/// A dialog's frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// With its border.
+    pub area: Rect,
+    /// The keys that it tells in its border, as far as there is room: where there is not, the first and the last.
+    pub keys: String,
+}
+
+impl Frame {
+    /// Returns the area inside of the border.
+    pub fn inner(&self) -> Rect {
+        let Rect { x, y, width, height } = self.area;
+        Rect { x: x + width.min(2), y: y + height.min(1), width: width.saturating_sub(4), height: height.saturating_sub(2) }
+    }
+
+    /// Returns the key that is told at a place of the screen.
+    pub fn key_at(&self, at: Position) -> Option<Key> {
+        if at.y + 1 != self.area.bottom() {
+            return None;
+        }
+        let mut from = usize::from(self.area.x) + 2;
+        for told in self.keys.split(BETWEEN) {
+            let to = from + glyphs::width(told);
+            if (from..to).contains(&usize::from(at.x)) {
+                let name = told.split(' ').next().unwrap_or_default();
+                return if name == "↑" { "down".parse().ok() } else { name.parse().ok() };
+            }
+            from = to + glyphs::width(BETWEEN);
+        }
+        None
+    }
+}
+
+/// Returns the frame of a dialog; `None` for one that has none.
+pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
+    let screen = state.screen;
+    let rows = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let low = screen.height.saturating_sub(2);
+    let lower = screen.height.saturating_sub(4).max(2);
+    let (width, height, keys) = match dialog {
+        Dialog::Jump(_) => return None,
+        Dialog::Help { place, .. } => {
+            let lines = state.keymap.help(*place, HELP.min(screen.width.saturating_sub(4))).len();
+            (HELP, rows(lines).min(low), "/ searches · esc closes")
+        }
+        Dialog::Prompt(prompt) => {
+            let (height, keys) = match (prompt.policy, prompt.purpose.is_path()) {
+                (Some(_), _) => (5, "enter · ↑ ↓ choose · tab completes · esc cancels"),
+                (None, true) => (3, "enter · tab completes · esc cancels"),
+                (None, false) => (3, "enter · esc cancels"),
+            };
+            (PROMPT, height, keys)
+        }
+        Dialog::Menu(menu) => {
+            let (width, height) = menu.size(screen);
+            (width, height, "esc cancels")
+        }
+        Dialog::Finder(finder) => {
+            let width = if finder.over == Over::Paths { 96 } else { 76 };
+            let keys = match (finder.over, finder.whole) {
+                (Over::Commands, _) => "enter does it · esc cancels",
+                (_, Some(true)) => "enter goes there · tab below here · esc cancels",
+                (_, Some(false)) => "enter goes there · tab whole archive · esc cancels",
+                (_, None) => "enter goes there · esc cancels",
+            };
+            (width.min(screen.width.saturating_sub(6)), screen.height.saturating_sub(4).clamp(3, 24), keys)
+        }
+        Dialog::Sheet { sheet, .. } => {
+            let width = |line: &Line| match line {
+                Line::Fact(label, value) => glyphs::width(label).max(12) + 2 + glyphs::width(value),
+                Line::Child(name, ..) => glyphs::width(name) + 12,
+                Line::Remark(text) | Line::Problem(text) => glyphs::width(text),
+                Line::Space => 0,
+            };
+            let width = sheet.lines.iter().map(width).max().unwrap_or(0).clamp(30, 90);
+            (rows(width), rows(sheet.lines.len()).min(low), "esc closes")
+        }
+        Dialog::Commits { list, .. } => {
+            let width = screen.width.saturating_sub(8).clamp(30, 96);
+            (width, rows(list.len()).min(lower).max(2), "enter goes there · esc closes")
+        }
+        Dialog::Plans { .. } => {
+            let plans = state.staged.list();
+            let width = plans.iter().map(|plan| glyphs::width(&plan.told())).max().unwrap_or(0).clamp(44, 96);
+            (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
+        }
+        Dialog::Jobs { cursor } => {
+            let width = screen.width.saturating_sub(8).clamp(30, 100);
+            let log = job(state, *cursor).map_or(0, |job| said(job, usize::from(width)).len());
+            let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
+            let most = screen.height.saturating_sub(4).clamp(3, 30);
+            (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
+        }
+    };
+    let area = centred(width + 4, height + 2, screen);
+    let mut keys: Vec<&str> = keys.split(BETWEEN).collect();
+    while keys.len() > 2 && glyphs::width(&keys.join(BETWEEN)) + 4 > usize::from(area.width) {
+        keys.remove(keys.len() - 2);
+    }
+    Some(Frame { area, keys: keys.join(BETWEEN) })
+}
+
+/// Returns a job by its place in the list of jobs, the newest first.
+pub fn job(state: &State, index: usize) -> Option<&Job> {
+    state.jobs.list.iter().rev().nth(index)
+}
+
+/// Returns what a job said, in lines of a width: how it ended if its own row has no room for that, and what went wrong on the way.
+pub fn said(job: &Job, width: usize) -> Vec<&str> {
+    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(|text| glyphs::width(text) + 2 > width);
+    ending.into_iter().chain(job.log.iter().map(String::as_str)).flat_map(|line| glyphs::wrapped(line, width)).collect()
+}
+
+/// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there is a log below.
+pub fn jobs_shown(rows: u16, has_log: bool) -> usize {
+    usize::from(if has_log { (rows / 2).max(2) } else { rows } / 2).max(1)
+}
+
+/// Returns which row of a dialog's list is at a place inside its frame.
+pub fn row_at(dialog: &Dialog, state: &State, frame: &Frame, at: Position) -> Option<usize> {
+    let inner = frame.inner();
+    let row = usize::from(at.y.checked_sub(inner.y)?);
+    if at.y >= inner.bottom() {
+        return None;
+    }
+    let height = usize::from(inner.height);
+    let (index, count) = match dialog {
+        Dialog::Menu(menu) => (row.checked_sub(menu.first(inner.height))? + menu.top(inner.height), menu.items.len()),
+        Dialog::Finder(finder) => {
+            let top = (finder.cursor + 1).saturating_sub(height.saturating_sub(1));
+            (row.checked_sub(1)? + top, finder.hits.len())
+        }
+        Dialog::Commits { list, cursor } => (row + (cursor + 1).saturating_sub(height), list.len()),
+        Dialog::Plans { cursor } => (row + (cursor + 1).saturating_sub(height), state.staged.list().len()),
+        Dialog::Jobs { cursor } => {
+            let has_log = job(state, *cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
+            let shown = jobs_shown(inner.height, has_log);
+            let index = row / 2;
+            (index + (cursor + 1).saturating_sub(shown), if index < shown { state.jobs.list.len() } else { 0 })
+        }
+        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Sheet { .. } => return None,
+    };
+    (index < count).then_some(index)
+}

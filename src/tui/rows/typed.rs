@@ -1,0 +1,192 @@
+//! Rows by what their names begin with: found by halving the sorted numbers, never by going through a directory.
+
+use std::ops::Range;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+use crate::format::path::{self, EntryPath};
+use crate::tui::rows::{self, Order, Scope};
+
+/// Spellings that are looked for at most, of those that there are.
+const MAX_SPELLINGS: usize = 64;
+/// Entries that are looked at one by one where the index is damaged, and their order is not to be relied on.
+const MAX_SOUGHT: u64 = 20_000;
+
+/// Returns the place of the first row from place `at` on that begins with what was typed, or behind it with `behind`; where there is none, of the first
+/// one of all. Small letters stand for both cases. In path order the rows beside that at `at` come first, then those of the directories around it.
+///
+/// # Errors
+///
+/// As reading the index does.
+pub fn place(archive: &dyn Archive, scope: &Scope, at: u64, behind: bool, typed: &str) -> Result<Option<u64>> {
+    let from = at.saturating_add(u64::from(behind));
+    match &scope.order {
+        Order::Listed(numbers) => {
+            let ranges = spelled(archive, scope.directory.as_ref(), typed)?;
+            let (front, back) = numbers.split_at(usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len()));
+            let is_one = |number: &u64| ranges.iter().any(|range| range.contains(number));
+            let place = |index: usize| u64::try_from(index).unwrap_or(u64::MAX);
+            let later = back.iter().position(is_one).map(|index| place(front.len() + index));
+            Ok(later.or_else(|| front.iter().position(is_one).map(place)))
+        }
+        Order::Path => {
+            let mut directory = archive.entry(at)?.path.parent();
+            loop {
+                let found = first(archive, directory.as_ref(), from, typed)?;
+                if found.is_some() || directory == scope.directory {
+                    return Ok(found);
+                }
+                let Some(inner) = directory else { return Ok(None) };
+                directory = inner.parent();
+            }
+        }
+    }
+}
+
+/// Returns the first row of a directory from a number on that begins with what was typed, or else the first one.
+fn first(archive: &dyn Archive, directory: Option<&EntryPath>, from: u64, typed: &str) -> Result<Option<u64>> {
+    let mut ranges = spelled(archive, directory, typed)?;
+    ranges.sort_by_key(|range| range.start);
+    for range in &ranges {
+        if range.start >= from {
+            return Ok(Some(range.start));
+        }
+        if range.contains(&from) {
+            // In the middle of what is below a row, the next row is asked for.
+            let entry = archive.entry(from)?;
+            if entry.path.parent().as_ref() == directory {
+                return Ok(Some(from));
+            }
+            let front = directory.map_or(0, |directory| directory.as_bytes().len() + 1);
+            let end = entry.path.as_bytes().iter().skip(front).position(|byte| *byte == b'/').map_or(0, |at| front + at);
+            let row = EntryPath::from_checked(&entry.path.as_bytes()[..end]);
+            let next = rows::subtree(archive, &row)?.end;
+            if range.contains(&next) {
+                return Ok(Some(next));
+            }
+        }
+    }
+    Ok(ranges.first().map(|range| range.start))
+}
+
+/// Returns the numbers of what lies below a directory and begins with what was typed, for each spelling that there is.
+fn spelled(archive: &dyn Archive, directory: Option<&EntryPath>, typed: &str) -> Result<Vec<Range<u64>>> {
+    let below = rows::below(archive, directory)?;
+    let front = directory.map_or_else(Vec::new, |directory| [directory.as_bytes(), b"/"].concat());
+    if archive.is_recovered() {
+        let wanted = typed.to_lowercase();
+        let begins = |entry: &Entry| {
+            let name = entry.path.as_bytes().strip_prefix(front.as_slice());
+            name.is_some_and(|name| String::from_utf8_lossy(name).to_lowercase().starts_with(&wanted))
+        };
+        let numbers = (below.start..below.end).take(usize::try_from(MAX_SOUGHT).unwrap_or(usize::MAX));
+        return Ok(numbers.filter(|number| archive.entry(*number).is_ok_and(|entry| begins(&entry))).map(|n| n..n + 1).collect());
+    }
+    let mut spellings = vec![(front, below)];
+    for c in typed.chars() {
+        let mut longer = Vec::new();
+        for (spelling, range) in &spellings {
+            let capitals = c.to_uppercase().collect::<String>();
+            let letters = [c.to_string(), capitals];
+            let alike = usize::from(letters[0] == letters[1]);
+            for letter in &letters[alike..] {
+                let spelling = [spelling.as_slice(), letter.as_bytes()].concat();
+                let range = beginning(archive, range, &spelling)?;
+                if !range.is_empty() && longer.len() < MAX_SPELLINGS {
+                    longer.push((spelling, range));
+                }
+            }
+        }
+        spellings = longer;
+    }
+    Ok(spellings.into_iter().map(|(_, range)| range).collect())
+}
+
+/// Returns the numbers among `range` whose paths begin with some bytes.
+fn beginning(archive: &dyn Archive, range: &Range<u64>, bytes: &[u8]) -> Result<Range<u64>> {
+    let start = split(archive, range, |path| path::compare(path, bytes).is_lt())?;
+    let end = split(archive, &(start..range.end), |path| path.starts_with(bytes))?;
+    Ok(start..end)
+}
+
+/// Returns the first number whose path is not so, where all that are so come first.
+fn split(archive: &dyn Archive, range: &Range<u64>, is_so: impl Fn(&[u8]) -> bool) -> Result<u64> {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_so(archive.entry(middle)?.path.as_bytes()) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tui::rows::{Want, page};
+    use crate::tui::sample;
+
+    fn name(archive: &dyn Archive, scope: &Scope, at: u64, typed: &str) -> Option<String> {
+        let place = place(archive, scope, at, false, typed).unwrap()?;
+        let page = page(archive, scope, &Want::Around(place), 2).unwrap();
+        let row = page.rows.iter().find(|row| row.place == place).expect("it is a row");
+        Some(row.entry.path.to_string())
+    }
+
+    #[test]
+    fn rows_are_found_in_any_order() {
+        let archive = sample::archive(&["Makefile", "main/a", "main/b", "mode", "src/main", "src/x"]);
+        let scope = Scope::default();
+        // Makefile, main, main/a, main/b, mode, src, src/main, src/x.
+        assert_eq!(name(&*archive, &scope, 0, "m").as_deref(), Some("Makefile"));
+        assert_eq!(name(&*archive, &scope, 1, "m").as_deref(), Some("main"));
+        assert_eq!(name(&*archive, &scope, 4, "m").as_deref(), Some("mode"));
+        assert_eq!(name(&*archive, &scope, 0, "mo").as_deref(), Some("mode"));
+        // From the last one on to the first.
+        assert_eq!(name(&*archive, &scope, 5, "M").as_deref(), Some("Makefile"));
+        assert_eq!(name(&*archive, &scope, 0, "x"), None);
+        let inside = Scope { directory: Some(EntryPath::try_from("src").unwrap()), ..Scope::default() };
+        assert_eq!(name(&*archive, &inside, 6, "x").as_deref(), Some("src/x"));
+        // In a tree what lies beside the row comes first, then what is around it.
+        let open = Arc::new(BTreeSet::from([EntryPath::try_from("src").unwrap()]));
+        let tree = Scope { open, ..Scope::default() };
+        assert_eq!(name(&*archive, &tree, 7, "m").as_deref(), Some("src/main"));
+        assert_eq!(name(&*archive, &tree, 7, "mo").as_deref(), Some("mode"));
+        let listed = Scope { order: Order::Listed(vec![5, 4, 1, 0].into()), ..Scope::default() };
+        assert_eq!(name(&*archive, &listed, 0, "ma").as_deref(), Some("main"));
+        assert_eq!(name(&*archive, &listed, 3, "ma").as_deref(), Some("Makefile"));
+    }
+
+    proptest! {
+        #[test]
+        fn halving_finds_what_looking_at_all_finds(
+            names in proptest::collection::btree_set("[aAb]{1,3}(/[ab]{1,2})?", 1..20),
+            typed in "[aAb]{0,2}",
+            from in 0u64..40,
+        ) {
+            let names: Vec<&str> = names.iter().map(String::as_str)
+                .filter(|name| !names.iter().any(|other| other.starts_with(&format!("{name}/"))))
+                .collect();
+            let archive = sample::archive(&names);
+            let scope = Scope::default();
+            let rows = page(&*archive, &scope, &Want::Start, 100).unwrap().rows;
+            let from = rows[usize::try_from(from).unwrap() % rows.len()].place;
+            let fits = |path: &str| path.len() >= typed.len() && path.chars().zip(typed.chars())
+                .all(|(c, t)| c == t || c.to_lowercase().eq(t.to_string().chars()));
+            let all: Vec<u64> = rows.iter().filter(|row| fits(&row.entry.path.to_string())).map(|row| row.place).collect();
+            let expected = all.iter().find(|place| **place >= from).or(all.first()).copied();
+            prop_assert_eq!(place(&*archive, &scope, from, false, &typed).unwrap(), expected);
+            let expected = all.iter().find(|place| **place > from).or(all.first()).copied();
+            prop_assert_eq!(place(&*archive, &scope, from, true, &typed).unwrap(), expected);
+        }
+    }
+}

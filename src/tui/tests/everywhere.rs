@@ -1,0 +1,81 @@
+//! Each dialog and each key on screens of each size: nothing is out of sight, and nothing ends the program.
+
+use super::{Story, everything};
+use crate::tui::frames;
+use crate::tui::keymap::{Keymap, Place};
+use crate::tui::state::Dialog;
+
+const SIZES: [(u16, u16); 4] = [(120, 40), (80, 24), (40, 10), (20, 5)];
+
+/// Keys that open a dialog, with its title and the line that tells most about it.
+const DIALOGS: [(&str, &str, &str); 14] = [
+    ("?", "Keys: list", "Move"),
+    ("enter ?", "Keys: preview", "Move"),
+    ("J ?", "Keys: jobs", "Move"),
+    ("V J", "Jobs", "verify a.nra"),
+    ("i", "README.md", "path"),
+    ("/", "Find below here", "README.md"),
+    (":", "Commands", "help: Show the keys"),
+    ("f", "Keep rows with", "a part of the name"),
+    ("F", "Find below here", "size"),
+    ("s", "Sort by", "size"),
+    ("e", "Extract README.md", "to the directory"),
+    ("+", "Mark", "a glob"),
+    ("c", "Write everything in a.n", "the ending"),
+    ("enter ctrl-g", "Go to", "a line"),
+];
+
+/// Asserts that the dialog on top is whole: its keys, and as much of its title as there is room for.
+fn is_whole(story: &Story, keys: &str) {
+    let screen = story.screen();
+    let Some(dialog) = story.state.dialogs.last() else { return };
+    let Some(frame) = frames::frame(dialog, &story.state) else {
+        assert!(matches!(dialog, Dialog::Jump(_)) && screen.contains("to:"), "{keys}\n{screen}");
+        assert!(story.state.screen.width < 40 || screen.contains("esc ends"), "{keys}\n{screen}");
+        return;
+    };
+    assert_eq!(frame.area.union(story.state.screen), story.state.screen, "{keys}");
+    if story.state.screen.width >= 40 {
+        assert!(screen.contains(&frame.keys), "{:?} of {keys}\n{screen}", frame.keys);
+    }
+}
+
+#[test]
+fn dialogs_tell_what_they_are_and_their_keys() {
+    for (width, height) in &SIZES[..3] {
+        for (keys, title, line) in DIALOGS {
+            let mut story = Story::begin(everything(), *width, *height);
+            story.then(keys).sees(title).sees(line);
+            is_whole(&story, keys);
+            story.then("esc");
+            assert!(story.state.dialogs.len() < 2, "{keys}");
+        }
+    }
+}
+
+#[test]
+fn every_key_works_at_every_size_in_every_place() {
+    let keymap = Keymap::default();
+    for (width, height) in SIZES {
+        let openings = DIALOGS.iter().map(|(keys, ..)| *keys).chain(["", "f3", "b b", "t", ";", "j j j", "v"]);
+        for opening in openings {
+            let begun = Story::begin(everything(), width, height);
+            let mut story = begun;
+            story.then(opening);
+            let place = story.state.place();
+            let (state, now) = (story.state.clone(), story.now);
+            for (command, keys) in keymap.commands() {
+                for key in keys {
+                    story.state = state.clone();
+                    story.now = now;
+                    let key = key.to_string();
+                    story.then(&key);
+                    is_whole(&story, &format!("{opening} {key}"));
+                    // A key of the place does nothing else: it leaves something to look at.
+                    assert!(!story.screen().trim().is_empty(), "{opening} {key} {}", command.name);
+                }
+            }
+            assert!(Place::ALL.contains(&place));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! To a row by typing what it begins with.
+
+use insta::assert_snapshot;
+
+use super::{Story, everything};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::sample;
+use crate::tui::update::update;
+
+#[test]
+fn letters_lead_to_rows() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("; t");
+    assert_eq!(story.name(), "train");
+    assert_snapshot!("jump-80x24", story.screen());
+    // Letters are letters, whatever they do elsewhere; small ones stand for capitals.
+    story.then("esc ; r e a");
+    assert_eq!(story.name(), "README.md");
+    story.then("q").sees("no such row");
+    assert_eq!(story.name(), "README.md");
+    story.then("backspace").misses("no such row");
+    // What else is pressed ends it and does what it does.
+    story.then("down").misses("esc ends");
+    assert_ne!(story.name(), "README.md");
+    story.then("; t enter l");
+    assert_eq!(story.name(), "train/0001.json");
+    // The next one that begins so, and the first behind the last.
+    story.then("; 0");
+    assert_eq!(story.name(), "train/0001.json");
+    story.then("tab");
+    assert_eq!(story.name(), "train/0002.json");
+    story.then("ctrl-s");
+    assert_eq!(story.name(), "train/0001.json");
+    story.then("esc");
+    story.sees("train");
+}
+
+#[test]
+fn it_is_readable_on_a_small_screen_and_found_in_any_order() {
+    let mut story = Story::begin(everything(), 40, 10);
+    story.then("s z S");
+    story.then("; t r");
+    assert_eq!(story.name(), "train");
+    assert_snapshot!("jump-40x10", story.screen());
+    story.then("esc");
+    // In the tree: what lies beside the row first, then what is around it.
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("t ; t enter l j ; 0 0 0 2");
+    assert_eq!(story.name(), "train/0002.json");
+    story.then("esc ; d o");
+    assert_eq!(story.name(), "docs");
+}
+
+#[test]
+fn far_rows_are_gone_to_and_keys_wait_for_them() {
+    let names: Vec<String> = (0..30_000).map(|number| format!("{number:05}")).collect();
+    let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut story = Story::begin(archive, 80, 24);
+    story.then("; 2 3 4 5 6");
+    assert_eq!(story.name(), "23456");
+    story.then("esc j");
+    assert_eq!(story.name(), "23457");
+    story.then("g");
+    // Typed before anything has been answered.
+    let mut asked = Vec::new();
+    for key in [";", "1", "9", "enter", "j", "space"] {
+        asked.extend(update(&mut story.state, Event::Key(key.parse().unwrap()), story.now));
+    }
+    let requests: Vec<&Effect> = asked.iter().filter(|effect| matches!(effect, Effect::Jump(_))).collect();
+    assert_eq!(requests.len(), 1);
+    story.perform(asked);
+    assert_eq!((story.name().as_str(), story.state.marks.count()), ("19002", 1));
+}

@@ -1,0 +1,91 @@
+//! To a row by typing what it begins with.
+
+use crossterm::event::KeyCode;
+
+use crate::tui::action::Action;
+use crate::tui::effect::{Effect, JumpRequest};
+use crate::tui::key::Key;
+use crate::tui::keymap::Place;
+use crate::tui::state::dialog::Jump;
+use crate::tui::state::{Dialog, State, Tone};
+use crate::tui::update::{act, browse};
+
+/// Begins.
+pub fn begin(state: &mut State) {
+    if let Some(line) = state.listing.current() {
+        let from = line.row.place;
+        state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: false, missed: false }));
+    }
+}
+
+/// Says whether the row that begins with what was typed is still to come.
+pub fn is_awaited(state: &State) -> bool {
+    matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: true, .. })))
+}
+
+/// Takes a key while a row is typed: letters go on, others end it and do what they always do.
+pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
+    let here = state.listing.current().map_or(0, |line| line.row.place);
+    let again = key.code == KeyCode::Tab || state.keymap.action(Place::List, key) == Some(Action::Jump) && key.typed().is_none();
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
+    match (key.code, key.typed()) {
+        (_, Some(c)) => jump.typed.push(c),
+        (KeyCode::Backspace, _) => drop(jump.typed.pop()),
+        // The next one, counted from where this one has led to.
+        _ if again => (jump.from, jump.again) = (here, true),
+        _ => {
+            state.dialogs.pop();
+            if !matches!(key.code, KeyCode::Enter | KeyCode::Esc)
+                && let Some(action) = state.keymap.action(state.place(), key)
+            {
+                act(state, action, effects);
+            }
+            return;
+        }
+    }
+    ask(state, effects);
+}
+
+/// Takes pasted text.
+pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
+    if let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() {
+        jump.typed.extend(text.chars().filter(|c| !c.is_control()));
+        ask(state, effects);
+    }
+}
+
+fn ask(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
+    jump.missed = false;
+    if !jump.typed.is_empty() {
+        jump.waiting = true;
+        let (generation, scope) = (state.listing.generation, state.listing.scope.clone());
+        effects.push(Effect::Jump(JumpRequest {
+            generation,
+            scope,
+            from: jump.from,
+            behind: jump.again,
+            typed: jump.typed.clone(),
+        }));
+    }
+}
+
+/// Takes the place of the row.
+pub fn take(state: &mut State, generation: u64, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
+    jump.waiting = false;
+    if generation != state.listing.generation {
+        return;
+    }
+    match place {
+        Ok(Some(place)) => {
+            if std::mem::take(&mut jump.again) {
+                jump.from = place;
+            }
+            let request = state.listing.to_place(place);
+            browse::moved(state, request, effects);
+        }
+        Ok(None) => jump.missed = true,
+        Err(error) => state.say(Tone::Error, error),
+    }
+}

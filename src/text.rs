@@ -47,6 +47,9 @@ impl SizeStyle {
     }
 }
 
+/// What is said of a text that is no size.
+const NO_SIZE: &str = "not a size (examples: 4096, 64K, 1.5G)";
+
 /// Reads a size: a number with an optional unit (`K`, `KiB`, `KB` … `E`); all units are powers of 1,024 but `kB`, `MB` … of 1,000.
 ///
 /// # Errors
@@ -57,6 +60,9 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim();
+    if number.is_empty() {
+        return Err(NO_SIZE.to_owned());
+    }
     let (prefix, step) = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => ("", 1024u64),
         lower if lower.len() == 2 && lower.ends_with('b') => (&unit[..1], 1000),
@@ -74,7 +80,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(factor).ok_or_else(|| "too large".to_owned());
     }
-    let value = number.parse::<f64>().map_err(|_| "not a size (examples: 4096, 64K, 1.5G)".to_owned())? * factor as f64;
+    let value = number.parse::<f64>().map_err(|_| NO_SIZE.to_owned())? * factor as f64;
     // A float that is no whole number of bytes is cut; what does not fit saturates and is refused.
     if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
 }

@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 /// Numbers and names of accounts; shared by all threads.
 #[derive(Debug, Default)]
 pub(in crate::convert) struct Accounts {
-    users: Known,
-    groups: Known,
+    users: Names,
+    groups: Names,
 }
 
 impl Accounts {
@@ -39,12 +39,12 @@ impl Accounts {
 
 /// What the system said of one kind of account.
 #[derive(Debug, Default)]
-struct Known {
+struct Names {
     names: Mutex<HashMap<u32, Option<Box<[u8]>>>>,
     ids: Mutex<HashMap<Vec<u8>, Option<u32>>>,
 }
 
-impl Known {
+impl Names {
     fn id(&self, name: &[u8], ask: impl Fn(&OsStr) -> Option<u32>) -> Option<u32> {
         // The name comes from an archive; the system takes texts that end at a NUL.
         if name.is_empty() || name.contains(&0) {

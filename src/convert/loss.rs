@@ -8,7 +8,7 @@ use crate::format::shard;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::convert) enum Target {
+pub(in crate::convert) enum Container {
     /// A new NRA archive.
     Nra,
     /// A tar archive.
@@ -19,7 +19,7 @@ pub(in crate::convert) enum Target {
     Shard,
 }
 
-impl Target {
+impl Container {
     /// Returns what it is called in messages.
     pub(in crate::convert) fn name(self) -> &'static str {
         match self {
@@ -38,17 +38,18 @@ pub(in crate::convert) fn attributes_lost(count: usize, kind: &str) -> String {
 }
 
 /// Tells what of `archive` does not come along.
-pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Target, monitor: &dyn Monitor) {
-    if target != Target::Nra {
+pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
+    if target != Container::Nra {
         tell_secrecy(archive, false, monitor);
     }
     let info = archive.info();
     // One that is damaged is one, too.
     let earlier = archive.commits().nth(1).is_some();
     // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
-    let is_own = |attribute: &Attribute| shard::is_own(attribute) && (target == Target::Shard || !shard::is_metadata(attribute));
+    let is_own =
+        |attribute: &Attribute| shard::is_own(attribute) && (target == Container::Shard || !shard::is_metadata(attribute));
     let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root() && !is_own(attribute));
-    let kind = (target != Target::Nra).then(|| target.name());
+    let kind = (target != Container::Nra).then(|| target.name());
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
     let losses =
         [earlier.then(|| "earlier commits are not kept".to_owned()), not_in("attributes of the archive").filter(|_| attributes)];

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::loss::Target;
+use super::loss::Container;
 use super::output::Output;
 use super::transfer::{Fidelity, Ledger, Limits, Narrower, Order, Scattered, leave_out, within};
 use crate::format::archive::{Access, Archive, Part};
@@ -73,7 +73,7 @@ pub(super) struct Outgoing<'a> {
     ledger: Ledger,
     /// A limit is reached: that ends the work, whatever may be left out.
     refused: Cell<bool>,
-    target: Target,
+    target: Container,
     /// Entries had facts that only Shard files have a place for.
     loses_facts: bool,
     order: Order,
@@ -87,11 +87,11 @@ impl<'a> Outgoing<'a> {
     /// Puts the entries of `archive` into order.
     pub(super) fn new(
         archive: &'a dyn Archive,
-        target: Target,
+        target: Container,
         options: &'a OutgoingOptions,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
-        let scattered = if target == Target::Tar { Scattered::Behind } else { Scattered::InFront };
+        let scattered = if target == Container::Tar { Scattered::Behind } else { Scattered::InFront };
         let order = Order::new(archive, scattered, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
         let stats = OutgoingStats { left_out: order.unreadable(), ..OutgoingStats::default() };
@@ -131,7 +131,7 @@ impl<'a> Outgoing<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
-            if self.target != Target::Shard && entry.metadata.attributes.iter().any(shard::is_own) {
+            if self.target != Container::Shard && entry.metadata.attributes.iter().any(shard::is_own) {
                 self.loses_facts = true;
                 let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });

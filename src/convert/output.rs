@@ -44,7 +44,7 @@ impl std::fmt::Debug for Destination {
 /// An archive in the making. Dropping it leaves nothing behind.
 pub(in crate::convert) struct Output {
     sink: Sink,
-    place: Place,
+    naming: Naming,
     /// Name for messages.
     name: Vec<u8>,
 }
@@ -88,16 +88,16 @@ impl Write for Nothing {
 }
 
 /// How the file gets its name.
-enum Place {
+enum Naming {
     /// It has it.
     Final,
     /// It has none yet.
-    Unnamed(Target),
+    Unnamed(FinalName),
     /// It has another one.
-    Beside(TempPath, Target),
+    Beside(TempPath, FinalName),
 }
 
-struct Target {
+struct FinalName {
     directory: PathBuf,
     path: PathBuf,
     overwrite: bool,
@@ -108,11 +108,11 @@ impl Output {
     pub(in crate::convert) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => {
-                return Ok(Self { sink: Sink::Stream(out), place: Place::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
+                return Ok(Self { sink: Sink::Stream(out), naming: Naming::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
             }
             Destination::Nowhere => {
                 let sink = Sink::Nowhere(Nothing::default());
-                return Ok(Self { sink, place: Place::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
+                return Ok(Self { sink, naming: Naming::Final, name: THE_ARCHIVE.as_bytes().to_vec() });
             }
             Destination::File { path, overwrite } => (path, overwrite),
         };
@@ -129,7 +129,7 @@ impl Output {
                 return Err(Error::io("create", &name, io::ErrorKind::IsADirectory.into()));
             }
             let file = OpenOptions::new().write(true).open(&path).map_err(|error| Error::io("open", &name, error))?;
-            return Ok(Self { sink: Sink::File(file), place: Place::Final, name });
+            return Ok(Self { sink: Sink::File(file), naming: Naming::Final, name });
         }
         if existing.is_some() && !overwrite {
             return Err(Error::io("create", &name, io::ErrorKind::AlreadyExists.into()));
@@ -144,13 +144,13 @@ impl Output {
             _ => PathBuf::from("."),
         };
         let path = directory.join(file_name);
-        let target = Target { directory, path, overwrite };
-        let (file, place) = begin(target, existing.is_some()).map_err(|error| Error::io("create", &name, error))?;
+        let target = FinalName { directory, path, overwrite };
+        let (file, naming) = begin(target, existing.is_some()).map_err(|error| Error::io("create", &name, error))?;
         if let Some(metadata) = existing {
             // A replaced file keeps its mode; if that is refused, it has the usual one.
             let _ = file.set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o777));
         }
-        Ok(Self { sink: Sink::File(file), place, name })
+        Ok(Self { sink: Sink::File(file), naming, name })
     }
 
     /// Returns device and inode of every file that is the output, or will be replaced by it.
@@ -160,9 +160,9 @@ impl Output {
             Sink::File(file) => file.metadata().ok(),
             Sink::Stream(_) | Sink::Nowhere(_) => None,
         };
-        let replaced = match &self.place {
-            Place::Final => None,
-            Place::Unnamed(target) | Place::Beside(_, target) => fs::metadata(&target.path).ok(),
+        let replaced = match &self.naming {
+            Naming::Final => None,
+            Naming::Unnamed(target) | Naming::Beside(_, target) => fs::metadata(&target.path).ok(),
         };
         own.into_iter().chain(replaced).map(identity).collect()
     }
@@ -174,7 +174,7 @@ impl Output {
 
     /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
     pub(in crate::convert) fn publish(self, sync: bool) -> Result<()> {
-        let Self { sink, place, name } = self;
+        let Self { sink, naming, name } = self;
         let file = match sink {
             Sink::File(file) => file,
             Sink::Stream(mut out) => return out.flush().map_err(|error| Error::io("write", &name, error)),
@@ -184,13 +184,13 @@ impl Output {
         if sync && regular {
             file.sync_all().map_err(|error| Error::io("sync", &name, error))?;
         }
-        let directory = match place {
-            Place::Final => return Ok(()),
-            Place::Unnamed(target) => {
+        let directory = match naming {
+            Naming::Final => return Ok(()),
+            Naming::Unnamed(target) => {
                 name_unnamed(&file, &target).map_err(|error| Error::io("create", &name, error))?;
                 target.directory
             }
-            Place::Beside(temporary, target) => {
+            Naming::Beside(temporary, target) => {
                 let named =
                     if target.overwrite { temporary.persist(&target.path) } else { temporary.persist_noclobber(&target.path) };
                 named.map_err(|error| Error::io("create", &name, error.error))?;
@@ -243,13 +243,13 @@ impl Write for Output {
 
 /// Opens a file in the directory of `target`: without a name where the file system can do that, since such a file vanishes even
 /// when the process is killed; else under a name of its own.
-fn begin(target: Target, replaces: bool) -> io::Result<(File, Place)> {
+fn begin(target: FinalName, replaces: bool) -> io::Result<(File, Naming)> {
     let flags = i32::try_from(OFlags::TMPFILE.bits()).expect("the flags of open are an int");
     let unnamed = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o666).open(&target.directory);
     if let Ok(file) = unnamed
         && fs::metadata(own_path(&file)).is_ok()
     {
-        return Ok((file, Place::Unnamed(target)));
+        return Ok((file, Naming::Unnamed(target)));
     }
     // Nobody else reads it before it has the mode that it shall have.
     let temporary = temporary_name().permissions(fs::Permissions::from_mode(0o600)).tempfile_in(&target.directory)?;
@@ -257,7 +257,7 @@ fn begin(target: Target, replaces: bool) -> io::Result<(File, Place)> {
     if !replaces {
         file.set_permissions(fs::Permissions::from_mode(0o666 & !umask()))?;
     }
-    Ok((file, Place::Beside(path, target)))
+    Ok((file, Naming::Beside(path, target)))
 }
 
 /// How temporary names look: hidden, and recognisable.
@@ -272,7 +272,7 @@ fn own_path(file: &File) -> OsString {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-fn name_unnamed(file: &File, target: &Target) -> io::Result<()> {
+fn name_unnamed(file: &File, target: &FinalName) -> io::Result<()> {
     let own = own_path(file);
     let link = |path: &Path| linkat(CWD, OsStr::new(&own), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
     match link(&target.path) {

@@ -7,7 +7,7 @@
 
 use std::io::{self, Seek, SeekFrom};
 
-use super::loss::{Target, attributes_lost, tell_whole};
+use super::loss::{Container, attributes_lost, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
 use super::transfer::within;
@@ -64,8 +64,8 @@ pub fn write_shard(
         Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
         other => other,
     };
-    tell_whole(archive, Target::Shard, monitor);
-    let mut from = Outgoing::new(archive, Target::Shard, &options.outgoing, monitor)?;
+    tell_whole(archive, Container::Shard, monitor);
+    let mut from = Outgoing::new(archive, Container::Shard, &options.outgoing, monitor)?;
     let planned = plan(&mut from)?;
     let names: Vec<Box<[u8]>> = planned.iter().map(|planned| planned.name.clone()).collect();
     let former = Origin::parse(&archive.info().attributes);

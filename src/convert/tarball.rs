@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 use std::num::NonZero;
 
-use crate::convert::loss::{Target, attributes_lost, tell_whole};
+use crate::convert::loss::{Container, attributes_lost, tell_whole};
 use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
@@ -80,8 +80,8 @@ pub fn write_tar(
             Sink::Compressed(Box::new(Encoder::new(counted, compression, level, options.threads).map_err(failed)?))
         }
     };
-    tell_whole(archive, Target::Tar, monitor);
-    let from = Outgoing::new(archive, Target::Tar, &options.outgoing, monitor)?;
+    tell_whole(archive, Container::Tar, monitor);
+    let from = Outgoing::new(archive, Container::Tar, &options.outgoing, monitor)?;
     let mut job = Job { from, name: &name, sink };
     let message = options.outgoing.message_of(archive);
     if !message.is_empty() {
@@ -123,7 +123,7 @@ impl Job<'_> {
         let encoded = encode(entry, link.as_ref(), &holes, &mut header);
         for loss in encoded.losses {
             let message = match loss {
-                Loss::Attributes(count) => attributes_lost(count, Target::Tar.name()),
+                Loss::Attributes(count) => attributes_lost(count, Container::Tar.name()),
                 Loss::Device => "the numbers of a device are too large to be kept in a tar archive".to_owned(),
             };
             self.from.lost(&entry.path, message);

@@ -156,7 +156,7 @@ pub fn diff<E: From<crate::format::Error>>(
     visit: &mut dyn FnMut(Difference) -> Result<(), E>,
     trouble: &mut Trouble<'_, E>,
 ) -> Result<Counts, E> {
-    let (mut a, mut b) = (Run::new(before), Run::new(after));
+    let (mut a, mut b) = (Entries::new(before), Entries::new(after));
     let mut counts = Counts::default();
     loop {
         monitor.check()?;
@@ -240,7 +240,7 @@ fn is_same_time(a: Option<Timestamp>, b: Option<Timestamp>) -> bool {
 }
 
 /// The entries of one side, and the pages that begin where it stands.
-struct Run<'a> {
+struct Entries<'a> {
     tree: &'a dyn Tree,
     entries: Option<Box<dyn Iterator<Item = Result<Entry>> + 'a>>,
     /// Number of the entry that comes next.
@@ -252,7 +252,7 @@ struct Run<'a> {
     boundary: Option<u64>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Entries<'a> {
     fn new(tree: &'a dyn Tree) -> Self {
         Self { tree, entries: None, number: 0, next: None, pages: Vec::new(), boundary: Some(0) }
     }

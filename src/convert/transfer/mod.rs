@@ -26,7 +26,7 @@ pub(in crate::convert) use order::Scattered;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::convert::feed::{Readers, read_ahead};
-use crate::convert::loss::{Target, tell_secrecy, tell_state, tell_whole};
+use crate::convert::loss::{Container, tell_secrecy, tell_state, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
 use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
@@ -131,7 +131,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     writer_options.repeats = true;
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
-        tell_whole(&**archive, Target::Nra, monitor);
+        tell_whole(&**archive, Container::Nra, monitor);
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);

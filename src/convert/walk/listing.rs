@@ -18,7 +18,7 @@ const GITIGNORE_MAX: usize = 1 << 20;
 
 /// What became of a directory that was to be read.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum Fate {
     /// It makes no entry: it is only where names stand, or it vanished.
     Nothing,
     /// An entry with this status and these attributes.
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) directory: DirId,
-    pub(super) outcome: Outcome,
+    pub(super) fate: Fate,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignores: Option<Arc<Ignores>>,
     /// Some or all of its names are not known.
@@ -53,7 +53,7 @@ impl Listing {
     pub(super) fn of_names(directory: DirId) -> Self {
         Self {
             directory,
-            outcome: Outcome::Nothing,
+            fate: Fate::Nothing,
             warnings: Vec::new(),
             ignores: None,
             is_partial: false,
@@ -128,11 +128,11 @@ impl<'a> Lister<'a> {
             && self.tree.is_above(parent, facts.identity)
         {
             listing.warn(self.shown(id), "kept as a symlink: it leads back to a directory above it".to_owned(), false);
-            listing.outcome = Outcome::Link(facts.identity.1);
+            listing.fate = Fate::Link(facts.identity.1);
             return listing;
         }
         let attributes = self.read_attributes(id, &handle, &mut listing);
-        listing.outcome = Outcome::Directory(facts, attributes);
+        listing.fate = Fate::Directory(facts, attributes);
         if self.options.one_file_system && self.device_of_root(id).is_some_and(|device| device != facts.identity.0) {
             return listing;
         }
@@ -175,7 +175,7 @@ impl<'a> Lister<'a> {
         if let Ok(stat) = status {
             let facts = Facts::new(&stat);
             if facts.file_type == FileType::Directory {
-                listing.outcome = Outcome::Directory(facts, Vec::new());
+                listing.fate = Fate::Directory(facts, Vec::new());
             }
         }
     }

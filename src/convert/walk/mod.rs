@@ -17,7 +17,7 @@ use std::thread;
 pub(crate) use facts::{AttributeReader, Facts, reason};
 pub use filter::Filter;
 use filter::{Ignores, Sieve};
-use listing::{Lister, Listing, Outcome};
+use listing::{Fate, Lister, Listing};
 pub(crate) use tree::{DirId, Handles, Root, Tree, join};
 
 use crate::format::entry::Attribute;
@@ -279,13 +279,13 @@ impl Walk {
             monitor.warn(warning);
         }
         self.left_out += u64::from(std::mem::take(&mut listing.is_partial));
-        match std::mem::replace(&mut listing.outcome, Outcome::Nothing) {
-            Outcome::Nothing => {}
-            Outcome::Directory(facts, attributes) => {
+        match std::mem::replace(&mut listing.fate, Fate::Nothing) {
+            Fate::Nothing => {}
+            Fate::Directory(facts, attributes) => {
                 self.tree.set_identity(directory, facts.identity);
                 window.directories.push((directory, facts, attributes));
             }
-            Outcome::Link(inode) => {
+            Fate::Link(inode) => {
                 if let Some(parent) = self.tree.parent(directory) {
                     window.push(parent, NameKind::Symlink, inode, self.tree.name(directory));
                 }

@@ -13,7 +13,7 @@ pub use squeeze::ZipCompression;
 
 use self::lines::{Lines, header, name};
 use self::squeeze::{Frame, Job, Squeezer, WINDOW, Waiting};
-use crate::convert::loss::{Target, attributes_lost, tell_whole};
+use crate::convert::loss::{Container, attributes_lost, tell_whole};
 use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
@@ -69,9 +69,9 @@ pub fn write_zip(
         move |job| squeezer.work(job)
     };
     let pool = InOrder::new("compress", options.threads, worker).map_err(|error| Error::io("write", &name, error))?;
-    tell_whole(archive, Target::Zip, monitor);
+    tell_whole(archive, Container::Zip, monitor);
     let mut job = Work {
-        from: Outgoing::new(archive, Target::Zip, &options.outgoing, monitor)?,
+        from: Outgoing::new(archive, Container::Zip, &options.outgoing, monitor)?,
         compression,
         hold: options.memory_bytes / HOLD_SHARE,
         lines: Lines::new(pool, output, 2 * options.threads.get()),
@@ -167,7 +167,7 @@ impl Work<'_> {
         }
         let lost = entry.metadata.attributes.len();
         if lost > 0 {
-            self.from.lost(path, attributes_lost(lost, Target::Zip.name()));
+            self.from.lost(path, attributes_lost(lost, Container::Zip.name()));
         }
         if let Some(time) = entry.modified {
             self.coarse |= time.nanoseconds != 0;

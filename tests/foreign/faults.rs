@@ -90,9 +90,8 @@ fn what_is_cut_or_changed_is_damage() {
         assert!(!at.join("no.nra").exists());
     }
     // Everything before the cut is as it was; where the wrong checksum comes from is not known.
-    expect(at, &["verify", "crc.tgz"], 4, &["2 entries"]);
-    expect(at, &["verify", "crc.tgz"], 4, &["hurts one or more of 2 entries", "up to 2 entries hurt"]);
-    expect(at, &["extract", "crc.tgz", "-C", "out"], 4, &["may be damaged, too, where its checksum covers it: a, b"]);
+    expect(at, &["verify", "crc.tgz"], 4, &["hurts one or more of 3 entries", "up to 3 entries hurt"]);
+    expect(at, &["extract", "crc.tgz", "-C", "out"], 4, &["may be damaged, too, where its checksum covers it: a, b, c"]);
     expect(at, &["convert", "crc.tgz", "kept.nra", "--keep-going"], 4, &["may be damaged, too"]);
     expect(at, &["convert", "cut.tgz", "kept.nra", "-f", "--keep-going"], 4, &["what came before is kept\n"]);
 
@@ -236,4 +235,83 @@ fn a_long_attribute_is_told() {
             "{said}"
         );
     }
+}
+
+#[test]
+fn what_a_wrong_checksum_at_the_end_covers_is_served_and_named() {
+    let folder = TempDir::new().unwrap();
+    // Shorter than what is decoded at a time.
+    let names: Vec<String> = (0..9).map(|number| format!("f{number}")).collect();
+    let contents: Vec<Vec<u8>> = (b'a'..).map(|letter| vec![letter; 20_000]).take(9).collect();
+    let entries: Vec<(&str, &[u8])> = names.iter().zip(&contents).map(|(name, content)| (&**name, &**content)).collect();
+    let mut bytes = gzip(&tar(&entries));
+    let end = bytes.len();
+    bytes[end - 8] ^= 1;
+    fs::write(folder.path().join("a.tar.gz"), bytes).unwrap();
+    for arguments in [&["list", "a.tar.gz"][..], &["extract", "a.tar.gz", "-C", "out"], &["verify", "a.tar.gz"]] {
+        expect(folder.path(), arguments, 4, &[]);
+    }
+    expect(folder.path(), &["list", "a.tar.gz"], 4, &["f0\nf1\nf2\nf3\nf4\nf5\nf6\nf7\nf8\n"]);
+    expect(folder.path(), &["verify", "a.tar.gz"], 4, &["9 entries hurt", "f0", "f8"]);
+    expect(folder.path(), &["convert", "a.tar.gz", "a.nra", "--keep-going"], 4, &["9 files"]);
+    for (name, content) in names.iter().zip(&contents) {
+        assert!(fs::read(folder.path().join("out").join(name)).unwrap() == *content, "{name}");
+        expect(folder.path(), &["cat", "a.nra", name], 0, &[std::str::from_utf8(content).unwrap()]);
+    }
+}
+
+#[test]
+fn symlinks_that_share_bytes_are_no_symlinks() {
+    let folder = TempDir::new().unwrap();
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, target) in [("a", "one target"), ("b", "one target"), ("c", "another")] {
+        zip.add_symlink(name, target, stored()).unwrap();
+    }
+    let mut bytes = zip.finish().unwrap().into_inner();
+    fs::write(folder.path().join("links.zip"), &bytes).unwrap();
+    expect(folder.path(), &["list", "-l", "links.zip"], 0, &["a -> one target", "b -> one target", "c -> another"]);
+    // The record of b leads to the bytes of a.
+    let records: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(b"PK\x01\x02")).collect();
+    let local: Vec<u8> = bytes[records[0] + 42..records[0] + 46].to_vec();
+    bytes[records[1] + 42..records[1] + 46].copy_from_slice(&local);
+    fs::write(folder.path().join("links.zip"), &bytes).unwrap();
+    let (code, said) = nra(folder.path(), &["list", "-l", "links.zip"]);
+    assert!(said.contains("2 members share bytes with others and are not read"), "{code} {said}");
+    assert!(said.contains("c -> another") && !said.contains("one target"), "{said}");
+}
+
+#[test]
+fn a_hard_link_to_a_directory_is_told_by_every_command() {
+    let folder = TempDir::new().unwrap();
+    for order in [["d", "h"], ["h", "d"]] {
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in order {
+            let mut header = tar::Header::new_ustar();
+            header.set_mode(0o755);
+            header.set_size(0);
+            if name == "d" {
+                header.set_entry_type(tar::EntryType::Directory);
+                builder.append_data(&mut header, "d", &b""[..]).unwrap();
+            } else {
+                header.set_entry_type(tar::EntryType::Link);
+                builder.append_link(&mut header, "h", "d").unwrap();
+            }
+        }
+        fs::write(folder.path().join("a.tar"), builder.into_inner().unwrap()).unwrap();
+        expect(folder.path(), &["list", "a.tar"], 3, &["d\n", "no file in the archive: h"]);
+        expect(folder.path(), &["convert", "a.tar", "a.nra", "-f"], 3, &["h: left out: "]);
+    }
+    // What was a file once is none any more.
+    let mut bytes = tar(&[("a", b"old")]);
+    bytes.truncate(1024);
+    let mut builder = tar::Builder::new(bytes);
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::Directory);
+    header.set_size(0);
+    builder.append_data(&mut header, "a", &b""[..]).unwrap();
+    header.set_entry_type(tar::EntryType::Link);
+    builder.append_link(&mut header, "b", "a").unwrap();
+    fs::write(folder.path().join("b.tar"), builder.into_inner().unwrap()).unwrap();
+    expect(folder.path(), &["convert", "b.tar", "b.nra"], 3, &["b: left out: a hard link to a"]);
+    expect(folder.path(), &["list", "b.nra"], 0, &["a\n"]);
 }

@@ -108,7 +108,12 @@ impl<'a, W: Write + Send> Store<'a, W> {
                     self.files.remove(&key);
                     self.nodes.insert(key, entry);
                 }
-                _ => {}
+                (_, None) => {
+                    // A link to a directory is none.
+                    self.files.remove(&key);
+                    self.nodes.remove(&key);
+                    return Ok(());
+                }
             }
             self.settle_waiting(key)?;
         }

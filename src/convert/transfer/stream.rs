@@ -268,7 +268,7 @@ impl StreamReader<'_> {
             user: member.user.as_slice().into(),
             group: member.group.as_slice().into(),
         };
-        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
         let kind = member.kind.entry_kind();
         let path = match self.entry_path(&member.name, outlet, place) {
             Named::Entry(path) => path,

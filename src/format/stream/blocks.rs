@@ -34,6 +34,21 @@ struct State {
     remark: Option<String>,
     /// Where the member begins that turned out to be damaged, but for a cut.
     doubt: Option<u64>,
+    /// The first block that damage leaves nothing of, and the damage.
+    failed: Option<(u64, Flaw)>,
+}
+
+/// An [`Error::Corrupt`] that can be given several times.
+struct Flaw {
+    structure: &'static str,
+    offset: u64,
+    detail: String,
+}
+
+impl Flaw {
+    fn error(&self) -> Error {
+        Error::corrupt(self.structure, self.offset, self.detail.as_str())
+    }
 }
 
 impl Blocks {
@@ -48,6 +63,7 @@ impl Blocks {
             most: most.max(2),
             remark: None,
             doubt: None,
+            failed: None,
         };
         Self { source, compression, ratio, state: Mutex::new(state) }
     }
@@ -62,6 +78,9 @@ impl Blocks {
         if let Some(block) = state.known.get(&number) {
             return Ok(Arc::clone(block));
         }
+        if let Some((_, flaw)) = state.failed.as_ref().filter(|(first, _)| number >= *first) {
+            return Err(flaw.error());
+        }
         let (mut at, mut decoder) = self.begin(&mut state, number)?;
         loop {
             let mut block = vec![0; BLOCK];
@@ -71,15 +90,19 @@ impl Blocks {
             let found = at == number;
             if let Some(error) = failed {
                 // What came in front of a cut is as good as that of a whole stream; what is wrong inside it may have begun anywhere.
-                let is_doubtful = casts_doubt(&error);
-                if is_doubtful {
+                if casts_doubt(&error) {
                     state.doubt = Some(decoder.member());
                 }
-                if is_doubtful || !matches!(error, Error::Corrupt { .. }) || len == 0 {
-                    return Err(error);
+                let Error::Corrupt { structure, offset, detail } = error else { return Err(error) };
+                // What came before the damage is served.
+                let missing = at + u64::from(len > 0);
+                if len > 0 {
+                    state.keep(at, &block);
                 }
-                state.keep(at, &block);
-                return if found { Ok(block) } else { Err(error) };
+                let flaw = Flaw { structure, offset, detail };
+                let error = flaw.error();
+                state.failed = Some((missing, flaw));
+                return if found && len > 0 { Ok(block) } else { Err(error) };
             }
             state.keep(at, &block);
             at += 1;

@@ -43,6 +43,8 @@ enum State {
     Stepping(Input, Box<dyn Step>),
     Lz4(Box<FrameDecoder<Input>>),
     LegacyLz4(Input, Box<Legacy>),
+    /// What came before this has been handed out.
+    Failed(Error),
     /// Nothing more comes: it ended, or failed.
     Ended,
 }
@@ -148,8 +150,14 @@ impl Decoder {
             let offset = input.offset();
             input.peek(1)?;
             let last = input.is_ended();
-            let Progress { consumed, produced, ended } =
-                step.step(input.peek(1)?, buffer, last).map_err(|fault| self.failed(offset, fault))?;
+            let Progress { consumed, produced, ended } = match step.step(input.peek(1)?, buffer, last) {
+                Ok(progress) => progress,
+                Err((0, fault)) => return Err(self.failed(offset, fault)),
+                Err((produced, fault)) => {
+                    self.state = State::Failed(self.failed(offset, fault));
+                    return Ok(Some(produced));
+                }
+            };
             input.consume(consumed);
             if ended {
                 self.state = State::Between(input);
@@ -212,6 +220,7 @@ impl ByteStream for Decoder {
                     self.state = if given > 0 { State::LegacyLz4(input, legacy) } else { State::Between(input) };
                     (given > 0).then_some(given)
                 }
+                State::Failed(error) => return Err(error),
                 State::Ended => return Ok(0),
             };
             if let Some(given) = given {

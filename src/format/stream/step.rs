@@ -47,8 +47,8 @@ pub(super) trait Step: Send {
     ///
     /// # Errors
     ///
-    /// What is wrong.
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault>;
+    /// What is wrong, and how many bytes were put into the output before: a checksum comes behind its content.
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)>;
 }
 
 /// Returns a decoder for one member; lz4 has another form.
@@ -70,25 +70,22 @@ pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, Fault> {
 struct Gzip(Decompress);
 
 impl Step for Gzip {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, (usize, Fault)> {
         let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
         let status = self.0.decompress(input, output, FlushDecompress::None);
-        let status = status.map_err(|error| error.message().unwrap_or("invalid data").to_owned())?;
-        Ok(Progress {
-            consumed: advanced(before_in, self.0.total_in()),
-            produced: advanced(before_out, self.0.total_out()),
-            ended: status == flate2::Status::StreamEnd,
-        })
+        let produced = advanced(before_out, self.0.total_out());
+        let status = status.map_err(|error| (produced, error.message().unwrap_or("invalid data").into()))?;
+        Ok(Progress { consumed: advanced(before_in, self.0.total_in()), produced, ended: status == flate2::Status::StreamEnd })
     }
 }
 
 struct Zstd(DCtx<'static>);
 
 impl Step for Zstd {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, (usize, Fault)> {
         let mut input = InBuffer::around(input);
         let mut output = OutBuffer::around(output);
-        let hint = self.0.decompress_stream(&mut output, &mut input).map_err(zstd_name)?;
+        let hint = self.0.decompress_stream(&mut output, &mut input).map_err(|code| (output.pos(), zstd_name(code)))?;
         Ok(Progress { consumed: input.pos(), produced: output.pos(), ended: hint == 0 })
     }
 }
@@ -106,7 +103,7 @@ fn zstd_name(code: usize) -> Fault {
 struct Xz(Box<XzStream>);
 
 impl Step for Xz {
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)> {
         lzma_progress(self.0.process(input, output, action(last)))
     }
 }
@@ -114,7 +111,7 @@ impl Step for Xz {
 struct Lzma(Box<LzmaStream>);
 
 impl Step for Lzma {
-    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, Fault> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)> {
         lzma_progress(self.0.process(input, output, action(last)))
     }
 }
@@ -123,41 +120,40 @@ fn action(last: bool) -> Action {
     if last { Action::Finish } else { Action::Run }
 }
 
-fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, Fault> {
+fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, (usize, Fault)> {
     match result {
         Ok(StreamResult { bytes_consumed, bytes_produced, status }) => {
             Ok(Progress { consumed: bytes_consumed, produced: bytes_produced, ended: status == LzmaStatus::StreamEnd })
         }
         Err(error) if error.kind() == ErrorKind::OutOfMemory => {
             let limit = LZMA_MEMORY_KIB >> 10;
-            Err(Fault::Memory {
-                found: format!("that takes more than {limit} MiB of memory to decode"),
-                known: format!("up to {limit} MiB"),
-            })
+            let found = format!("that takes more than {limit} MiB of memory to decode");
+            Err((0, Fault::Memory { found, known: format!("up to {limit} MiB") }))
         }
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(super::decoder::TRUNCATED.into()),
-        Err(error) => Err(error.to_string().into()),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err((0, super::decoder::TRUNCATED.into())),
+        Err(error) => Err((0, error.to_string().into())),
     }
 }
 
 struct Bzip2(bzip2::Decompress);
 
 impl Step for Bzip2 {
-    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, Fault> {
+    fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, (usize, Fault)> {
         let (before_in, before_out) = (self.0.total_in(), self.0.total_out());
-        let status = self.0.decompress(input, output).map_err(|error| match error {
-            bzip2::Error::Data => "invalid data or wrong checksum".to_owned(),
-            bzip2::Error::DataMagic => "a wrong magic number".to_owned(),
-            error => error.to_string(),
+        let status = self.0.decompress(input, output);
+        let produced = advanced(before_out, self.0.total_out());
+        let status = status.map_err(|error| {
+            let detail = match error {
+                bzip2::Error::Data => "invalid data or wrong checksum".to_owned(),
+                bzip2::Error::DataMagic => "a wrong magic number".to_owned(),
+                error => error.to_string(),
+            };
+            (produced, detail.into())
         })?;
         if status == bzip2::Status::MemNeeded {
-            return Err("out of memory".into());
+            return Err((produced, "out of memory".into()));
         }
-        Ok(Progress {
-            consumed: advanced(before_in, self.0.total_in()),
-            produced: advanced(before_out, self.0.total_out()),
-            ended: status == bzip2::Status::StreamEnd,
-        })
+        Ok(Progress { consumed: advanced(before_in, self.0.total_in()), produced, ended: status == bzip2::Status::StreamEnd })
     }
 }
 

@@ -215,8 +215,9 @@ fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) 
             match event {
                 Event::Member(member) => {
                     let skipped = decoder.skip_content();
-                    let end = decoder.offset().saturating_sub(skipped).saturating_add(member.stored);
-                    // Only padding may be missing at the end.
+                    // Only padding may be missing at the end, which is less than a block.
+                    let data = member.stored.max(skipped.saturating_sub(511));
+                    let end = decoder.offset().saturating_sub(skipped).saturating_add(data);
                     if end > source.len() {
                         let detail = "truncated: unexpected end of the input in the content of an entry";
                         return Err(Error::corrupt("tar archive", source.len(), detail));
@@ -316,7 +317,7 @@ impl Indexer {
             if member.kind == MemberKind::HardLink {
                 let target = hash(&member.link).unwrap_or_default();
                 match self.paths.get(&target).copied() {
-                    Some(known) if self.items[known].1.is_some() => {
+                    Some(known) if self.items[known].1.as_ref().is_some_and(|item| item.kind != Kind::Directory) => {
                         let item = self.linked(known)?;
                         self.items.push((member.name, item));
                     }
@@ -409,12 +410,14 @@ impl Indexer {
             user: member.user.as_slice().into(),
             group: member.group.as_slice().into(),
         };
-        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: member.attributes.as_slice().into() };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
         if let Some(last) = self.last_metadata.as_ref().filter(|last| ***last == metadata) {
             return Ok(Arc::clone(last));
         }
         let attribute = |attribute: &Attribute| ATTRIBUTE_BYTES + (attribute.name.len() + attribute.value.len()) as u64;
-        self.take((member.user.len() + member.group.len()) as u64 + member.attributes.iter().map(attribute).sum::<u64>())?;
+        let shared = self.last_metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &member.attributes));
+        let attributes = if shared { 0 } else { member.attributes.iter().map(attribute).sum::<u64>() };
+        self.take((member.user.len() + member.group.len()) as u64 + attributes)?;
         let metadata = Arc::new(metadata);
         self.last_metadata = Some(Arc::clone(&metadata));
         Ok(metadata)
@@ -568,10 +571,10 @@ mod tests {
         assert_eq!(counted(|member| member.user = long()), plain + 1000);
         assert_eq!(counted(|member| member.group = long()), plain + 1000);
         let attribute = Attribute { namespace: Namespace::Xattr, name: long().into(), value: long().into() };
-        assert_eq!(counted(|member| member.attributes = vec![attribute.clone()]), plain + 2040);
+        assert_eq!(counted(|member| member.attributes = [attribute.clone()].into()), plain + 2040);
         let other = |member: &mut TarMember| {
             let name = member.name.as_slice().into();
-            member.attributes = vec![attribute.clone(), Attribute { name, ..attribute.clone() }];
+            member.attributes = [attribute.clone(), Attribute { name, ..attribute.clone() }].into();
         };
         assert_eq!(counted(other), plain + 2 * (2040 + 1041));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::sync::Arc;
 
 use super::header::{BLOCK, Block, Flavour, Header, WrongChecksum};
 use super::pax::{Records, Wrong};
@@ -21,6 +22,14 @@ const XATTR: &str = "SCHILY.xattr.";
 const LIBARCHIVE: &str = "LIBARCHIVE.xattr.";
 /// The record of the attribute `security.selinux`, as GNU tar writes it.
 const SELINUX: &str = "RHT.security.selinux";
+/// Records that tell of attributes: how their keys begin, how the names of the attributes begin instead, and whose they are. Lists with names in
+/// them mean something on their own machine alone: kept as they are.
+const ATTRIBUTES: [(&str, &str, Namespace); 4] = [
+    (SELINUX, "security.selinux", Namespace::Xattr),
+    (XATTR, "", Namespace::Xattr),
+    ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign),
+    (LIBARCHIVE, "", Namespace::Xattr),
+];
 /// Attributes of an entry.
 const MAX_ATTRIBUTES: usize = 4096;
 /// Remarks on parts of an archive that are told one by one.
@@ -99,7 +108,7 @@ pub struct Member {
     /// Numbers of a device.
     pub device: Option<Device>,
     /// Extended attributes, sorted, no two of one name.
-    pub attributes: Vec<Attribute>,
+    pub attributes: Arc<[Attribute]>,
     /// What of it can't be kept, for people.
     pub remarks: Vec<String>,
 }
@@ -148,6 +157,8 @@ pub struct Decoder {
     /// Parts of a block that came in several pieces of input.
     partial: Vec<u8>,
     global: Records,
+    /// The attributes that the records of all entries tell of, once an entry has asked for them.
+    global_attributes: Option<Arc<[Attribute]>>,
     next: Records,
     long_name: Option<Vec<u8>>,
     long_link: Option<Vec<u8>>,
@@ -183,6 +194,7 @@ impl Decoder {
             offset: 0,
             partial: Vec::new(),
             global: Records::default(),
+            global_attributes: None,
             next: Records::default(),
             long_name: None,
             long_link: None,
@@ -401,6 +413,7 @@ impl Decoder {
         };
         if behind {
             self.global = Records::default();
+            self.global_attributes = None;
         }
         (self.zero, self.any) = (false, true);
         let first = *self.first.get_or_insert(at);
@@ -464,6 +477,7 @@ impl Decoder {
             PAX_GLOBAL => {
                 self.first = None;
                 let parsed = self.global.parse(&bytes, MAX_GLOBAL);
+                self.global_attributes = None;
                 if let Some(comment) = self.global.get("comment").filter(|_| self.comment.is_none()) {
                     match std::str::from_utf8(comment) {
                         Ok(comment) if comment.len() <= MAX_MESSAGE => self.comment = Some(comment.to_owned()),
@@ -650,18 +664,22 @@ impl Decoder {
         Ok(Event::Member(member))
     }
 
-    /// Returns the extended attributes that the records tell of.
-    fn attributes(&self, remarks: &mut Vec<String>) -> Vec<Attribute> {
+    /// Returns the extended attributes that the records tell of. Those of all entries are the same ones for each that has none of its own; what is
+    /// wrong with them is told of the first.
+    fn attributes(&mut self, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
+        if ATTRIBUTES.iter().any(|(prefix, ..)| self.next.with_prefix(prefix).next().is_some()) {
+            return self.parsed_attributes(remarks);
+        }
+        if self.global_attributes.is_none() {
+            self.global_attributes = Some(self.parsed_attributes(remarks));
+        }
+        self.global_attributes.clone().unwrap_or_default()
+    }
+
+    fn parsed_attributes(&self, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
         let mut found: BTreeMap<Box<[u8]>, Attribute> = BTreeMap::new();
-        // Lists with names in them mean something on their own machine alone: kept as they are.
-        let kinds = [
-            (SELINUX, "security.selinux", Namespace::Xattr),
-            (XATTR, "", Namespace::Xattr),
-            ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign),
-            (LIBARCHIVE, "", Namespace::Xattr),
-        ];
         let records = [&self.global, &self.next].into_iter().flat_map(|records| {
-            kinds.iter().flat_map(|&(prefix, kept, namespace)| {
+            ATTRIBUTES.iter().flat_map(|&(prefix, kept, namespace)| {
                 records.with_prefix(prefix).map(move |(name, value)| (prefix, namespace, [kept.as_bytes(), name].concat(), value))
             })
         });
@@ -702,7 +720,7 @@ impl Decoder {
         }
         let mut found: Vec<Attribute> = found.into_values().collect();
         found.sort_unstable();
-        found
+        found.into()
     }
 }
 

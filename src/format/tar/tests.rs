@@ -105,7 +105,7 @@ fn what_is_encoded_is_decoded() {
             assert_eq!((member.user_id, member.group_id), (owner.user_id, owner.group_id));
             assert_eq!((&*member.user, &*member.group), (&*owner.user, &*owner.group));
             assert_eq!(member.modified, entry.modified);
-            assert_eq!(member.attributes, entry.metadata.attributes.to_vec());
+            assert_eq!(member.attributes, entry.metadata.attributes);
             assert_eq!((&*member.link, member.device, member.mode), (&*entry.target, entry.device, 0o640));
         }
     }

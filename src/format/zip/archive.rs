@@ -67,6 +67,7 @@ impl ZipMembers {
             checked: Mutex::default(),
         };
         let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+        // Targets of symlinks are content: which members share bytes is known before any is decoded.
         let mut spans = Vec::new();
         let mut stored_bytes = 0u64;
         let mut count = 0u64;
@@ -74,8 +75,8 @@ impl ZipMembers {
         reader.each_record(|place, record| {
             count += 1;
             encrypted |= record.is_encrypted();
-            let kind = reader.add(&mut table, place, record)?;
-            if kind == Kind::File {
+            let kind = record.kind(&name(record, reader.names.as_ref()));
+            if matches!(kind, Kind::File | Kind::Symlink) {
                 stored_bytes = stored_bytes.saturating_add(record.stored_len);
                 let len = (LOCAL_LEN + record.name.len()) as u64;
                 spans.push((
@@ -87,6 +88,7 @@ impl ZipMembers {
             Ok(())
         })?;
         reader.overlapping = overlapping(spans);
+        reader.each_record(|place, record| reader.add(&mut table, place, record))?;
         let mut remarks = Vec::new();
         let Directory { count: told, is_narrow, trailing, .. } = directory;
         if count != told && !(is_narrow && count % 65_536 == told) {
@@ -149,8 +151,8 @@ impl ZipMembers {
         Ok(())
     }
 
-    /// Adds a member to the table and says what it is.
-    fn add(&self, table: &mut TableBuilder, place: u64, record: &Record<'_>) -> Result<Kind> {
+    /// Adds a member to the table.
+    fn add(&self, table: &mut TableBuilder, place: u64, record: &Record<'_>) -> Result<()> {
         let name = name(record, self.names.as_ref());
         let mut kind = record.kind(&name);
         let mut target = Vec::new();
@@ -179,14 +181,15 @@ impl ZipMembers {
             place: (record.local_offset, place),
             ..Item::new(kind)
         };
-        table.add(&name, item)?;
-        Ok(kind)
+        table.add(&name, item)
     }
 
     fn target(&self, place: u64, record: &Record<'_>) -> Result<Vec<u8>> {
         let limit = MAX_TARGET as u64;
-        if record.size > limit {
-            return Err(Error::Limit { what: "length of a symlink target", found: record.size, limit });
+        // However it is compressed and encrypted, it does not take much more.
+        let found = record.size.max(record.stored_len / 2);
+        if found > limit {
+            return Err(Error::Limit { what: "length of a symlink target", found, limit });
         }
         let target = self.whole(&self.located(place)?)?;
         if target.is_empty() || target.contains(&0) {

@@ -1,12 +1,17 @@
 //! The tables that a manifest is turned into while it is parsed.
 //!
-//! Records come in any order: chunks get their numbers when their hash is met first, in the chunk table or in the recipe of a file.
+//! Records come in any order. Recipes are joined to the chunk table by hashes, when something is read: for a few files by passing over the
+//! table, for more by a table of hashes.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::extra::Facts;
@@ -24,8 +29,12 @@ use crate::format::table::{Item, Table, TableBuilder};
 pub(super) const MAX_WHOLE: u64 = 128 << 20;
 /// First bytes of a MessagePack manifest.
 pub(super) const PREFIX: [u8; 4] = [0x4e, 0x52, 0x41, 1];
-/// Block number of a chunk that is in no block.
-const NOWHERE: u32 = u32::MAX;
+/// So many look-ups pass over a list; those who look for more are better off with a table.
+pub(super) const LOOKUPS: usize = 16;
+/// Items of recipes from here on are numbers of strays, others those of chunks.
+const STRAY: u32 = 1 << 31;
+/// In place of the number of a chunk that the chunk table does not have.
+const LOST: u32 = u32::MAX;
 
 /// How the stored bytes of a block are to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,11 +64,10 @@ pub(super) struct Block {
 /// A run of bytes of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// What it is called: its BLAKE3 if `named`.
-    pub(super) hash: [u8; 32],
-    block: u32,
-    /// The hash is one, not some other text.
-    pub(super) named: bool,
+    /// What recipes call it; nothing for that of a file of version 1.
+    pub(super) hash: Hash,
+    /// Number of its block.
+    pub(super) block: u32,
     /// Where it lies in the content of the block.
     pub(super) inner: u64,
     pub(super) size: u64,
@@ -75,23 +83,34 @@ pub(super) struct Manifest {
     pub(super) attributes: Vec<Attribute>,
     pub(super) blocks: Vec<Block>,
     chunks: Vec<Chunk>,
-    /// Chunks of all files in a row.
+    /// Chunks of all files in a row: the number of one with that hash, or from [`STRAY`] on that of a stray.
     recipes: Vec<u32>,
-    /// For each of them, where it ends if all files are laid one behind the other.
-    ends: Vec<u64>,
+    /// Hashes in recipes whose chunk was not the one behind the chunk before.
+    strays: Vec<Hash>,
     /// For each file, where its recipe ends.
     files: Vec<u32>,
+    /// Recipes that were joined by passing over all chunks.
+    passes: AtomicUsize,
+    joined: OnceLock<Joined>,
+}
+
+/// All recipes, joined to the chunk table.
+pub(super) struct Joined {
+    /// Chunks of all files in a row.
+    chunks: Vec<u32>,
+    /// For each of them, where it ends if all files are laid one behind the other.
+    ends: Vec<u64>,
 }
 
 /// Chunks of one file.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Recipe<'a> {
-    chunks: &'a [u32],
-    ends: &'a [u64],
+    chunks: Cow<'a, [u32]>,
+    ends: Cow<'a, [u64]>,
     base: u64,
 }
 
-impl<'a> Recipe<'a> {
+impl Recipe<'_> {
     /// Length of the content, bytes.
     pub(super) fn len(&self) -> u64 {
         self.ends.last().map_or(0, |end| end - self.base)
@@ -105,8 +124,8 @@ impl<'a> Recipe<'a> {
     }
 
     /// Returns the numbers of all its chunks.
-    pub(super) fn chunks(&self) -> &'a [u32] {
-        self.chunks
+    pub(super) fn chunks(&self) -> &[u32] {
+        &self.chunks
     }
 }
 
@@ -142,17 +161,86 @@ impl Manifest {
 
     /// Returns the chunks of a file.
     pub(super) fn recipe(&self, file: u64) -> Recipe<'_> {
-        let file = usize::try_from(file).expect("a number that was given to a file");
-        let start = if file == 0 { 0 } else { self.files[file - 1] as usize };
-        let end = self.files[file] as usize;
-        let base = if start == 0 { 0 } else { self.ends[start - 1] };
-        Recipe { chunks: &self.recipes[start..end], ends: &self.ends[start..end], base }
+        let items = self.items(file);
+        let few = |items: usize| items <= LOOKUPS && self.passes.fetch_add(1, Ordering::Relaxed) < LOOKUPS;
+        if self.joined.get().is_none() && few(items.len()) {
+            let chunks: Vec<u32> = self.recipes[items].iter().map(|&item| self.last_of(item)).collect();
+            let ends = self.ends(&chunks);
+            return Recipe { chunks: chunks.into(), ends: ends.into(), base: 0 };
+        }
+        let Joined { chunks, ends } = self.join();
+        let base = if items.start == 0 { 0 } else { ends[items.start - 1] };
+        Recipe { chunks: chunks[items.clone()].into(), ends: ends[items].into(), base }
     }
 
-    /// Returns a chunk and the number of its block; no number for one that the chunk table does not have.
-    pub(super) fn chunk(&self, number: u32) -> (&Chunk, Option<u32>) {
-        let chunk = &self.chunks[number as usize];
-        (chunk, (chunk.block != NOWHERE).then_some(chunk.block))
+    /// Joins all recipes to the chunk table: for those who want more than a few of them.
+    pub(super) fn join(&self) -> &Joined {
+        self.joined.get_or_init(|| {
+            // Keeps those who choose hashes from choosing where they fall.
+            let seed = RandomState::new().hash_one(0);
+            let key = |hash: &Hash| xxh3_64_with_seed(&hash.bytes, seed);
+            let hash = |&number: &u32| &self.chunks[number as usize].hash;
+            let mut numbers: HashTable<u32> = HashTable::with_capacity(self.chunks.len());
+            let mut unique = true;
+            for (number, chunk) in (0..).zip(&self.chunks).filter(|(_, chunk)| chunk.hash != Hash::NONE) {
+                let same = |other: &u32| *hash(other) == chunk.hash;
+                match numbers.entry(key(&chunk.hash), same, |number| key(hash(number))) {
+                    Entry::Vacant(place) => drop(place.insert(number)),
+                    // Of two of the same hash the later one counts.
+                    Entry::Occupied(mut place) => (unique, *place.get_mut()) = (false, number),
+                }
+            }
+            let join = |&item: &u32| match self.name(item) {
+                None => item,
+                Some(_) if unique && item < STRAY => item,
+                Some(name) => numbers.find(key(name), |number| hash(number) == name).copied().unwrap_or(LOST),
+            };
+            let chunks: Vec<u32> = self.recipes.iter().map(join).collect();
+            Joined { ends: self.ends(&chunks), chunks }
+        })
+    }
+
+    /// Returns the hash that a file asks for with its chunk `index`, for messages.
+    pub(super) fn asked(&self, file: u64, index: usize) -> String {
+        let items = &self.recipes[self.items(file)];
+        let name = items.get(index).and_then(|&item| self.name(item));
+        name.map(|hash| blake3::Hash::from_bytes(hash.bytes).to_hex().to_string()).unwrap_or_default()
+    }
+
+    fn items(&self, file: u64) -> Range<usize> {
+        let file = usize::try_from(file).expect("a number that was given to a file");
+        let start = if file == 0 { 0 } else { self.files[file - 1] as usize };
+        start..self.files[file] as usize
+    }
+
+    /// Returns what an item of a recipe asks for; nothing for the chunk that a file has for itself.
+    fn name(&self, item: u32) -> Option<&Hash> {
+        let hash = if item < STRAY { &self.chunks[item as usize].hash } else { &self.strays[(item - STRAY) as usize] };
+        (*hash != Hash::NONE).then_some(hash)
+    }
+
+    /// Returns the number of the chunk that an item of a recipe asks for: the last one of that hash.
+    fn last_of(&self, item: u32) -> u32 {
+        let Some(name) = self.name(item) else { return item };
+        let last = self.chunks.iter().rposition(|chunk| chunk.hash == *name);
+        last.and_then(|number| u32::try_from(number).ok()).unwrap_or(LOST)
+    }
+
+    /// Returns where each chunk ends if they are laid one behind the other.
+    fn ends(&self, chunks: &[u32]) -> Vec<u64> {
+        let mut end = 0u64;
+        let size = |number| self.chunk(number).map_or(0, |chunk| chunk.size);
+        // What does not fit is damage of the file that it belongs to; the sum is compared when that is read.
+        let next = |&number: &u32| {
+            end = end.saturating_add(size(number));
+            end
+        };
+        chunks.iter().map(next).collect()
+    }
+
+    /// Returns a chunk of a recipe, if the chunk table has it.
+    pub(super) fn chunk(&self, number: u32) -> Option<&Chunk> {
+        if number == LOST { None } else { self.chunks.get(number as usize) }
     }
 
     pub(super) fn chunks(&self) -> &[Chunk] {
@@ -161,11 +249,8 @@ impl Manifest {
 
     /// Returns where the content of a file begins: the offset of the block, and the place in its content.
     pub(super) fn place(&self, file: u64) -> (u64, u64) {
-        let first = self.recipe(file).chunks.first().map(|&number| self.chunk(number));
-        match first {
-            Some((chunk, Some(block))) => (self.blocks[block as usize].offset, chunk.inner),
-            _ => (0, 0),
-        }
+        let first = self.recipe(file).chunks.first().and_then(|&number| self.chunk(number));
+        first.map_or((0, 0), |chunk| (self.blocks[chunk.block as usize].offset, chunk.inner))
     }
 }
 
@@ -187,7 +272,7 @@ pub(super) struct File {
     pub(super) size: u64,
     pub(super) attributes: Vec<Attribute>,
     /// What this version keeps beside.
-    pub(super) facts: Option<Facts>,
+    pub(super) facts: Option<Box<Facts>>,
 }
 
 /// The entries of a manifest.
@@ -202,11 +287,10 @@ pub(super) enum Entries<T> {
 pub(super) struct Building {
     manifest: Manifest,
     entries: Entries<TableBuilder>,
-    numbers: HashTable<u32>,
     /// The chunk behind the one that a recipe had last.
     next: u32,
-    /// Keeps those who choose hashes from choosing where they fall.
-    seed: u64,
+    /// Takes the next name, so that not each needs memory of its own.
+    spare: Vec<u8>,
     plain: Arc<Metadata>,
     /// First files of hard link groups.
     groups: HashMap<u64, u64>,
@@ -228,15 +312,16 @@ impl Building {
             blocks: Vec::new(),
             chunks: Vec::new(),
             recipes: Vec::new(),
-            ends: Vec::new(),
+            strays: Vec::new(),
             files: Vec::new(),
+            passes: AtomicUsize::new(0),
+            joined: OnceLock::new(),
         };
         Self {
             manifest,
             entries: Entries::Names(Names::new(limit)),
-            numbers: HashTable::new(),
             next: 0,
-            seed: RandomState::new().hash_one(0),
+            spare: Vec::new(),
             plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
             groups: HashMap::new(),
             limit,
@@ -259,8 +344,6 @@ impl Building {
     pub(super) fn expect_chunks(&mut self, count: usize) {
         let count = count.min(self.likely);
         self.manifest.chunks.reserve(count);
-        let (chunks, seed) = (&self.manifest.chunks, self.seed);
-        self.numbers.reserve(count, |&number| key(&chunks[number as usize].hash, seed));
     }
 
     /// Makes room for `count` files.
@@ -274,31 +357,56 @@ impl Building {
         }
     }
 
-    /// Takes a record of the chunk table. Of two of the same hash the later one counts.
-    pub(super) fn add_chunk(&mut self, hash: &Hash, stored: &Stored) -> Result<()> {
-        let number = self.number(hash)?;
-        self.place_chunk(number, stored)
+    /// Takes a record of the chunk table, or the one chunk of a file of version 1; gives its number.
+    pub(super) fn add_chunk(&mut self, hash: Hash, stored: &Stored) -> Result<u32> {
+        let Manifest { blocks, chunks, .. } = &mut self.manifest;
+        let is_same = |block: &Block| {
+            (block.offset, block.stored, block.crc, block.coding) == (stored.offset, stored.stored, stored.crc, stored.coding)
+        };
+        if !blocks.last().is_some_and(is_same) {
+            let Stored { offset, stored, crc, coding, .. } = *stored;
+            blocks.push(Block { offset, stored, crc, coding, raw: 0 });
+        }
+        let last = blocks.last_mut().expect("one was just added");
+        let end = stored.inner.checked_add(stored.size).filter(|&end| end <= MAX_WHOLE);
+        let end = end.and_then(|end| u32::try_from(end).ok()).unwrap_or(0);
+        last.raw = last.raw.max(end);
+        // There are no more blocks than chunks.
+        let (number, block) = (u32::try_from(chunks.len()), u32::try_from(blocks.len() - 1));
+        let (Some(number), Ok(block)) = (number.ok().filter(|&number| number < STRAY), block) else {
+            return Err(self.too_large(u64::MAX));
+        };
+        chunks.push(Chunk { hash, block, inner: stored.inner, size: stored.size });
+        self.check_memory()?;
+        Ok(number)
     }
 
     /// Adds a chunk to the recipe of the file in work.
-    pub(super) fn add_to_recipe(&mut self, hash: &Hash) -> Result<()> {
+    pub(super) fn add_to_recipe(&mut self, hash: Hash) -> Result<()> {
+        let Manifest { chunks, recipes, strays, .. } = &mut self.manifest;
         // Files follow each other as their chunks do, but for those that were there before.
-        let follows = |chunk: &Chunk| chunk.hash == hash.bytes && chunk.named == hash.named;
-        let number = match self.manifest.chunks.get(self.next as usize) {
-            Some(chunk) if follows(chunk) => self.next,
-            _ => self.number(hash)?,
-        };
-        self.next = number.saturating_add(1);
-        self.manifest.recipes.push(number);
+        if chunks.get(self.next as usize).is_some_and(|chunk| chunk.hash == hash) {
+            recipes.push(self.next);
+            self.next += 1;
+        } else {
+            let stray = u32::try_from(strays.len()).ok().filter(|&stray| stray < LOST - STRAY);
+            let Some(stray) = stray else { return Err(self.too_large(u64::MAX)) };
+            recipes.push(STRAY + stray);
+            strays.push(hash);
+        }
         self.check_memory()
     }
 
     /// Adds the one chunk of a file of version 1.
     pub(super) fn add_own_chunk(&mut self, stored: &Stored) -> Result<()> {
-        let number = self.push_chunk(&Hash { bytes: [0; 32], named: false })?;
-        self.place_chunk(number, stored)?;
+        let number = self.add_chunk(Hash::NONE, stored)?;
         self.manifest.recipes.push(number);
         self.check_memory()
+    }
+
+    /// Returns memory for the name of the next file.
+    pub(super) fn spare(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
     }
 
     /// Takes a file, now that its recipe is complete.
@@ -312,6 +420,7 @@ impl Building {
             && is_plain
             && names.add(&name, size)
         {
+            self.spare = name;
             return Ok(());
         }
         let Some(facts) = facts else {
@@ -325,7 +434,7 @@ impl Building {
             };
             return self.table()?.add(&name, Item { number, size, ..Item::with_metadata(Kind::File, metadata) });
         };
-        let Facts { kind, metadata, modified, link_group, target, device, path } = facts;
+        let Facts { kind, metadata, modified, link_group, target, device, path } = *facts;
         let number = if link_group == 0 || kind != Kind::File { number } else { self.leader(link_group, number) };
         let link_group = if kind == Kind::File { link_group } else { 0 };
         let item = Item { kind, size, modified, metadata, link_group, target, device, number, place: (0, 0) };
@@ -349,27 +458,17 @@ impl Building {
     /// Returns the number of the first file of a hard link group if `number`, the one just added, has the same chunks.
     fn leader(&mut self, group: u64, number: u64) -> u64 {
         let leader = *self.groups.entry(group).or_insert(number);
-        let chunks = |file: u64| {
-            let file = usize::try_from(file).expect("a number that was given to a file");
-            let start = if file == 0 { 0 } else { self.manifest.files[file - 1] as usize };
-            &self.manifest.recipes[start..self.manifest.files[file] as usize]
-        };
-        if chunks(leader) == chunks(number) { leader } else { number }
+        let items = |file| self.manifest.recipes[self.manifest.items(file)].iter();
+        let name = |&item: &u32| self.manifest.name(item).ok_or(item);
+        if items(leader).map(name).eq(items(number).map(name)) { leader } else { number }
     }
 
     fn finish(self) -> Result<(Manifest, Entries<Table>)> {
-        let Self { mut manifest, entries, numbers, .. } = self;
-        drop(numbers);
-        let mut end = 0u64;
-        manifest.ends = Vec::with_capacity(manifest.recipes.len());
-        for &number in &manifest.recipes {
-            // What does not fit is damage of the file that it belongs to; the sum is compared when that is read.
-            end = end.saturating_add(manifest.chunks[number as usize].size);
-            manifest.ends.push(end);
-        }
+        let Self { manifest, entries, .. } = self;
         let entries = match entries {
             Entries::Names(names) => Entries::Names(names),
             Entries::Table(mut table) => {
+                manifest.join();
                 table.set_places(|file| manifest.place(file));
                 Entries::Table(table.finish()?)
             }
@@ -377,57 +476,12 @@ impl Building {
         Ok((manifest, entries))
     }
 
-    fn number(&mut self, hash: &Hash) -> Result<u32> {
-        let slot = key(&hash.bytes, self.seed);
-        let chunks = &self.manifest.chunks;
-        let same = |&number: &u32| {
-            let chunk = &chunks[number as usize];
-            chunk.hash == hash.bytes && chunk.named == hash.named
-        };
-        if let Some(&number) = self.numbers.find(slot, same) {
-            return Ok(number);
-        }
-        let number = self.push_chunk(hash)?;
-        let (chunks, seed) = (&self.manifest.chunks, self.seed);
-        self.numbers.insert_unique(slot, number, |&number| key(&chunks[number as usize].hash, seed));
-        Ok(number)
-    }
-
-    fn push_chunk(&mut self, hash: &Hash) -> Result<u32> {
-        let number = u32::try_from(self.manifest.chunks.len()).map_err(|_| self.too_large(u64::MAX))?;
-        self.manifest.chunks.push(Chunk { hash: hash.bytes, named: hash.named, block: NOWHERE, inner: 0, size: 0 });
-        self.check_memory()?;
-        Ok(number)
-    }
-
-    fn place_chunk(&mut self, number: u32, stored: &Stored) -> Result<()> {
-        let Manifest { blocks, chunks, .. } = &mut self.manifest;
-        let is_same = |block: &Block| {
-            (block.offset, block.stored, block.crc, block.coding) == (stored.offset, stored.stored, stored.crc, stored.coding)
-        };
-        if !blocks.last().is_some_and(is_same) {
-            let Stored { offset, stored, crc, coding, .. } = *stored;
-            blocks.push(Block { offset, stored, crc, coding, raw: 0 });
-        }
-        let block = blocks.last_mut().expect("one was just added");
-        let end = stored.inner.checked_add(stored.size).filter(|&end| end <= MAX_WHOLE);
-        let end = end.and_then(|end| u32::try_from(end).ok()).unwrap_or(0);
-        block.raw = block.raw.max(end);
-        let block = u32::try_from(blocks.len() - 1).ok().filter(|&block| block != NOWHERE);
-        let chunk = &mut chunks[number as usize];
-        (chunk.inner, chunk.size) = (stored.inner, stored.size);
-        match block {
-            Some(block) => chunk.block = block,
-            None => return Err(self.too_large(u64::MAX)),
-        }
-        self.check_memory()
-    }
-
     fn check_memory(&self) -> Result<()> {
-        let Manifest { blocks, chunks, recipes, files, .. } = &self.manifest;
-        let tables =
-            size_of_val(&**blocks) + size_of_val(&**chunks) + recipes.len() * (4 + size_of::<u64>()) + size_of_val(&**files);
-        let found = (tables + self.numbers.len() * 6) as u64;
+        let Manifest { blocks, chunks, recipes, strays, files, .. } = &self.manifest;
+        let tables = size_of_val(&**blocks) + size_of_val(&**chunks) + size_of_val(&**strays) + size_of_val(&**files);
+        // What joining them takes counts from the beginning, as that can't be refused.
+        let joined = chunks.len() * 6 + recipes.len() * (4 + size_of::<u64>());
+        let found = (tables + size_of_val(&**recipes) + joined) as u64;
         if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
     }
 
@@ -436,16 +490,17 @@ impl Building {
     }
 }
 
-/// Where the table of numbers has a hash.
-fn key(hash: &[u8; 32], seed: u64) -> u64 {
-    xxh3_64_with_seed(hash, seed)
-}
-
 /// Name of a chunk: its BLAKE3 in hex, or (in files that no tool of ours wrote) any other text, which then is told by its own digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash {
-    bytes: [u8; 32],
-    named: bool,
+    pub(super) bytes: [u8; 32],
+    /// It is a digest, not that of another text.
+    pub(super) named: bool,
+}
+
+impl Hash {
+    /// What nobody asks for.
+    const NONE: Self = Self { bytes: [0; 32], named: false };
 }
 
 impl From<&str> for Hash {
@@ -477,7 +532,61 @@ fn unhex(text: &[u8]) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn recipes_are_joined_to_the_last_chunk_of_a_hash(
+            table in proptest::collection::vec(0u8..9, 0..12),
+            recipes in proptest::collection::vec(proptest::collection::vec(prop_oneof![4 => 0u8..9, 1 => Just(u8::MAX)], 0..20), 1..20),
+            is_table_first in any::<bool>(),
+        ) {
+            let hash = |of: u8| Hash { bytes: [of; 32], named: true };
+            let mut building = Building::new(1 << 20, 1 << 20);
+            let stored = |size| Stored { offset: 32, stored: 9, size, inner: 0, crc: 0, coding: Coding::Tagged };
+            let add_table = |building: &mut Building| {
+                for (size, &of) in (1..).zip(&table) {
+                    building.add_chunk(hash(of), &stored(size)).unwrap();
+                }
+            };
+            if is_table_first {
+                add_table(&mut building);
+            }
+            for recipe in &recipes {
+                for &of in recipe {
+                    // A file of version 1 has a chunk of its own.
+                    let own = of == u8::MAX;
+                    if own { building.add_own_chunk(&stored(99)) } else { building.add_to_recipe(hash(of)) }.unwrap();
+                }
+                building.add_file(File { name: b"name".to_vec(), ..File::default() }).unwrap();
+            }
+            if !is_table_first {
+                add_table(&mut building);
+            }
+            let (manifest, _) = building.finish().unwrap();
+            let size = |&of: &u8| match of {
+                u8::MAX => Some(99),
+                _ => table.iter().rposition(|&other| other == of).map(|at| at as u64 + 1),
+            };
+            let expected: Vec<Vec<Option<u64>>> = recipes.iter().map(|recipe| recipe.iter().map(size).collect()).collect();
+            let sizes = |file: usize| {
+                let recipe = manifest.recipe(file as u64);
+                let sizes: Vec<Option<u64>> =
+                    recipe.chunks().iter().map(|&number| manifest.chunk(number).map(|chunk| chunk.size)).collect();
+                assert_eq!(recipe.len(), sizes.iter().flatten().sum::<u64>());
+                assert_eq!(recipe.from(0).count(), sizes.len() - sizes.iter().take_while(|size| size.is_none()).count());
+                sizes
+            };
+            for _ in 0..2 {
+                for (file, expected) in expected.iter().enumerate() {
+                    prop_assert_eq!(&sizes(file), expected);
+                }
+                manifest.join();
+            }
+        }
+    }
 
     #[test]
     fn names_of_chunks_are_digests_or_text() {

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::manifest::LOOKUPS;
 use crate::format::entry::{Kind, Metadata};
 use crate::format::error::Result;
 use crate::format::limits::MAX_OFFSET;
 use crate::format::path;
 use crate::format::table::{Item, Table, TableBuilder, Winner};
-
-/// So many look-ups pass over all names; those who look for more are better off with a table.
-const LOOKUPS: usize = 16;
 
 /// Names and sizes of all files of a manifest, by number. Each name is a path.
 pub(super) struct Names {

@@ -10,7 +10,7 @@ use super::block::Dictionary;
 use super::blocks::{Blocks, Lock};
 use super::cipher::Cipher;
 use super::header::{Header, MAGIC};
-use super::manifest::{Entries, Manifest, Recipe};
+use super::manifest::{Chunk, Entries, Manifest, Recipe};
 use super::names::Names;
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
@@ -104,6 +104,7 @@ impl Nra4 {
     /// Makes a table of the names.
     fn table(&self) -> Table {
         let names = self.names.as_ref().expect("there is a table already if there are no names");
+        self.manifest.join();
         let table = names.table(u64::MAX, |file| self.manifest.place(file)).and_then(TableBuilder::finish);
         table.expect("what it may take was compared with the limit when the names were added")
     }
@@ -111,8 +112,8 @@ impl Nra4 {
     /// Returns the chunks of a member, whose lengths must add up to its size.
     fn recipe(&self, member: &Member) -> Result<Recipe<'_>> {
         let recipe = self.manifest.recipe(member.number);
-        if let Some(lost) = recipe.chunks().iter().map(|&chunk| self.manifest.chunk(chunk)).find(|(_, block)| block.is_none()) {
-            let hash = blake3::Hash::from_bytes(lost.0.hash).to_hex();
+        if let Some(lost) = recipe.chunks().iter().position(|&chunk| self.manifest.chunk(chunk).is_none()) {
+            let hash = self.manifest.asked(member.number, lost);
             return Err(self.corrupt(format!("a file needs the chunk {hash}, which the chunk table does not have")));
         }
         if recipe.len() != member.size {
@@ -181,7 +182,8 @@ impl Members for Nra4 {
             if start >= range.end {
                 break;
             }
-            let (chunk, Some(number)) = self.manifest.chunk(number) else { continue };
+            let Some(chunk) = self.manifest.chunk(number) else { continue };
+            let number = chunk.block;
             let block = &self.manifest.blocks[number as usize];
             let part = range.start.saturating_sub(start)..(range.end - start).min(chunk.size);
             if !Blocks::is_within_reach(block, chunk) {
@@ -194,7 +196,7 @@ impl Members for Nra4 {
             };
             let at = |offset: u64| usize::try_from(offset).expect("within a block in memory");
             let bytes = &content[at(chunk.inner)..][..at(chunk.size)];
-            if chunk.named && blake3::hash(bytes).as_bytes() != &chunk.hash {
+            if chunk.hash.named && blake3::hash(bytes).as_bytes() != &chunk.hash.bytes {
                 let detail = format!("the chunk at {} in it has another digest than the manifest says", chunk.inner);
                 return Err(Error::corrupt("block", block.offset, detail));
             }
@@ -209,7 +211,7 @@ impl Members for Nra4 {
             return self.with_range(member, 0..member.size, Access::Sequential, &mut |_| Ok(()));
         }
         for &number in self.recipe(member)?.chunks() {
-            let (_, Some(number)) = self.manifest.chunk(number) else { continue };
+            let Some(&Chunk { block: number, .. }) = self.manifest.chunk(number) else { continue };
             let block = &self.manifest.blocks[number as usize];
             let known = self.checked.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
             let wrong = match known {
@@ -239,8 +241,8 @@ impl Members for Nra4 {
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         let mut share = 0u128;
         for &number in self.manifest.recipe(member.number).chunks() {
-            if let (chunk, Some(block)) = self.manifest.chunk(number) {
-                let block = &self.manifest.blocks[block as usize];
+            if let Some(chunk) = self.manifest.chunk(number) {
+                let block = &self.manifest.blocks[chunk.block as usize];
                 let raw = u128::from(block.raw).max(u128::from(chunk.size)).max(1);
                 share += u128::from(block.stored) * u128::from(chunk.size) / raw;
             }
@@ -256,9 +258,10 @@ impl Members for Nra4 {
 
     fn digest(&self, member: &Member) -> Option<Digest> {
         // A file of one chunk has the digest of that chunk; it is compared when the content is read.
-        let [number] = self.manifest.recipe(member.number).chunks() else { return None };
-        let (chunk, block) = self.manifest.chunk(*number);
-        let whole = chunk.named && block.is_some() && chunk.size == member.size;
-        whole.then(|| Digest(*chunk.hash.first_chunk::<DIGEST_LEN>().expect("32 bytes")))
+        let recipe = self.manifest.recipe(member.number);
+        let [number] = recipe.chunks() else { return None };
+        let chunk = self.manifest.chunk(*number)?;
+        let whole = chunk.hash.named && chunk.size == member.size;
+        whole.then(|| Digest(*chunk.hash.bytes.first_chunk::<DIGEST_LEN>().expect("32 bytes")))
     }
 }

@@ -195,8 +195,8 @@ seed!(ChunkTable, (), "a chunk table", {
 struct Chunk<'a>(&'a mut Building);
 
 impl Chunk<'_> {
-    fn add<E: serde::de::Error>(self, hash: &Hash, stored: &Stored) -> Result<(), E> {
-        self.0.add_chunk(hash, stored).map_err(|error| E::custom(self.0.fail(error)))
+    fn add<E: serde::de::Error>(self, hash: Hash, stored: &Stored) -> Result<(), E> {
+        self.0.add_chunk(hash, stored).map(drop).map_err(|error| E::custom(self.0.fail(error)))
     }
 }
 
@@ -209,7 +209,7 @@ seed!(Chunk, (), "a chunk", {
         let inner = next(&mut seq, number(), "inner offset")?;
         let crc = next(&mut seq, number(), "CRC")?;
         end(&mut seq, "a chunk")?;
-        self.add(&hash, &Stored { offset, stored, size, inner, crc, coding: Coding::Tagged })
+        self.add(hash, &Stored { offset, stored, size, inner, crc, coding: Coding::Tagged })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -223,7 +223,7 @@ seed!(Chunk, (), "a chunk", {
             }
         }
         match hash {
-            Some(hash) if fields >= STORED_FIELDS => self.add(&hash, &chunk),
+            Some(hash) if fields >= STORED_FIELDS => self.add(hash, &chunk),
             _ => Err(A::Error::custom("a field of a chunk is missing")),
         }
     }
@@ -301,7 +301,7 @@ impl FileRecord<'_> {
 
 seed!(FileRecord, (), "a file", {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let name = next(&mut seq, Name(PhantomData), "name")?;
+        let name = next(&mut seq, Name(self.0), "name")?;
         let second = next(&mut seq, number(), "size or offset")?;
         let mut file = File { name, ..File::default() };
         match next(&mut seq, Third(self.0), "recipe or inner offset")? {
@@ -328,13 +328,13 @@ seed!(FileRecord, (), "a file", {
         let mut fields = 0;
         while let Some(field) = map.next_key()? {
             match field {
-                Field::Id => name = Some(map.next_value_seed(Name(PhantomData))?),
+                Field::Id => name = Some(map.next_value_seed(Name(self.0))?),
                 Field::Chunks => recipe = map.next_value_seed(Third(self.0))?.is_none(),
                 Field::Compression => stored.coding = map.next_value_seed(CodingName(PhantomData))?,
                 Field::Vectors => file.attributes = map.next_value_seed(Vectors(PhantomData))?,
                 Field::Extra => {
                     let extra: Extra = map.next_value()?;
-                    file.facts = Some(extra.facts().map_err(A::Error::custom)?);
+                    file.facts = Some(Box::new(extra.facts().map_err(A::Error::custom)?));
                 }
                 other => fields += stored_field(&mut map, other, &mut stored)?,
             }
@@ -361,17 +361,20 @@ seed!(Third, Option<u64>, "a list of hashes or an offset", {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<u64>, A::Error> {
         while let Some(hash) = seq.next_element_seed(HashText)? {
-            self.0.add_to_recipe(&hash).map_err(|error| A::Error::custom(self.0.fail(error)))?;
+            self.0.add_to_recipe(hash).map_err(|error| A::Error::custom(self.0.fail(error)))?;
         }
         Ok(None)
     }
 });
 
-struct Name<'a>(PhantomData<&'a ()>);
+struct Name<'a>(&'a mut Building);
 
 seed!(Name, Vec<u8>, "a name", {
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<u8>, E> {
-        Ok(text.as_bytes().to_vec())
+        let mut name = self.0.spare();
+        name.clear();
+        name.extend_from_slice(text.as_bytes());
+        Ok(name)
     }
 });
 

@@ -31,8 +31,8 @@ pub enum Kind {
     Tar(Option<Compression>),
     /// A zip archive.
     Zip,
-    /// A Shard file of this profile.
-    Shard(Role),
+    /// A Shard file, of this profile if one is named.
+    Shard(Option<Role>),
 }
 
 impl Kind {
@@ -44,7 +44,8 @@ impl Kind {
             Container::Nra4 => Some(Self::Nra4),
             Container::Tar(compression) => Some(Self::Tar(compression)),
             Container::Zip => Some(Self::Zip),
-            Container::Shard(role) => Some(Self::Shard(role)),
+            // `.shard` names none.
+            Container::Shard(role) => Some(Self::Shard(Some(role).filter(|role| *role != Role::default()))),
             Container::SevenZ | Container::Compressed(_) => None,
         }
     }
@@ -121,12 +122,8 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Shard(role) => {
-            let stats = write_shard(
-                &**archive,
-                destination,
-                &ShardOptions { usual_role: role, outgoing, ..ShardOptions::default() },
-                monitor,
-            )?;
+            let stats =
+                write_shard(&**archive, destination, &ShardOptions { role, outgoing, ..ShardOptions::default() }, monitor)?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }
         Kind::Zip => {
@@ -176,7 +173,8 @@ mod tests {
         for other in ["a.rar", "a.7z", "a.gz", "a.tar.lzma", "a.jar"] {
             assert_eq!(kind_of(Path::new(other)), None, "{other}");
         }
-        assert_eq!(Kind::named("CSHARD"), Some(Kind::Shard(Role::COLUMNS)));
+        assert_eq!(Kind::named("CSHARD"), Some(Kind::Shard(Some(Role::COLUMNS))));
+        assert_eq!(Kind::named("shard"), Some(Kind::Shard(None)));
         assert!(endings().all(|ending| Kind::named(ending).is_some()));
     }
 }

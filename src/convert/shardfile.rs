@@ -31,10 +31,8 @@ const ALIGNMENT: u8 = 64;
 pub struct ShardOptions {
     /// Whose files are imitated; else [`Dialect::Go`].
     pub dialect: Option<Dialect>,
-    /// Profile; else that of [`ShardOptions::usual_role`].
+    /// Profile; else none.
     pub role: Option<Role>,
-    /// Profile of a file whose entries did not come from one.
-    pub usual_role: Role,
     /// Alignment, bytes; else 64.
     pub alignment: Option<u8>,
     /// Compression of all entries, `Some(None)` for no compression; else new entries are not compressed.
@@ -70,7 +68,8 @@ pub fn write_shard(
     let names: Vec<Box<[u8]>> = planned.iter().map(|planned| planned.name.clone()).collect();
     let former = Origin::parse(&archive.info().attributes);
     let metadata = metadata(archive, options, former.is_some());
-    let (style, layout) = shape(options, former.as_ref(), names, metadata.is_some());
+    let role = role(options.role, former.as_ref().map(|former| former.header.role), monitor);
+    let (style, layout) = shape(options, role, former.as_ref(), names, metadata.is_some());
     let buffered = io::BufWriter::with_capacity(1 << 20, output);
     let mut writer = ShardWriter::create(buffered, style, layout).map_err(named)?;
     for Planned { path, name, record } in &planned {
@@ -180,10 +179,29 @@ fn metadata(archive: &dyn Archive, options: &ShardOptions, came: bool) -> Option
     Some(with_description(&former, message).unwrap_or(former))
 }
 
+/// Returns the role that is written: what is asked for, even if content of another one is not what that promises, or the former one.
+fn role(asked: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Role {
+    let role = match (asked, former) {
+        // The manifest of an episode in parts is called as episodes are.
+        (Some(Role::EPISODE), Some(Role::MANIFEST)) => Role::MANIFEST,
+        (asked, former) => asked.or(former).unwrap_or_default(),
+    };
+    if let (Some(was), Some(is)) = (former.filter(|former| *former != role).and_then(Role::name), role.name()) {
+        let message = format!("OUT says that it is a {is}, its entries are still those of a {was}");
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
+    role
+}
+
 /// Returns style and layout: those of the file that entries came from, but for what was asked for.
-fn shape(options: &ShardOptions, former: Option<&Origin>, names: Vec<Box<[u8]>>, has_metadata: bool) -> (Style, Layout) {
+fn shape(
+    options: &ShardOptions,
+    role: Role,
+    former: Option<&Origin>,
+    names: Vec<Box<[u8]>>,
+    has_metadata: bool,
+) -> (Style, Layout) {
     let header = former.map(|former| &former.header);
-    let role = options.role.or(header.map(|header| header.role)).unwrap_or(options.usual_role);
     let alignment = options.alignment.or(header.map(|header| possible(header.alignment))).unwrap_or(ALIGNMENT);
     let terminated = former.is_none_or(|former| options.dialect.is_some() || former.terminated);
     let layout = match header {

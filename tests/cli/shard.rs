@@ -182,7 +182,7 @@ fn what_is_asked_for_wins_over_what_the_file_was() {
         (&["--codec", "none"], 2, 64, false),
         (&["--align", "16"], 2, 16, false),
         (&["--align", "64"], 2, 64, true),
-        (&["--to", "cshard"], 8, 64, false),
+        (&["--to", "smpl"], 2, 64, true),
         (&["--to", "shard"], 2, 64, true),
     ] {
         let said = run(&[&["convert", "-fq", "py_zstd.shard", "out.shard"], options].concat());
@@ -192,6 +192,38 @@ fn what_is_asked_for_wins_over_what_the_file_was() {
         assert_eq!((after[5], after[8], after == before), (role, alignment, is_same), "{options:?}");
         assert_eq!(run(&["diff", "--content", "py_zstd.shard", "out.shard"]).code, Some(0), "{options:?}");
         assert_eq!(after.len() > 3 * before.len(), options.contains(&"none"), "{options:?}");
+    }
+    // So does the ending of the name: of each role, for a file of another one and for one of none.
+    std::fs::write(folder.path().join("none.shard"), {
+        let mut bytes = before.clone();
+        bytes[5] = 0;
+        bytes
+    })
+    .unwrap();
+    run(&["convert", "-q", "py_zstd.shard", "between.nra"]);
+    for (ending, role, called) in [
+        ("mosh", 1, "ModelShard"),
+        ("smpl", 2, "SampleShard"),
+        ("gemm", 3, "GemmShard"),
+        ("wshard", 5, "WShard"),
+        ("gshard", 6, "GraphShard"),
+        ("tshard", 7, "TraceShard"),
+        ("cshard", 8, "ColumnShard"),
+    ] {
+        let out = format!("out.{ending}");
+        for (arguments, was) in [
+            (&["py_zstd.shard", &out][..], 2),
+            (&["between.nra", &out], 2),
+            (&["between.nra", "out.shard", "--to", ending], 2),
+            (&["none.shard", &out], 0),
+        ] {
+            let said = run(&[&["convert", "-f"], arguments].concat());
+            let warning = format!("nra: warning: OUT says that it is a {called}, its entries are still those of a SampleShard\n");
+            let is_told = was != 0 && was != role;
+            assert_eq!((said.code, said.err.starts_with(&warning)), (Some(0), is_told), "{arguments:?}: {}", said.err);
+            let after = std::fs::read(folder.path().join(arguments[1])).unwrap();
+            assert_eq!((after[5], after == before), (role, role == 2), "{arguments:?}");
+        }
     }
     for (options, sentence) in [
         (&["--align", "8", "out.shard"][..], "Shard files align to 16, 32 or 64 bytes, not to 8"),

@@ -52,7 +52,7 @@ pub struct Args {
     output_option: Option<PathBuf>,
     /// Kind of OUT, whatever its name: zip, tar.zst …
     ///
-    /// nra, nra4 (for versions before 5), zip, shard, mosh, smpl, wshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
+    /// nra, nra4 (for versions before 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     to: Option<Kind>,
     /// Whose Shard files OUT is to be like, byte for byte: go, python; else those IN came from
@@ -132,7 +132,7 @@ struct LimitArgs {
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
     Kind::named(text).ok_or_else(|| {
-        "nra writes nra, nra4, zip, shard, mosh, smpl, wshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4"
+        "nra writes nra, nra4, zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4"
             .to_owned()
     })
 }

@@ -76,7 +76,7 @@ pub(super) fn to_zip(
 /// Writes a Shard file.
 pub(super) fn to_shard(
     args: &Args,
-    role: Role,
+    role: Option<Role>,
     input: Input,
     destination: Destination,
     options: &TransferOptions,
@@ -98,16 +98,7 @@ pub(super) fn to_shard(
         DialectName::Go => Dialect::Go,
         DialectName::Python => Dialect::Python,
     });
-    // The ending of a name is no reason to change what a file is for; `shard` names no role.
-    let asked = args.to.is_some() && role != Role::default();
-    let shard_options = ShardOptions {
-        dialect,
-        role: asked.then_some(role),
-        usual_role: role,
-        alignment,
-        compression,
-        outgoing: outgoing(options),
-    };
+    let shard_options = ShardOptions { dialect, role, alignment, compression, outgoing: outgoing(options) };
     Ok(write(input, options, monitor, |archive| write_shard(archive, destination, &shard_options, monitor)))
 }
 

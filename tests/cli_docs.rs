@@ -96,8 +96,12 @@ fn page(root: &Path) -> String {
     for command in commands {
         section(&mut page, command, "nra");
     }
+    page.push('\n');
     page.push_str(TAIL);
     schemas(&mut page, root);
+    while page.contains("\n\n\n") {
+        page = page.replace("\n\n\n", "\n\n");
+    }
     page
 }
 
@@ -139,6 +143,8 @@ fn options<'a>(page: &mut String, arguments: impl Iterator<Item = &'a Arg>) {
         );
         let shown = if forms.is_empty() { value } else { forms.join("`, `") };
         let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+        // The first paragraph is the short help, which has no full stop.
+        let help = help.split("\n\n").map(str::trim).collect::<Vec<_>>().join(". ");
         rows.push(format!("| `{shown}` | {} |", help.replace('\n', " ").replace('|', "\\|").replace('*', "\\*")));
     }
     if !rows.is_empty() {

@@ -134,7 +134,7 @@ fn a_survey_gives_the_same_paths() {
     let place = tree();
     mknodat(CWD, place.input("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     let mut found = Vec::new();
-    survey(&[Input::new(place.at("in"))], &options(), &Recorder::default(), &mut |path, kind| {
+    survey(&[Input::new(place.at("in"))], &place.output(), &options(), &Recorder::default(), &mut |path, kind| {
         found.push(format!("{path} {kind:?}"));
         Ok(())
     })

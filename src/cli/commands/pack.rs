@@ -109,7 +109,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         if !args.overwrite {
             refuse_existing(&output)?;
         }
-        return list("pack", &output, &mut |progress, visit| survey(&inputs, &options, progress, visit), ui);
+        return list("pack", &output, &mut |progress, visit| survey(&inputs, &output, &options, progress, visit), ui);
     }
     if args.encrypt || args.keys.is_given() {
         // A key that is missing is told before anything is read.

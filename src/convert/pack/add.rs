@@ -73,9 +73,9 @@ pub fn plan(
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
-    let (_, mut writer) = open(inputs, archive, options.writer.clone())?;
+    let (own, mut writer) = open(inputs, archive, options.writer.clone())?;
     let known = Known::new(writer.present()?, policy);
-    look(inputs, options, Some(&known), monitor, visit)
+    look(inputs, Some(own), options, Some(&known), monitor, visit)
 }
 
 /// Adds `inputs` to the commit that `writer` is making, among its other changes. Paths are those that [`pack`](super::pack) gives. Returns how
@@ -112,7 +112,7 @@ fn open(inputs: &[Input], archive: &Path, options: WriterOptions) -> Result<((u6
 }
 
 /// Returns device and inode of the archive.
-fn identity(archive: &Path) -> Result<(u64, u64)> {
+pub(super) fn identity(archive: &Path) -> Result<(u64, u64)> {
     let metadata = fs::metadata(archive).map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
     Ok((metadata.dev(), metadata.ino()))
 }

@@ -147,11 +147,14 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     Ok(stats)
 }
 
+/// Why an input is refused.
+const TAKES_ITS_PLACE: &str = "it is where the archive is to go";
+
 /// Refuses an input that the archive would take the place of. What lies in a directory is another matter: the archive itself, from an earlier run.
 fn refuse_own(inputs: &[Input], destination: &Destination) -> Result<()> {
     let Destination::File { path, .. } = destination else { return Ok(()) };
     let Ok(target) = std::fs::metadata(path).map(|target| (target.dev(), target.ino())) else { return Ok(()) };
-    refuse_input(inputs, target, "pack", "it is where the archive is to go")
+    refuse_input(inputs, target, "pack", TAKES_ITS_PLACE)
 }
 
 /// Refuses an input that is the file of this device and inode.
@@ -177,7 +180,7 @@ fn share(options: &PackOptions) -> (WriterOptions, u64) {
     (writer, read_bytes)
 }
 
-/// Tells what [`pack`] would store, in the order of paths: path and kind of each entry. Nothing is read but directories; what packing would leave out is told as
+/// Tells what [`pack`] would store in the file `output`, in the order of paths: path and kind of each entry. Nothing is read but directories; what packing would leave out is told as
 /// packing does.
 ///
 /// # Errors
@@ -185,16 +188,22 @@ fn share(options: &PackOptions) -> (WriterOptions, u64) {
 /// As [`pack`], as far as that concerns inputs.
 pub fn survey(
     inputs: &[Input],
+    output: &Path,
     options: &PackOptions,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
-    look(inputs, options, None, monitor, visit)
+    let own = add::identity(output).ok();
+    if let Some(own) = own {
+        refuse_input(inputs, own, "pack", TAKES_ITS_PLACE)?;
+    }
+    look(inputs, own, options, None, monitor, visit)
 }
 
 /// As [`survey`], but for what `known` has, or has something else in the way of.
 fn look(
     inputs: &[Input],
+    own: Option<(u64, u64)>,
     options: &PackOptions,
     known: Option<&Known>,
     monitor: &dyn Monitor,
@@ -225,9 +234,13 @@ fn look(
             note(&bytes, Kind::Directory, &|| Some(*facts));
         }
         for name in &window.names {
+            let path = || tree.shown_path(name.directory, window.name(name));
+            if own.is_some_and(|own| own.1 == name.inode && read::is_file(handles, tree, name, window.name(name), own)) {
+                monitor.warn(Warning { path: path(), message: read::OWN.to_owned(), degraded: false, damage: false });
+                continue;
+            }
             if let Some(message) = read::refusal(handles, tree, name, window.name(name)) {
-                let path = tree.shown_path(name.directory, window.name(name));
-                monitor.warn(Warning { path, message, degraded: true, damage: false });
+                monitor.warn(Warning { path: path(), message, degraded: true, damage: false });
                 continue;
             }
             if options.follow_symlinks
@@ -235,8 +248,7 @@ fn look(
                 && let Ok(directory) = handles.get(tree, name.directory)
                 && let Some(message) = read::leads_nowhere(&directory, window.name(name))
             {
-                let path = tree.shown_path(name.directory, window.name(name));
-                monitor.warn(Warning { path, message, degraded: false, damage: false });
+                monitor.warn(Warning { path: path(), message, degraded: false, damage: false });
             }
             tree.stored_path(name.directory, &mut bytes);
             join(&mut bytes, window.name(name));

@@ -139,6 +139,12 @@ pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> 
     Some(format!("kept as a symlink: {why}"))
 }
 
+/// Says whether a name, or what it leads to, is the file of this device and inode.
+pub(super) fn is_file(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8], file: (u64, u64)) -> bool {
+    let status = handles.get(tree, name.directory).and_then(|directory| statat(&directory, bytes, AtFlags::empty()));
+    name.kind == NameKind::File && status.is_ok_and(|status| Facts::new(&status).identity == file)
+}
+
 /// Returns why a name could not be packed, as far as that shows without reading.
 pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
     match name.kind {
@@ -152,6 +158,8 @@ pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8])
 }
 
 const SOCKET: &str = "left out: a socket";
+/// Why the output is no input.
+pub(super) const OWN: &str = "left out: the archive itself";
 const CHANGED_TYPE: &str = "left out: it changed its type while it was read";
 
 impl<'a> Reader<'a> {
@@ -310,6 +318,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Failed> {
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if self.context.own.contains(&facts.identity) {
+            self.warn(name, OWN.to_owned(), false);
             outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }
@@ -381,6 +390,7 @@ impl<'a> Reader<'a> {
             return Err(Failed::Told(CHANGED_TYPE.to_owned()));
         }
         if self.context.own.contains(&facts.identity) {
+            self.warn(name, OWN.to_owned(), false);
             outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }

@@ -15,6 +15,7 @@ use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
+use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
 use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::progress::{Counter, Monitor, Warning};
 
@@ -46,7 +47,14 @@ pub fn salvage(
 ) -> Result<SalvageStats> {
     options.attributes.clone_from(&archive.info().attributes);
     let output = Output::create(destination)?;
-    let mut taker = Taker { archive, writer: Writer::create(output, options)?, links: HashMap::new(), buffer: Vec::new() };
+    let mut taker = Taker {
+        archive,
+        writer: Writer::create(output, options)?,
+        links: LinkGroups::of(archive),
+        taken: HashMap::new(),
+        buffer: Vec::new(),
+        monitor,
+    };
     let mut stats = SalvageStats::default();
     monitor.expect(Counter::Entries, archive.info().entries);
     monitor.expect(Counter::Bytes, archive.info().content_bytes);
@@ -76,7 +84,8 @@ pub fn salvage(
 
 /// Tells what is lost, or returns the error if it says nothing of the archive.
 fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
-    if !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. }) {
+    // What the writer refuses is wrong in the archive: there everything comes from.
+    if !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. } | Error::Usage { .. }) {
         return Err(error);
     }
     monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });
@@ -86,18 +95,24 @@ fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<
 struct Taker<'a> {
     archive: &'a dyn Archive,
     writer: Writer<Output>,
-    /// First entry of each link group that was taken.
-    links: HashMap<u64, EntryId>,
+    links: LinkGroups,
+    /// First that was taken of those that are hard links of each other.
+    taken: HashMap<LinkKey, EntryId>,
     buffer: Vec<u8>,
+    monitor: &'a dyn Monitor,
 }
 
 impl Taker<'_> {
     fn take(&mut self, entry: &Entry) -> Result<()> {
-        let group = entry.link_group;
+        let key = self.links.key(entry);
         let mut new = entry.clone();
         // Links are told by their first entry: numbers of the old archive mean nothing in the new one.
         new.link_group = 0;
-        if let Some(&first) = self.links.get(&group).filter(|_| group != 0) {
+        if key.is_some_and(|key| self.links.differs(key)) {
+            let path = entry.path.as_bytes().to_vec();
+            self.monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
+        }
+        if let Some(&first) = key.and_then(|key| self.taken.get(&key)) {
             self.writer.add_link(new, first)?;
             return Ok(());
         }
@@ -120,8 +135,8 @@ impl Taker<'_> {
             };
             self.writer.add(new, content)?
         };
-        if group != 0 {
-            self.links.insert(group, id);
+        if let Some(key) = key {
+            self.taken.insert(key, id);
         }
         Ok(())
     }

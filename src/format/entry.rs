@@ -151,7 +151,7 @@ pub struct Device {
 }
 
 /// Where the content of an entry lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Location {
     /// In blocks of an NRA 5 file.
     Nra(Content),

@@ -12,6 +12,7 @@ pub mod entry;
 pub mod error;
 pub mod inside;
 pub mod limits;
+pub(crate) mod links;
 pub mod names;
 pub mod nra;
 pub mod nra4;

@@ -16,6 +16,7 @@ use super::spot::is_older;
 use super::tree::Tree;
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Obstacle, Result};
+use crate::format::links::{LinkGroups, LinkKey};
 
 /// Paths named in an error.
 const MAX_NAMED: usize = 10;
@@ -41,9 +42,11 @@ pub(super) struct Sums {
     pub entries: u64,
     /// Sum of the sizes of the files.
     pub bytes: u64,
-    /// The same with each hard link group counted once.
+    /// The same with hard links of each other counted once.
     pub distinct_bytes: u64,
-    groups: HashSet<u64>,
+    links: LinkGroups,
+    /// Those that are counted.
+    counted: HashSet<LinkKey>,
     /// First name at the top, and whether there is another.
     top: Option<Box<[u8]>>,
     /// More than one name at the top.
@@ -55,7 +58,8 @@ impl Sums {
     pub(super) fn add(&mut self, item: &Item) {
         self.entries += 1;
         self.bytes = self.bytes.saturating_add(item.entry.size);
-        if item.entry.link_group == 0 || self.groups.insert(item.entry.link_group) {
+        // Of a group that lies each file is made.
+        if self.links.key(&item.entry).is_none_or(|key| self.counted.insert(key)) {
             self.distinct_bytes = self.distinct_bytes.saturating_add(item.entry.size);
         }
         let path = item.path();
@@ -293,5 +297,23 @@ impl<'a> Survey<'a> {
             Err(Errno::NOENT | Errno::ACCESS | Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
             Err(errno) => Err(failed(errno)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::entry::Location;
+    use crate::format::path::EntryPath;
+
+    #[test]
+    fn what_only_says_that_it_is_a_hard_link_is_counted() {
+        let mut sums = Sums::default();
+        for (path, number) in [("a", 1), ("b", 1), ("c", 2), ("d", 1), ("e", 2)] {
+            let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), Kind::File);
+            (entry.link_group, entry.size, entry.location) = (1, 100, Location::Member { number, place: (0, 0) });
+            sums.add(&Item { entry, start: 0 });
+        }
+        assert_eq!((sums.entries, sums.bytes, sums.distinct_bytes), (5, 500, 200));
     }
 }

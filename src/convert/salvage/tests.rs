@@ -8,6 +8,7 @@ use super::*;
 use crate::format::archive::OpenOptions;
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::entry::{Attribute, Kind, Namespace};
+use crate::format::links::tests::{check_made, check_told, lying_archive};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::format::nra::reader::open_remains;
 use crate::format::path::EntryPath;
@@ -275,4 +276,27 @@ fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
     assert!(monitor.take_warnings().is_empty());
     lost(Error::corrupt("block", 0, "gone"), b"a", "left out", &monitor).unwrap();
     assert_eq!(monitor.take_warnings().len(), 1);
+}
+
+#[test]
+fn link_groups_that_lie_do_not_mix_files() {
+    let source = Arc::new(MemorySource::new(lying_archive()));
+    let archive = crate::format::archive::open(source, &OpenOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.nra");
+    let destination = Destination::File { path: path.clone(), overwrite: false };
+    let monitor = Recorder::default();
+    let stats = salvage(&*archive, destination, WriterOptions::balanced(), false, &monitor).unwrap();
+    assert_eq!((stats.lost, stats.written.entries), (0, 4));
+    check_told(&monitor);
+    check_made(&*crate::format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+}
+
+#[test]
+fn what_the_writer_refuses_is_left_out() {
+    let monitor = Recorder::default();
+    let refused = Error::Usage { detail: "x cannot be stored: it has more than fits".into() };
+    lost(refused, b"x", "left out", &monitor).unwrap();
+    let [told] = &monitor.take_warnings()[..] else { panic!("one warning") };
+    assert!(told.damage && told.message == "left out: x cannot be stored: it has more than fits", "{told:?}");
 }

@@ -12,6 +12,7 @@ use crate::format::archive::{Access, Archive, Part};
 use crate::format::chunker::WHOLE_MAX;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
+use crate::format::links::{LinkGroups, NO_LINK};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Counter, Monitor, Warning};
 
@@ -20,10 +21,12 @@ use crate::format::progress::{Counter, Monitor, Warning};
 pub(in crate::convert) struct Order {
     /// Positions in the listing, which are the numbers of entries while nothing is damaged.
     positions: Vec<u64>,
-    /// For a file whose group has an earlier member in this order: the path of that.
+    /// For a hard link of an earlier file in this order: the path of that.
     links: HashMap<u64, EntryPath>,
     /// The listing itself, where the index is damaged: numbers lead to other entries there.
     listing: Option<Vec<Entry>>,
+    /// Entries that have the group of another one, and are files of their own.
+    no_links: Vec<EntryPath>,
     /// Parts of the index that do not read.
     unreadable: u64,
 }
@@ -48,6 +51,10 @@ impl Order {
             order = Self { listing: Some(Vec::new()), ..Self::default() };
             order.list(archive, scattered, &mut |error| leave_out(error, Vec::new(), keep_going, monitor), monitor)?;
         }
+        for path in std::mem::take(&mut order.no_links) {
+            let path = path.as_bytes().to_vec();
+            monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
+        }
         tell_state(archive, keep_going, monitor)?;
         Ok(order)
     }
@@ -61,7 +68,7 @@ impl Order {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let mut arrangement = Arrangement::default();
-        let mut grouped = Vec::new();
+        let (mut links, mut grouped) = (LinkGroups::of(archive), Vec::new());
         let mut bytes = 0u64;
         for entry in archive.entries(0..archive.entry_count()) {
             monitor.check()?;
@@ -74,8 +81,11 @@ impl Order {
                 }
             };
             let leaf = arrangement.add(&entry);
-            if entry.link_group != 0 {
-                grouped.push((entry.link_group, leaf, entry.path.clone()));
+            if let Some(key) = links.key(&entry) {
+                if links.differs(key) {
+                    self.no_links.push(entry.path.clone());
+                }
+                grouped.push((key, leaf, entry.path.clone()));
             }
             bytes = bytes.saturating_add(entry.size);
             if let Some(listing) = &mut self.listing {
@@ -83,7 +93,7 @@ impl Order {
             }
         }
         monitor.expect(Counter::Bytes, bytes);
-        grouped.sort_by_key(|(group, leaf, _)| (*group, *leaf));
+        grouped.sort_by_key(|(key, leaf, _)| (*key, *leaf));
         for group in grouped.chunk_by(|a, b| a.0 == b.0) {
             self.links.extend(group[1..].iter().map(|(_, (_, position), _)| (*position, group[0].2.clone())));
         }
@@ -260,7 +270,40 @@ pub(in crate::convert) fn within(error: Error, path: &EntryPath) -> Error {
     match error {
         Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
         Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
-        Error::Usage { detail } => Error::Usage { detail: told(detail) },
+        // Nobody asked for this entry but the archive.
+        Error::Usage { detail } => Error::corrupt("entry", 0, told(detail)),
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::format::archive::{OpenOptions, open};
+    use crate::format::links::tests::{check_told, lying_archive};
+    use crate::format::progress::Recorder;
+    use crate::format::source::MemorySource;
+
+    #[test]
+    fn links_are_those_that_agree() {
+        let archive = open(Arc::new(MemorySource::new(lying_archive())), &OpenOptions::default()).unwrap();
+        let monitor = Recorder::default();
+        let order = Order::new(&*archive, Scattered::InFront, false, &monitor).unwrap();
+        check_told(&monitor);
+        let links = (0..order.len()).filter_map(|place| {
+            let entry = order.entry(&*archive, place).unwrap();
+            order.link(place).map(|first| (entry.path.to_string(), first.to_string()))
+        });
+        let links: Vec<_> = links.collect();
+        assert!(links == [("b".into(), "a".into())] || links == [("a".into(), "b".into())], "{links:?}");
+    }
+
+    #[test]
+    fn what_an_entry_has_of_its_own_is_no_wrong_request() {
+        let path = EntryPath::try_from("a").unwrap();
+        let error = within(Error::Usage { detail: "it does not fit".into() }, &path);
+        assert!(matches!(&error, Error::Corrupt { detail, .. } if detail == "it does not fit (entry a)"), "{error}");
     }
 }

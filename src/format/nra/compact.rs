@@ -15,11 +15,12 @@ use crate::format::archive::{Archive, OpenOptions};
 use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::nra::content::{BlockRef, Content, Segment};
+use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
+use crate::format::nra::content::{BlockRef, Content, FrameRef, Segment};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{Adopted, FromStart, NewContent, Writer, WriterOptions, WriterStats};
+use crate::format::nra::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor};
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::source::{ReadAt, Store};
 
 /// Alignments that a moved payload keeps, the largest first.
@@ -68,7 +69,7 @@ pub fn copy<W: Write + Send>(
         entries.push(entry);
     }
     let (dense, _) = needs.judge(Compaction::default(), 0);
-    Mover { dense, ..Mover::default() }.add(archive, entries, &HashMap::new(), writer, monitor)
+    Mover { dense, ..Mover::default() }.add(archive, entries, Names::default(), writer, monitor)
 }
 
 /// The commits that are kept, and the blocks that they need.
@@ -123,7 +124,7 @@ pub fn compact(
                 let store = open()?;
                 let mut writer = Writer::create(FromStart::new(Arc::clone(&store)), options)?;
                 let entries = state.entries(0..state.entry_count()).collect::<Result<Vec<Entry>>>()?;
-                mover.add(&state, entries, &HashMap::new(), &mut writer, monitor)?;
+                mover.add(&state, entries, Names::default(), &mut writer, monitor)?;
                 let stats = writer.finish(monitor)?.1;
                 store.sync()?;
                 stats
@@ -147,8 +148,8 @@ pub fn compact(
                     }
                     monitor.check()
                 })?;
-                let unchanged = unchanged_members(&state, &changed, monitor)?;
-                mover.add(&state, changed, &unchanged, &mut writer, monitor)?;
+                let names = Names::of_unchanged(&state, &changed, monitor)?;
+                mover.add(&state, changed, names, &mut writer, monitor)?;
                 writer.finish(monitor)?.1
             }
         };
@@ -209,46 +210,58 @@ fn open_commit(source: &Arc<dyn ReadAt>, commit: Option<u64>, options: &WriterOp
     NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())
 }
 
-/// The parts of blocks that are needed.
+/// The parts of blocks that are needed. Its size follows the archive, not the number of names that need a part.
 #[derive(Default)]
 struct Needs {
-    blocks: HashMap<u64, BlockRef>,
-    /// Offset of the block, start and length within its payload.
-    parts: Vec<(u64, u32, u64)>,
+    /// By offset.
+    blocks: BTreeMap<u64, Need>,
+    /// Roots of the extent maps that were gone through.
+    maps: HashSet<FrameRef>,
+}
+
+/// A block, and the parts of its payload that are needed: where each begins and ends, none next to another.
+struct Need {
+    block: BlockRef,
+    parts: BTreeMap<u64, u64>,
+}
+
+impl Need {
+    fn add(&mut self, mut start: u64, mut end: u64) {
+        while let Some((&first, &last)) = self.parts.range(..=end).next_back().filter(|(_, last)| **last >= start) {
+            if first <= start && last >= end {
+                return;
+            }
+            self.parts.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        self.parts.insert(start, end);
+    }
 }
 
 impl Needs {
     fn note(&mut self, state: &NraReader, entry: &Entry) -> Result<()> {
+        if let Content::Map(root, _) = entry.content()
+            && !self.maps.insert(*root)
+        {
+            return Ok(());
+        }
         state.each_extent(entry, &mut |segment| {
             if let Segment::Data(extent) = segment {
-                self.blocks.entry(extent.block.offset).or_insert(extent.block);
-                match self.parts.last_mut() {
-                    Some((block, start, len))
-                        if *block == extent.block.offset && u64::from(*start) + *len == u64::from(extent.offset) =>
-                    {
-                        *len += extent.len;
-                    }
-                    _ => self.parts.push((extent.block.offset, extent.offset, extent.len)),
-                }
+                let block = extent.block;
+                let need = self.blocks.entry(block.offset).or_insert_with(|| Need { block, parts: BTreeMap::new() });
+                let start = u64::from(extent.offset);
+                need.add(start, start.saturating_add(extent.len));
             }
             Ok(())
         })
     }
 
     /// Returns the blocks that move, and adds what becomes of the others.
-    fn judge(mut self, mut compaction: Compaction, stored_bytes: u64) -> (HashSet<u64>, Compaction) {
-        self.parts.sort_unstable();
+    fn judge(self, mut compaction: Compaction, stored_bytes: u64) -> (HashSet<u64>, Compaction) {
         let mut dense = HashSet::new();
         let mut kept = 0u64;
-        for parts in self.parts.chunk_by(|a, b| a.0 == b.0) {
-            let (mut used, mut end) = (0u64, 0u64);
-            for &(_, start, len) in parts {
-                let start = u64::from(start);
-                let stop = start.saturating_add(len);
-                used += stop.saturating_sub(start.max(end));
-                end = end.max(stop);
-            }
-            let block = &self.blocks[&parts[0].0];
+        for Need { block, parts } in self.blocks.into_values() {
+            let used: u64 = parts.iter().map(|(start, end)| end - start).sum();
             if used * 2 >= u64::from(block.raw_len) {
                 dense.insert(block.offset);
                 compaction.moved_blocks += 1;
@@ -298,22 +311,89 @@ fn each_change(before: &NraReader, after: &NraReader, visit: &mut dyn FnMut(Chan
     }
 }
 
-/// Returns, for the link groups of entries that changed, a name in each that did not: the others become links to it.
-fn unchanged_members(state: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<HashMap<u64, EntryPath>> {
-    let groups: HashSet<u64> = changed.iter().map(|entry| entry.link_group).filter(|&group| group != 0).collect();
-    let mut members = HashMap::new();
-    if groups.is_empty() {
-        return Ok(members);
+/// What further names of a file become links to, or share the content of.
+struct Names {
+    links: LinkGroups,
+    /// Names that did not change, of link groups in which another did.
+    unchanged: HashMap<LinkKey, EntryPath>,
+    /// The first that was added of those that are hard links of each other.
+    added: HashMap<LinkKey, EntryId>,
+    /// The first that was added of each content with an extent map, and its length.
+    maps: HashMap<(Content, u64), EntryId>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { links: LinkGroups::exact(), unchanged: HashMap::new(), added: HashMap::new(), maps: HashMap::new() }
     }
-    let changed: HashSet<&EntryPath> = changed.iter().map(|entry| &entry.path).collect();
-    for entry in state.entries(0..state.entry_count()) {
-        monitor.check()?;
-        let entry = entry?;
-        if groups.contains(&entry.link_group) && !changed.contains(&entry.path) {
-            members.entry(entry.link_group).or_insert(entry.path);
+}
+
+impl Names {
+    /// Looks for the names that did not change in the link groups of those that did.
+    fn of_unchanged(state: &NraReader, changed: &[Entry], monitor: &dyn Monitor) -> Result<Self> {
+        let mut names = Self::default();
+        let groups: HashSet<u64> = changed.iter().map(|entry| entry.link_group).filter(|&group| group != 0).collect();
+        if groups.is_empty() {
+            return Ok(names);
+        }
+        let changed: HashSet<&EntryPath> = changed.iter().map(|entry| &entry.path).collect();
+        for entry in state.entries(0..state.entry_count()) {
+            monitor.check()?;
+            let entry = entry?;
+            if !groups.contains(&entry.link_group) || changed.contains(&entry.path) {
+                continue;
+            }
+            if let Some(key) = names.links.key(&entry) {
+                names.links.differs(key);
+                names.unchanged.entry(key).or_insert(entry.path);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Tells of an entry that it is no link of the others of its group. Entries come in path order.
+    fn tell(&mut self, entry: &Entry, monitor: &dyn Monitor) {
+        if self.links.key(entry).is_some_and(|key| self.links.differs(key)) {
+            let path = entry.path.as_bytes().to_vec();
+            monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
         }
     }
-    Ok(members)
+
+    /// Adds an entry with its content, as a link where it is one.
+    fn put<W: Write + Send>(&mut self, state: &NraReader, mut entry: Entry, writer: &mut Writer<W>) -> Result<()> {
+        let key = self.links.key(&entry);
+        // Links are told by their first entry: numbers of the old archive mean nothing in the new one.
+        entry.link_group = 0;
+        if let Some(key) = key {
+            if let Some(path) = self.unchanged.remove(&key) {
+                self.added.insert(key, writer.keep(&path)?);
+            }
+            if let Some(&first) = self.added.get(&key) {
+                return writer.add_link(entry, first).map(drop);
+            }
+        }
+        let map = matches!(entry.content(), Content::Map(..)).then(|| (entry.content().clone(), entry.size));
+        let id = match map.as_ref().and_then(|map| self.maps.get(map)) {
+            Some(&first) => writer.add_copy(entry, first)?,
+            None => put(state, entry, writer)?,
+        };
+        if let Some(map) = map {
+            self.maps.entry(map).or_insert(id);
+        }
+        if let Some(key) = key {
+            self.added.insert(key, id);
+        }
+        Ok(())
+    }
+}
+
+/// Says of what the writer refuses that it is the archive that is wrong, since everything comes from there.
+fn of_archive(error: Error, path: &EntryPath) -> Error {
+    match error {
+        Error::Usage { detail } => Error::corrupt("entry record", 0, detail),
+        Error::Limit { .. } => Error::corrupt("entry record", 0, format!("{path} cannot be stored: {error}")),
+        error => error,
+    }
 }
 
 /// Brings entries and their content to the new archive.
@@ -327,18 +407,25 @@ struct Mover {
 }
 
 impl Mover {
-    /// Adds entries of `state`, each behind the last block that it needs; those of a link group with an `unchanged` name as links to that.
+    /// Adds entries of `state`, each behind the last block that it needs.
     fn add<W: Write + Send>(
         &mut self,
         state: &NraReader,
         entries: Vec<Entry>,
-        unchanged: &HashMap<u64, EntryPath>,
+        mut names: Names,
         writer: &mut Writer<W>,
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let mut blocks: BTreeMap<u64, BlockRef> = BTreeMap::new();
         let mut order: Vec<(bool, u64, Entry)> = Vec::with_capacity(entries.len());
+        let mut maps: HashMap<FrameRef, (bool, u64)> = HashMap::new();
         for entry in entries {
+            names.tell(&entry, monitor);
+            let root = if let Content::Map(root, _) = entry.content() { Some(*root) } else { None };
+            if let Some(&(mixed, last)) = root.and_then(|root| maps.get(&root)) {
+                order.push((mixed, last, entry));
+                continue;
+            }
             let (mut mixed, mut last) = (false, 0);
             state.each_extent(&entry, &mut |segment| {
                 if let Segment::Data(extent) = segment {
@@ -352,9 +439,13 @@ impl Mover {
                 }
                 Ok(())
             })?;
+            if let Some(root) = root {
+                maps.insert(root, (mixed, last));
+            }
             order.push((mixed, last, entry));
         }
-        order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.place()));
+        // The names of a file together.
+        order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.place(), entry.link_group));
         for (mixed, last, entry) in order {
             monitor.check()?;
             monitor.add(Counter::Entries, 1);
@@ -363,13 +454,8 @@ impl Mover {
             while let Some(first) = blocks.first_entry().filter(|first| *first.key() <= upto) {
                 self.bring(state, &first.remove(), writer)?;
             }
-            match unchanged.get(&entry.link_group) {
-                Some(member) => {
-                    let member = writer.keep(member)?;
-                    writer.add_link(entry, member)?;
-                }
-                None => put(state, entry, writer)?,
-            }
+            let path = entry.path.clone();
+            names.put(state, entry, writer).map_err(|error| of_archive(error, &path))?;
         }
         Ok(())
     }
@@ -398,9 +484,9 @@ impl Mover {
 }
 
 /// Adds an entry; pieces that are not there are read and stored.
-fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>) -> Result<()> {
+fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>) -> Result<EntryId> {
     let digest = match entry.content() {
-        Content::None => return writer.add(entry, NewContent::None).map(drop),
+        Content::None => return writer.add(entry, NewContent::None),
         Content::List(_, digest) | Content::Map(_, digest) => digest.as_deref().copied(),
         Content::Extent(_) | Content::Raw(..) => None,
     };
@@ -430,7 +516,7 @@ fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>)
         Ok(())
     });
     done?;
-    writer.end(digest).map(drop)
+    writer.end(digest)
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ impl Segment {
 }
 
 /// Content of an entry, in the forms of the spec.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Content {
     /// Form 0: nothing.
     None,

@@ -6,6 +6,7 @@ use crate::format::archive::{CommitInfo, Depth, open};
 use crate::format::codec::looks_incompressible;
 use crate::format::digest::Digest;
 use crate::format::entry::{Attribute, Namespace, Timestamp};
+use crate::format::links::tests::{check_made, check_told, lying_archive};
 use crate::format::nra::writer::DictionaryPolicy;
 use crate::format::progress::Recorder;
 use crate::format::source::{FileSource, FileStore};
@@ -213,4 +214,99 @@ fn memory_does_not_follow_the_number_of_commits() {
         Arc::strong_count(&source) - 1
     };
     assert!(most.get() <= 1 + 2 * alone, "{} shares, {alone} a reader", most.get());
+}
+
+#[test]
+fn link_groups_that_lie_do_not_mix_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+    std::fs::write(&old, lying_archive()).unwrap();
+    let monitor = Recorder::default();
+    compact_to(&old, 1, &new, &options(""), &monitor).unwrap();
+    check_told(&monitor);
+    check_made(&*open(source(&new), &OpenOptions::default()).unwrap());
+    let archive = open_commit(&source(&old), None, &options("")).unwrap();
+    let mut writer = Writer::create(File::create(&new).unwrap(), options("")).unwrap();
+    copy(&archive, &mut writer, &mut |_| Ok(()), &monitor).unwrap();
+    writer.finish(&monitor).unwrap();
+    check_told(&monitor);
+    check_made(&*open(source(&new), &OpenOptions::default()).unwrap());
+}
+
+#[test]
+fn a_later_commit_that_lies_takes_no_content_from_an_earlier_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+    let mut writer = Writer::create(File::create(&old).unwrap(), options("")).unwrap();
+    let one = writer.add(file("a"), NewContent::None).unwrap();
+    writer.add_link(file("b"), one).unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+    let mut writer = Writer::append(Arc::new(FileStore::open(&old).unwrap()), options("")).unwrap();
+    let bytes = b"something else";
+    let content = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: false };
+    let id = writer.add(file("c"), content).unwrap();
+    writer.force_group(id, 1);
+    writer.finish(&Recorder::default()).unwrap();
+    let monitor = Recorder::default();
+    compact_to(&old, 2, &new, &options(""), &monitor).unwrap();
+    assert_eq!(monitor.take_warnings().iter().map(|told| &*told.path).collect::<Vec<_>>(), [b"c"]);
+    let made = state(&new, 2);
+    assert_eq!(made.iter().map(|entry| entry.1.len()).collect::<Vec<_>>(), [1, 1, 0]);
+    assert_eq!(made[2].5, Digest::of(bytes));
+}
+
+#[test]
+fn what_many_names_share_is_held_and_written_once() {
+    const EXTENTS: usize = 10_000;
+    const NAMES: usize = 1_000;
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+    let mut writer = Writer::create(File::create(&old).unwrap(), options("")).unwrap();
+    writer.begin(file("f")).unwrap();
+    for _ in 0..EXTENTS {
+        writer.piece(b"x", Digest::of(b"x"), false).unwrap();
+        writer.hole(1).unwrap();
+    }
+    let first = writer.end(None).unwrap();
+    for i in 0..NAMES {
+        writer.add_link(file(&format!("link {i}")), first).unwrap();
+        writer.add_copy(file(&format!("name {i}")), first).unwrap();
+    }
+    writer.finish(&Recorder::default()).unwrap();
+    let archive = open_commit(&source(&old), None, &options("")).unwrap();
+    let mut needs = Needs::default();
+    for entry in archive.entries(0..archive.entry_count()) {
+        needs.note(&archive, &entry.unwrap()).unwrap();
+    }
+    assert_eq!((needs.maps.len(), needs.blocks.len()), (1, 1));
+    assert!(needs.blocks.values().all(|need| need.parts.len() == 1));
+    let done = compact_to(&old, 1, &new, &options(""), &Recorder::default()).unwrap();
+    assert!(done.after_bytes <= done.before_bytes + 4_096, "{done:?}");
+    let mut writer = Writer::create(Vec::new(), options("")).unwrap();
+    copy(&archive, &mut writer, &mut |_| Ok(()), &Recorder::default()).unwrap();
+    let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
+    assert!(bytes.len() as u64 <= done.before_bytes + 4_096, "{} of {}", bytes.len(), done.before_bytes);
+    let made = open(source(&new), &OpenOptions::default()).unwrap();
+    assert_eq!(made.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
+    let entries: Vec<Entry> = made.entries(0..made.entry_count()).map(Result::unwrap).collect();
+    assert_eq!(entries.len(), 2 * NAMES + 1);
+    assert!(entries.iter().all(|entry| entry.content() == entries[0].content() && entry.size == 2 * EXTENTS as u64));
+    assert_eq!(entries.iter().filter(|entry| entry.link_group == entries[0].link_group).count(), NAMES + 1);
+}
+
+proptest::proptest! {
+    /// Against a list that says of each byte whether it is needed.
+    #[test]
+    fn parts_of_a_block_are_merged(parts in proptest::collection::vec((0u64..60, 1u64..20), 0..40)) {
+        let mut need = Need { block: BlockRef { offset: 0, raw_len: 80, stored_len: 80, pad_len: 0, check: 0 }, parts: BTreeMap::new() };
+        let mut bytes = [false; 81];
+        for (start, len) in parts {
+            need.add(start, start + len);
+            (start..start + len).for_each(|at| bytes[at as usize] = true);
+        }
+        let starts = (0..80).filter(|&at| bytes[at] && (at == 0 || !bytes[at - 1]));
+        let expected: Vec<(u64, u64)> =
+            starts.map(|at| (at as u64, (at..).find(|&end| !bytes[end]).unwrap() as u64)).collect();
+        proptest::prop_assert!(need.parts.into_iter().eq(expected));
+    }
 }

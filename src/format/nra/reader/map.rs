@@ -61,18 +61,10 @@ impl NraReader {
         visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
     ) -> Result<()> {
         let mut position = range.start;
-        let mut last = None;
+        let mut order = LeafOrder::default();
         while position < range.end {
             let (leaf, place, start) = self.map_leaf(root, size, position)?;
-            // A page that is reached from many others would make endless content of a small file.
-            if last.is_some_and(|last| place <= last) {
-                return Err(Error::corrupt(
-                    FrameKind::ExtentPage.name(),
-                    place,
-                    "a leaf that does not lie behind the one before it",
-                ));
-            }
-            last = Some(place);
+            order.follow(place)?;
             let ExtentPage::Leaf(segments) = &leaf.page else { unreachable!("descents end at leaves") };
             each_segment(segments, position - start..range.end - start, visit)?;
             position = start + leaf.len();
@@ -103,6 +95,25 @@ impl NraReader {
             _ if len != node.len() => Err(corrupt(format!("{len} content bytes expected below it, {} found", node.len()))),
             _ => Ok(node),
         }
+    }
+}
+
+/// The leaves of one map, each of which lies behind the one before it.
+#[derive(Default)]
+pub(super) struct LeafOrder(Option<u64>);
+
+impl LeafOrder {
+    /// Goes on to the leaf at this offset of the file.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when it does not lie behind the last one: a page that is reached from many others would make endless content of a small file.
+    pub(super) fn follow(&mut self, place: u64) -> Result<()> {
+        if self.0.replace(place).is_some_and(|last| place <= last) {
+            let detail = "a leaf that does not lie behind the one before it";
+            return Err(Error::corrupt(FrameKind::ExtentPage.name(), place, detail));
+        }
+        Ok(())
     }
 }
 

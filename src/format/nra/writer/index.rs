@@ -84,6 +84,8 @@ pub(super) struct Index {
 #[derive(Debug, Default)]
 struct Group {
     members: u32,
+    /// The first that was added with its own content.
+    first: Option<EntryId>,
     /// What the first of them is like; `None` where nothing else can be.
     likeness: Option<Likeness>,
 }
@@ -163,6 +165,11 @@ impl Index {
             content: print(source),
         };
         self.group_mut(group).is_none_or(|group| *group.likeness.get_or_insert_with(|| likeness.clone()) == likeness)
+    }
+
+    /// Returns the entry whose content the others of a link group share; the first one that is asked for is it.
+    pub fn first_of_group(&mut self, group: u64, id: EntryId) -> EntryId {
+        self.group_mut(group).map_or(id, |group| *group.first.get_or_insert(id))
     }
 
     /// Takes an entry out of its link group, since it is not in the archive.

@@ -335,6 +335,23 @@ impl<W: Write + Send> Writer<W> {
         self.insert_in_group(entry, source, touched, group)
     }
 
+    /// Adds an entry with the content of an earlier file, and in no link group.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::add_link`].
+    pub fn add_copy(&mut self, entry: Entry, earlier: EntryId) -> Result<EntryId> {
+        let mut entry = self.admit(entry)?;
+        let target = self.index.entry(earlier);
+        if entry.kind != Kind::File || target.entry.kind != Kind::File {
+            return Err(refused(&entry, "the content of something that is no file"));
+        }
+        entry.size = target.entry.size;
+        let touched = target.touched;
+        let source = if entry.size == 0 { Source::Settled } else { Source::Same(earlier) };
+        self.insert_in_group(entry, source, touched, 0)
+    }
+
     /// Returns how much of the content that was given is compressed or needs no more work, bytes. [`Writer::finish`] counts the rest.
     pub fn done_bytes(&self) -> u64 {
         let waiting = self.raw.content_bytes + self.packed.content_bytes + self.placing.waiting_bytes();
@@ -423,11 +440,21 @@ impl<W: Write + Send> Writer<W> {
         Ok(id)
     }
 
+    /// Gives an entry that waits for its block a link group, true or not.
+    #[cfg(test)]
+    pub(crate) fn force_group(&mut self, id: EntryId, group: u64) {
+        self.index.entry_mut(id).entry.link_group = group;
+    }
+
     fn insert(&mut self, mut entry: Entry, source: Source, touched: [RunId; 3]) -> Result<EntryId> {
         let group = self.index.group(std::mem::take(&mut entry.link_group));
         if !self.index.fits_group(group, &entry, &source) {
             return Err(refused(&entry, "the link group of an entry with other content or metadata"));
         }
+        let id = EntryId::new(self.index.entries.len())?;
+        let first = self.index.first_of_group(group, id);
+        // So that an extent map is written once, and all names say the same of it.
+        let source = if matches!(source, Source::Parts(..)) && first != id { Source::Same(first) } else { source };
         self.insert_in_group(entry, source, touched, group)
     }
 

@@ -9,7 +9,7 @@ use crate::format::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
 use crate::format::checksum::{checksum, content_checksum};
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind, Namespace};
+use crate::format::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
 use crate::format::nra::commit::Commit;
 use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
@@ -450,6 +450,20 @@ impl Forge {
     }
 }
 
+/// One stored byte.
+const SEGMENT_OF_ONE: Segment = {
+    let block = BlockRef { offset: 256, raw_len: 90, stored_len: 90, pad_len: 0, check: 0 };
+    Segment::Data(Extent { block, offset: 0, len: 1 })
+};
+
+/// Puts both files in one link group.
+fn link(forge: &mut Forge, change: fn(&mut Vec<Entry>)) {
+    forge.commit.link_groups = 1;
+    [1, 3].into_iter().for_each(|i| forge.entries[i].link_group = 1);
+    change(&mut forge.entries);
+    forge.commit.content_bytes = forge.entries.iter().map(|entry| entry.size).sum();
+}
+
 #[test]
 fn statements_that_contradict_each_other_are_found() {
     assert_eq!(Forge::new().verdict(), []);
@@ -510,6 +524,31 @@ fn statements_that_contradict_each_other_are_found() {
             }),
             "extent page",
             "1 extents and holes, which fit a list",
+        ),
+        (
+            with(|forge| {
+                let page =
+                    ExtentPage::Leaf((0..1_024).map(|i| if i % 2 == 0 { SEGMENT_OF_ONE } else { Segment::Hole(1) }).collect());
+                let leaves = [(); 2].map(|()| forge.frame(FrameKind::ExtentPage, &page.encode(), &[]));
+                let [first, second] = leaves.map(|leaf| (leaf, 1_024));
+                let root = forge.frame(FrameKind::ExtentPage, &ExtentPage::Inner(1, vec![second, first]).encode(), &[]);
+                (forge.entries[3].size, forge.commit.content_bytes) = (2_048, 2_088);
+                *forge.entries[3].content_mut() = Content::Map(root, None);
+            }),
+            "extent page",
+            "a leaf that does not lie behind the one before it",
+        ),
+        (with(|forge| link(forge, |_| {})), "entry record", "b/y differs from the first entry of its link group, 1"),
+        (
+            with(|forge| {
+                link(forge, |entries| {
+                    let Entry { size, location, .. } = entries[1].clone();
+                    (entries[3].size, entries[3].location) = (size, location);
+                    entries[3].modified = Some(Timestamp { seconds: 1, nanoseconds: 0 });
+                });
+            }),
+            "entry record",
+            "b/y differs from the first entry of its link group, 1",
         ),
         (in_tree(|entries| entries[0].path = EntryPath::try_from("A").unwrap()), "entry record", "a/x lies in no directory"),
         (in_tree(|entries| entries.swap(0, 2)), "entry page", "not behind the entry before"),

@@ -1,5 +1,6 @@
 //! The entry tree and the content of its entries.
 
+use std::collections::HashMap;
 use std::vec;
 
 use crate::format::archive::{Archive, Verdict};
@@ -7,10 +8,12 @@ use crate::format::codec::Codec;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_LIST_EXTENTS;
+use crate::format::links::LinkGroups;
 use crate::format::nra::content::{Content, Extent, FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN};
 use crate::format::nra::page::{Child, Page};
+use crate::format::nra::reader::map::LeafOrder;
 use crate::format::nra::reader::verify::ledger::{DamageId, Finding, Flaw, Found, Ledger, overlaps};
 use crate::format::nra::reader::verify::prints;
 use crate::format::nra::reader::verify::survey::Survey;
@@ -29,6 +32,9 @@ pub(super) struct EntryCheck<'a> {
     pub(super) files: u64,
     /// The records are those of the tree, not those of directories, which differ in form.
     pub(super) by_tree: bool,
+    links: LinkGroups,
+    /// Extent maps that were checked, with the length of the content, and the damage in them.
+    maps: HashMap<(FrameRef, u64), Vec<DamageId>>,
 }
 
 impl<'a> EntryCheck<'a> {
@@ -39,7 +45,17 @@ impl<'a> EntryCheck<'a> {
         monitor: &'a dyn Monitor,
         verdict: &'a mut Verdict,
     ) -> Self {
-        Self { reader, survey, ledger, monitor, verdict, files: 0, by_tree: false }
+        Self {
+            reader,
+            survey,
+            ledger,
+            monitor,
+            verdict,
+            files: 0,
+            by_tree: false,
+            links: LinkGroups::exact(),
+            maps: HashMap::new(),
+        }
     }
 
     /// Checks the content of one entry. `record`: offset of the page that holds its record.
@@ -63,7 +79,13 @@ impl<'a> EntryCheck<'a> {
                     }
                 }
             }
-            Content::Map(root, _) => self.map(*root, entry.size, &mut hits)?,
+            Content::Map(root, _) => hits = self.known_map(*root, entry.size)?,
+        }
+        if let Some(key) = self.links.key(entry).filter(|_| self.by_tree)
+            && self.links.differs(key)
+        {
+            let detail = format!("{} differs from the first entry of its link group, {}", entry.path, entry.link_group);
+            hits.push(self.ledger.add(Finding::new("entry record", record, detail)));
         }
         hits.sort_unstable();
         hits.dedup();
@@ -140,12 +162,26 @@ impl<'a> EntryCheck<'a> {
         Ok(())
     }
 
+    /// Returns what is damaged of an extent map, which is checked once for all that share it.
+    fn known_map(&mut self, root: FrameRef, size: u64) -> Result<Vec<DamageId>> {
+        if let Some(known) = self.maps.get(&(root, size)) {
+            return Ok(known.clone());
+        }
+        let mut hits = Vec::new();
+        self.map(root, size, &mut hits)?;
+        hits.sort_unstable();
+        hits.dedup();
+        self.maps.insert((root, size), hits.clone());
+        Ok(hits)
+    }
+
     /// Checks all pages of an extent map and the extents in it.
     fn map(&mut self, root: FrameRef, size: u64, hits: &mut Vec<DamageId>) -> Result<()> {
         let mut stack = vec![(root, size, None::<u8>)];
         // More pages than the file has room for can only be pages that lead to each other.
         let mut room = self.reader.window.file_len() / HEADER_LEN as u64;
         let (mut count, mut last, mut whole) = (0, None, true);
+        let (mut order, mut ordered) = (LeafOrder::default(), true);
         while let Some((page, content_bytes, level)) = stack.pop() {
             self.monitor.check()?;
             let found = match room.checked_sub(1) {
@@ -157,6 +193,10 @@ impl<'a> EntryCheck<'a> {
             };
             match found {
                 Ok(ExtentPage::Leaf(segments)) => {
+                    if ordered && let Err(error) = order.follow(page.offset) {
+                        ordered = false;
+                        hits.push(self.ledger.add(Finding::from_error(error, FrameKind::ExtentPage.name(), page.offset)?));
+                    }
                     if last.as_ref().is_some_and(|last| are_one(last, &segments[0])) {
                         let detail = "it begins with what belongs to the last extent or hole of the page before";
                         self.ledger.add(Finding::new(FrameKind::ExtentPage.name(), page.offset, detail));

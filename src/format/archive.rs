@@ -301,6 +301,12 @@ pub trait Archive: Send + Sync {
         false
     }
 
+    /// Says whether a part of the content costs what the part is long; where not, everything in front of it is decoded, too.
+    fn reads_ranges(&self, entry: &Entry) -> bool {
+        let _ = entry;
+        true
+    }
+
     /// Returns the keys that opened an encrypted archive to which can be added; whoever does needs them.
     fn keyring(&self) -> Option<&Keyring> {
         None

@@ -62,10 +62,10 @@ fn opened() -> (Arc<RecordingSource<MemorySource>>, u64, Arc<dyn Archive>) {
     (source, stored, Arc::from(archive))
 }
 
-/// Fails when the archive was read more than twice since it was opened.
+/// Fails when the archive was read a second time, by and large, since it was opened.
 fn assert_read(source: &RecordingSource<MemorySource>, len: u64, what: &str) {
     let bytes: u64 = source.take().iter().map(|(_, len)| len).sum();
-    assert!((len..=2 * len).contains(&bytes), "{what}: {bytes} bytes were read of {len}");
+    assert!((len..=len / 2 * 3).contains(&bytes), "{what}: {bytes} bytes were read of {len}");
 }
 
 #[test]
@@ -101,4 +101,31 @@ fn storing_decodes_a_compressed_tar_archive_once() {
             assert!(stored.read_all(&entry, LARGE as u64).unwrap() == content(number), "{}", name(number));
         }
     }
+}
+
+#[test]
+fn a_long_compressed_member_is_decoded_once() {
+    let content = content_of(40 << 20);
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let deflated = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+    zip.start_file("long", deflated.compression_level(Some(1))).unwrap();
+    zip.write_all(&content).unwrap();
+    let bytes = zip.finish().unwrap().into_inner();
+    let len = bytes.len() as u64;
+    let source = Arc::new(RecordingSource::new(MemorySource::new(bytes)));
+    let archive = open(Arc::clone(&source) as Arc<_>, &OpenOptions::default()).unwrap();
+    source.take();
+    let out = tempfile::tempdir().unwrap();
+    let mut options = ExtractOptions::new(Target::Exactly(out.path().join("out")));
+    options.threads = 3;
+    extract(&*archive, &Selection::all(), &options, &Recorder::default()).unwrap();
+    assert!(std::fs::read(out.path().join("out/long")).unwrap() == content);
+    assert_read(&source, len, "a zip member");
+}
+
+/// Returns bytes that do not compress.
+fn content_of(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    bytes
 }

@@ -15,6 +15,7 @@ use super::large::{Large, PART};
 use super::plan::Job;
 use super::run::Run;
 use super::tree::Tree;
+use crate::format::archive::Archive;
 use crate::format::error::Result;
 
 /// Files handed to a thread at a time.
@@ -43,7 +44,7 @@ pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Resu
         (block, if is_sequential { 0 } else { *parent }, offset)
     });
     let threads = threads(run);
-    let (tasks, large) = tasks(&jobs, is_sequential, threads);
+    let (tasks, large) = tasks(run.archive, &jobs, threads);
     let threads = threads.min(tasks.len()).max(1);
     let queue = Queue::new(tasks.len(), threads, is_sequential);
     let stop = AtomicBool::new(false);
@@ -121,14 +122,19 @@ fn threads(run: &Run<'_>) -> usize {
     }
 }
 
-/// Cuts sorted jobs into what a thread takes at once, and returns the large files that several threads write. Who reads forward takes a
-/// large file alone.
-fn tasks(jobs: &[Job], is_sequential: bool, threads: usize) -> (Vec<Task>, Vec<Large>) {
+/// Cuts sorted jobs into what a thread takes at once, and returns the large files that several threads write, where each can read its part
+/// alone. Who reads forward takes a large file alone.
+fn tasks(archive: &dyn Archive, jobs: &[Job], threads: usize) -> (Vec<Task>, Vec<Large>) {
+    let is_sequential = archive.is_sequential();
     let (mut tasks, mut large) = (Vec::new(), Vec::new());
     let (mut start, mut bytes) = (0, 0u64);
     for (index, (item, _)) in jobs.iter().enumerate() {
         let size = item.entry.size;
-        let is_large = if is_sequential { size > MAX_TASK_BYTES } else { threads > 1 && size > 2 * PART };
+        let is_large = if is_sequential {
+            size > MAX_TASK_BYTES
+        } else {
+            threads > 1 && size > 2 * PART && archive.reads_ranges(&item.entry)
+        };
         let other_block = index > start && item.entry.place().0 != jobs[index - 1].0.entry.place().0;
         if index > start && (is_large || other_block || index - start >= MAX_TASK_FILES || bytes >= MAX_TASK_BYTES) {
             tasks.push(Task::Files(start..index));

@@ -206,6 +206,15 @@ impl Members for Nra4 {
         Ok(())
     }
 
+    fn reads_ranges(&self, member: &Member) -> bool {
+        // A chunk far inside a block is reached by decoding what is in front of it.
+        let is_near = |number: &u32| {
+            let (chunk, number) = self.manifest.chunk(*number);
+            number.is_none_or(|number| Blocks::is_within_reach(&self.manifest.blocks[number as usize], chunk))
+        };
+        self.recipe(member).is_ok_and(|recipe| recipe.chunks().iter().all(is_near))
+    }
+
     fn check(&self, member: &Member, depth: Depth) -> Result<()> {
         if depth == Depth::Full && member.size > 0 {
             return self.with_range(member, 0..member.size, Access::Sequential, &mut |_| Ok(()));

@@ -128,6 +128,10 @@ impl Members for ShardMembers {
         Ok(())
     }
 
+    fn reads_ranges(&self, member: &Member) -> bool {
+        self.shard.plain_range(within(member.number)).is_ok_and(|stored| stored.is_some())
+    }
+
     fn check(&self, member: &Member, _: Depth) -> Result<()> {
         let number = within(member.number);
         match self.shard.plain_range(number)? {

@@ -93,6 +93,12 @@ pub trait Members: Send + Sync {
         false
     }
 
+    /// Says whether a part of the member costs what the part is long, as [`Archive::reads_ranges`] does.
+    fn reads_ranges(&self, member: &Member) -> bool {
+        let _ = member;
+        false
+    }
+
     /// Returns the holes of the member, as [`Archive::holes`] does.
     fn holes(&self, member: &Member) -> Vec<Range<u64>> {
         let _ = member;
@@ -331,6 +337,10 @@ impl<M: Members> Archive for TableArchive<M> {
             Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),
             _ => Ok(()),
         }
+    }
+
+    fn reads_ranges(&self, entry: &Entry) -> bool {
+        matches!(Member::of(entry), Ok(Some(member)) if self.members.reads_ranges(&member))
     }
 
     fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {

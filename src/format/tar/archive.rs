@@ -503,6 +503,10 @@ impl Members for TarMembers {
         self.omits
     }
 
+    fn reads_ranges(&self, _: &Member) -> bool {
+        matches!(self.bytes, Bytes::Plain(_))
+    }
+
     fn is_sequential(&self) -> bool {
         matches!(self.bytes, Bytes::Compressed(_))
     }

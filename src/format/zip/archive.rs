@@ -291,6 +291,10 @@ impl Members for ZipMembers {
         self.omits
     }
 
+    fn reads_ranges(&self, member: &Member) -> bool {
+        self.located(member.number).is_ok_and(|located| located.is_plain())
+    }
+
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         self.located(member.number).ok().map(|located| located.stored_len)
     }

@@ -270,6 +270,27 @@ fn what_grows_too_much_ends_whatever_comes_in_and_goes_out() {
 }
 
 #[test]
+fn a_limit_on_reading_is_raised_by_an_option() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // 1.1 GiB of zero bytes in some hundred frames of zstd, each the same.
+    let frame = zstd_frame(&vec![0; 16 << 20]);
+    fs::write(at.join("zeros.zst"), frame.repeat(70)).unwrap();
+    for command in ["list", "verify"] {
+        let said = expect(at, &[command, "zeros.zst"], 1);
+        assert!(said.contains("--limit-ratio raises the limit"), "{command}: {said}");
+        expect(at, &[command, "zeros.zst", "--limit-ratio", "100000000"], 0);
+    }
+}
+
+/// Compresses with zstd.
+fn zstd_frame(content: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(content.len()));
+    zstd_safe::compress(&mut frame, content, 3).unwrap();
+    frame
+}
+
+#[test]
 fn holes_of_short_files_stay_holes() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

@@ -144,6 +144,9 @@ pub struct ContainerArgs {
     /// Encoding of names in zip and tar archives that do not tell it: cp437, cp850, shift_jis, gbk, koi8-r, windows-1251 …
     #[arg(long, value_name = "ENCODING", value_parser = parse_names, hide_short_help = true)]
     pub names: Option<NameEncoding>,
+    /// Stop when a compressed archive grows to more than N times its length, beyond the first GiB (default: 2,000)
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub limit_ratio: Option<u64>,
 }
 
 impl ContainerArgs {
@@ -151,6 +154,7 @@ impl ContainerArgs {
     pub fn apply(&self, options: &mut OpenOptions) {
         options.from = self.from;
         options.names = self.names;
+        options.stream_ratio = self.limit_ratio.unwrap_or(options.stream_ratio);
     }
 }
 

@@ -218,6 +218,9 @@ impl From<format::Error> for Failure {
             Error::Limit { what: format::sevenz::MEMORY, .. } => {
                 Self { kind: "limit", ..Self::damaged(text) }.hint("--memory allows more")
             }
+            Error::Limit { what: format::stream::RATIO, .. } => {
+                Self { kind: "limit", ..Self::failed(text) }.hint("--limit-ratio raises the limit")
+            }
             Error::Limit { what: format::nra::recovery::MEMORY, .. } => {
                 Self { kind: "limit", ..Self::failed(text) }.hint("--memory allows more")
             }

@@ -117,7 +117,7 @@ pub fn rewrite(archive: &Arc<dyn Archive>, kind: Kind, output: &Path, monitor: &
         }
         Kind::Tar(compression) => {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
-            let options = TarOptions { compression, threads, outgoing };
+            let options = TarOptions { compression, threads, memory_bytes: writer.memory_bytes, outgoing };
             let stats = write_tar(&**archive, destination, &options, monitor)?;
             Ok(Rewritten { files: stats.files, archive_bytes: stats.archive_bytes, left_out: stats.left_out })
         }

@@ -15,7 +15,7 @@ use crate::format::archive::{Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor};
-use crate::format::stream::{Compression, Encoder, Level};
+use crate::format::stream::{Compression, Encoder, Level, thread_bytes};
 use crate::format::tar::{END, Loss, encode, encode_comment, padding};
 
 /// Bytes collected before they are written.
@@ -26,8 +26,10 @@ const BUFFER: usize = 256 << 10;
 pub struct TarOptions {
     /// Compression of the whole, if any.
     pub compression: Option<(Compression, Level)>,
-    /// Threads that compress.
+    /// Threads that compress, at most.
     pub threads: NonZero<usize>,
+    /// Memory that they may take together, bytes: there are fewer where that does not suffice, but one.
+    pub memory_bytes: u64,
     /// What is kept, and how far.
     pub outgoing: OutgoingOptions,
 }
@@ -77,7 +79,10 @@ pub fn write_tar(
     let sink = match options.compression {
         None => Sink::Plain(io::BufWriter::with_capacity(BUFFER, counted)),
         Some((compression, level)) => {
-            Sink::Compressed(Box::new(Encoder::new(counted, compression, level, options.threads).map_err(failed)?))
+            let room = options.memory_bytes / thread_bytes(compression, level);
+            let room = usize::try_from(room).ok().and_then(NonZero::new).unwrap_or(NonZero::<usize>::MIN);
+            let threads = options.threads.min(room);
+            Sink::Compressed(Box::new(Encoder::new(counted, compression, level, threads).map_err(failed)?))
         }
     };
     tell_whole(archive, Container::Tar, monitor);

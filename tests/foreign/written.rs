@@ -215,7 +215,7 @@ proptest! {
         let convert = |compression: Option<Compression>, threads: usize| {
             let compression = compression.map(|compression| (compression, Level::default_of(compression)));
             let threads = NonZero::new(threads).unwrap();
-            let options = TarOptions { compression, threads, outgoing: OutgoingOptions::default() };
+            let options = TarOptions { compression, threads, memory_bytes: 256 << 20, outgoing: OutgoingOptions::default() };
             written(&tree, &[], |archive, destination, monitor| {
                 write_tar(archive, destination, &options, monitor).unwrap().archive_bytes
             })

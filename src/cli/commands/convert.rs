@@ -13,6 +13,7 @@ use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
 use crate::cli::changing::{DRY_RUN, same_file};
 use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
+use crate::cli::opening::Watched;
 use crate::cli::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
@@ -22,12 +23,14 @@ use crate::convert::kinds::{Kind, default_output, kind_of};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
 use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
+use crate::format::archive::{self, Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::error::STANDARD_INPUT;
 use crate::format::path::Quoted;
 use crate::format::progress::{Monitor, Warning};
 use crate::format::sevenz;
+use crate::format::source::FileSource;
+use crate::format::stream::RATIO;
 
 /// Arguments of `nra convert`.
 #[derive(Debug, clap::Args)]
@@ -125,9 +128,6 @@ struct LimitArgs {
     /// Stop when IN has more than N entries (default: 100,000,000)
     #[arg(long, value_name = "N", hide_short_help = true)]
     limit_entries: Option<u64>,
-    /// Stop when IN grows to more than N times its length, beyond the first GiB (default: 2,000)
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    limit_ratio: Option<u64>,
 }
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
@@ -247,6 +247,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
+    let input = match input {
+        Input::File(path) if kind != Kind::Nra => {
+            let opened = open_file(&path, &options, ui).map_err(|error| explain(error, &name, &output, args.keep_going))?;
+            Input::Archive(opened)
+        }
+        input => input,
+    };
     let progress = ui.progress("converting");
     let result = match kind {
         Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
@@ -279,16 +286,19 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Opens an input to be read by its index, and says what is wrong with that.
-fn open_whole(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Arc<dyn Archive>, Error> {
-    let name = if let Input::File(path) = &input { path.as_os_str().as_bytes().to_vec() } else { Vec::new() };
-    let archive = open_input(input, &options.open)?;
-    if let Some(message) = misnamed(&name, &archive.info().format) {
-        monitor.warn(Warning { path: name, message, degraded: false, damage: false });
+/// Opens a file to be read by its index, while it is shown how far that is, and says what is wrong with its name.
+fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
+    let progress = Arc::new(ui.opening());
+    let source = Watched::new(FileSource::open(path)?, &progress);
+    let archive: Arc<dyn Archive> = Arc::from(archive::open(Arc::new(source), &options.open)?);
+    let name = path.as_os_str().as_bytes();
+    if let Some(message) = misnamed(name, &archive.info().format) {
+        progress.warn(Warning { path: name.to_vec(), message, degraded: false, damage: false });
     }
     Ok(archive)
 }
 
+/// Opens what is no file to be read by its index.
 fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, Error> {
     match input {
         Input::File(path) => open_path(&path, options).map(Arc::from),
@@ -316,7 +326,6 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         open.stream_limit = open.stream_limit.max(memory);
     }
     let limits = Limits::default();
-    open.stream_ratio = args.limits.limit_ratio.unwrap_or(limits.ratio);
     Ok(TransferOptions {
         writer,
         open,
@@ -330,7 +339,7 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         limits: Limits {
             bytes: args.limits.limit_size.unwrap_or(limits.bytes),
             entries: args.limits.limit_entries.unwrap_or(limits.entries),
-            ratio: args.limits.limit_ratio.unwrap_or(limits.ratio),
+            ratio: args.container.limit_ratio.unwrap_or(limits.ratio),
         },
         keep_going: args.keep_going,
         recompress: args.compression.is_given(),
@@ -363,7 +372,7 @@ fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failur
             let option = match what {
                 "number of entries" => Some("--limit-entries"),
                 "length of the content" => Some("--limit-size"),
-                "ratio of decoded to stored bytes" => Some("--limit-ratio"),
+                RATIO => Some("--limit-ratio"),
                 STREAM_LENGTH | sevenz::MEMORY => Some("--memory"),
                 _ => None,
             };

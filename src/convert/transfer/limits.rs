@@ -78,6 +78,7 @@ fn within(what: &'static str, found: u64, limit: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::stream::RATIO;
 
     #[test]
     fn content_is_counted_as_it_is_read() {
@@ -87,7 +88,7 @@ mod tests {
         ledger.on_trial(|| ledger.content(1 << 30, 1)).unwrap();
         ledger.content(1 << 30, 1).unwrap();
         ledger.content(1, 1 << 24).unwrap();
-        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Limit { what: "ratio of decoded to stored bytes", .. })));
+        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Limit { what: RATIO, .. })));
         // What moves as it is stored does not grow.
         ledger.bytes(1 << 35).unwrap();
         assert!(matches!(ledger.bytes(u64::MAX), Err(Error::Limit { what: "length of the content", .. })));

@@ -209,8 +209,8 @@ impl Members for Nra4 {
     fn reads_ranges(&self, member: &Member) -> bool {
         // A chunk far inside a block is reached by decoding what is in front of it.
         let is_near = |number: &u32| {
-            let (chunk, number) = self.manifest.chunk(*number);
-            number.is_none_or(|number| Blocks::is_within_reach(&self.manifest.blocks[number as usize], chunk))
+            let chunk = self.manifest.chunk(*number);
+            chunk.is_none_or(|chunk| Blocks::is_within_reach(&self.manifest.blocks[chunk.block as usize], chunk))
         };
         self.recipe(member).is_ok_and(|recipe| recipe.chunks().iter().all(is_near))
     }

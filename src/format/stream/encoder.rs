@@ -54,11 +54,31 @@ fn run_len(compression: Compression, level: Level) -> usize {
     match compression {
         Compression::Gzip => 1 << 20,
         Compression::Zstd | Compression::Lz4 => 8 << 20,
-        // Three times the dictionary, which is 8 MiB at level 6 and 64 MiB at level 9.
+        // Three times the dictionary of level 6; above level 8 the dictionary is as long as a run.
         Compression::Xz | Compression::Lzma => 24 << 20,
         // One block.
         Compression::Bzip2 => level.unsigned() as usize * 100_000,
     }
+}
+
+/// Returns the memory that each thread takes, bytes, about: a run in work and one that waits, a member, and what the compressor works with.
+pub fn thread_bytes(compression: Compression, level: Level) -> u64 {
+    let works_with = match compression {
+        Compression::Gzip | Compression::Lz4 => 1 << 20,
+        Compression::Bzip2 => 8 << 20,
+        // From level 16 on the tables are as long as what is compressed, and longer.
+        Compression::Zstd => (if level.0 < 16 { 16 } else { 96 }) << 20,
+        // Tables of some eleven times the dictionary.
+        Compression::Xz | Compression::Lzma => 11 * u64::from(xz_options(level).lzma_options.dict_size) + (2 << 20),
+    };
+    3 * run_len(compression, level) as u64 + works_with
+}
+
+fn xz_options(level: Level) -> XzOptions {
+    let mut options = XzOptions::with_preset(level.unsigned());
+    let run = u32::try_from(run_len(Compression::Xz, level)).unwrap_or(u32::MAX);
+    options.lzma_options.dict_size = options.lzma_options.dict_size.min(run);
+    options
 }
 
 /// A member, and the buffer of its run for the next one.
@@ -167,7 +187,7 @@ fn member(compression: Compression, level: Level, run: &[u8]) -> io::Result<Vec<
             Ok(member)
         }
         Compression::Xz => {
-            let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(level.unsigned()))?;
+            let mut writer = XzWriter::new(Vec::new(), xz_options(level))?;
             writer.write_all(run)?;
             writer.finish()
         }

@@ -15,7 +15,10 @@ const MAX_STORED: u32 = (BLOCK + BLOCK / 255 + 16) as u32;
 #[derive(Default)]
 pub(super) struct Legacy {
     stored: Vec<u8>,
+    /// Room for a block.
     content: Vec<u8>,
+    /// Bytes of it that are there, and those of them that were given.
+    len: usize,
     given: usize,
 }
 
@@ -28,7 +31,7 @@ impl Legacy {
     pub(super) fn read(&mut self, input: &mut Input, buffer: &mut [u8]) -> Result<usize> {
         let offset = input.offset();
         let damaged = |detail: String| Error::corrupt("lz4 stream", offset, detail);
-        while self.given == self.content.len() {
+        while self.given == self.len {
             let head = input.peek(4)?;
             if head.is_empty() {
                 return Ok(0);
@@ -51,12 +54,14 @@ impl Legacy {
                 input.consume(taken);
                 left -= taken;
             }
-            self.content.resize(BLOCK, 0);
+            if self.content.is_empty() {
+                self.content.resize(BLOCK, 0);
+            }
             let decoded = lz4_flex::block::decompress_into(&self.stored, &mut self.content);
-            self.content.truncate(decoded.map_err(|error| damaged(error.to_string()))?);
-            self.given = 0;
+            (self.given, self.len) = (0, 0);
+            self.len = decoded.map_err(|error| damaged(error.to_string()))?;
         }
-        let len = buffer.len().min(self.content.len() - self.given);
+        let len = buffer.len().min(self.len - self.given);
         buffer[..len].copy_from_slice(&self.content[self.given..][..len]);
         self.given += len;
         Ok(len)

@@ -19,7 +19,7 @@ mod tests;
 pub use ahead::Ahead;
 pub use blocks::{BLOCK, Blocks};
 pub use decoder::{Decoder, Mark};
-pub use encoder::{Encoder, Level};
+pub use encoder::{Encoder, Level, thread_bytes};
 pub use in_order::InOrder;
 use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
@@ -169,6 +169,8 @@ pub fn casts_doubt(error: &Error) -> bool {
     matches!(error, Error::Corrupt { structure, detail, .. } if of_stream(structure) && ![decoder::TRUNCATED, broken::BROKEN_HEAD].contains(&detail.as_str()))
 }
 
+/// What [`check_ratio`] limits.
+pub const RATIO: &str = "ratio of decoded to stored bytes";
 /// Decoded bytes that are free of the limit on ratios.
 const FREE_BYTES: u64 = 1 << 30;
 
@@ -180,7 +182,7 @@ const FREE_BYTES: u64 = 1 << 30;
 pub fn check_ratio(decoded: u64, stored: u64, limit: u64) -> Result<()> {
     let found = decoded / stored.max(1);
     if decoded > FREE_BYTES && found > limit {
-        return Err(Error::Limit { what: "ratio of decoded to stored bytes", found, limit });
+        return Err(Error::Limit { what: RATIO, found, limit });
     }
     Ok(())
 }

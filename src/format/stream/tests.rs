@@ -226,3 +226,14 @@ proptest! {
         let _ = read_all(&mut decoder);
     }
 }
+
+#[test]
+fn threads_that_compress_take_no_more_than_is_said() {
+    // Above all: a level more takes no less, and the tables of xz follow what is compressed at once.
+    for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2, Compression::Lz4] {
+        let bytes: Vec<u64> =
+            Level::all(compression).map(|level| thread_bytes(compression, Level::new(compression, level).unwrap())).collect();
+        assert!(bytes.is_sorted(), "{compression:?}: {bytes:?}");
+        assert!(bytes.iter().all(|&bytes| (1 << 20..400 << 20).contains(&bytes)), "{compression:?}: {bytes:?}");
+    }
+}

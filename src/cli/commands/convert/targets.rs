@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::Path;
 
-use super::{Args, DialectName, Report, open_whole};
+use super::{Args, DialectName, Report, open_input};
 use crate::cli::report::{CommandResult, Failure};
 use crate::convert::earlier::{EarlierOptions, write_earlier};
 use crate::convert::outgoing::{OutgoingOptions, OutgoingStats};
@@ -38,9 +38,10 @@ pub(super) fn to_tar(
     let tar_options = TarOptions {
         compression: compression.map(with_level).transpose()?,
         threads: threads(options),
+        memory_bytes: options.writer.memory_bytes,
         outgoing: outgoing(options),
     };
-    Ok(write(input, options, monitor, |archive| write_tar(archive, destination, &tar_options, monitor)))
+    Ok(write(input, options, |archive| write_tar(archive, destination, &tar_options, monitor)))
 }
 
 /// Writes a zip archive.
@@ -70,7 +71,7 @@ pub(super) fn to_zip(
         memory_bytes: options.writer.memory_bytes,
         outgoing: outgoing(options),
     };
-    Ok(write(input, options, monitor, |archive| write_zip(archive, destination, &zip_options, monitor)))
+    Ok(write(input, options, |archive| write_zip(archive, destination, &zip_options, monitor)))
 }
 
 /// Writes a Shard file.
@@ -99,17 +100,16 @@ pub(super) fn to_shard(
         DialectName::Python => Dialect::Python,
     });
     let shard_options = ShardOptions { dialect, role, alignment, compression, outgoing: outgoing(options) };
-    Ok(write(input, options, monitor, |archive| write_shard(archive, destination, &shard_options, monitor)))
+    Ok(write(input, options, |archive| write_shard(archive, destination, &shard_options, monitor)))
 }
 
 /// Opens the input, lets `work` write what it holds, and reports that.
 fn write(
     input: Input,
     options: &TransferOptions,
-    monitor: &dyn Monitor,
     work: impl FnOnce(&dyn Archive) -> Result<OutgoingStats, Error>,
 ) -> Result<Report, Error> {
-    let archive = open_whole(input, options, monitor)?;
+    let archive = open_input(input, &options.open)?;
     let stats = work(&*archive)?;
     Ok(report(&*archive, stats))
 }
@@ -168,7 +168,7 @@ pub(super) fn to_nra4(
         Codec::Lz4 => nra4::writer::Codec::Lz4,
         Codec::None => return Err(Failure::usage("archives of NRA 4.5 are compressed: zstd or lz4")),
     };
-    Ok(open_whole(input, options, monitor).and_then(|archive| {
+    Ok(open_input(input, &options.open).and_then(|archive| {
         let info = archive.info();
         let given = [title.message, info.message.clone()].into_iter().find(|text| !text.is_empty());
         let name = given.unwrap_or(title.stem);

@@ -182,7 +182,7 @@ pub enum Door {
     Content,
 }
 
-/// A password on its way to where it is used; wiped behind it.
+/// A password on its way to where it is used: the line that it was typed into, wiped behind it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(pub Zeroizing<Vec<u8>>);
 

@@ -58,8 +58,8 @@ pub enum Event {
     Completions(String, Vec<String>),
     /// What was typed can be done: the change that it plans, if it plans one. Or why not.
     Checked(Result<Option<Stage>, String>),
-    /// The marks of this generation hold so many bytes.
-    MarkTotals(u64, u64),
+    /// The marks of this generation hold so many bytes, if that reads.
+    MarkTotals(u64, Option<u64>),
     /// What is known of an entry: its name and the facts.
     Inspected(String, Result<Sheet, String>),
     /// The same with what took longer to find out.

@@ -21,7 +21,7 @@ use crate::tui::theme::{Depth, Theme};
 
 /// Length of an image file that is decoded, bytes.
 const MAX_FILE: u64 = 32 << 20;
-/// Pixels of an image that is decoded: 160 MiB with four bytes each.
+/// Pixels of an image that is decoded: 160 MiB with four bytes each, and never more than `MAX_MEMORY` with more.
 const MAX_PIXELS: u64 = 40 << 20;
 /// Memory that a decoder may take, bytes.
 const MAX_MEMORY: u64 = 256 << 20;
@@ -151,6 +151,10 @@ fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn 
         return Ok(page);
     }
     let orientation = decoder.orientation().ok();
+    // The decoder itself does not look at what all pixels take.
+    if decoder.total_bytes() > MAX_MEMORY {
+        return too_large(memory(), page);
+    }
     let image = match DynamicImage::from_decoder(decoder) {
         Ok(image) => image,
         Err(ImageError::Limits(_)) => return too_large(memory(), page),
@@ -322,6 +326,14 @@ mod tests {
         file[29..33].copy_from_slice(&sum.to_be_bytes());
         let page = decode(file, ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
         assert!(page.remark.unwrap().contains("256 MiB"));
+        // No more pixels than are drawn, but eight bytes each.
+        let mut file = png(10, 10);
+        file[16..24].copy_from_slice(&[0, 0, 0x19, 0, 0, 0, 0x19, 0]);
+        file[24..26].copy_from_slice(&[16, 6]);
+        let sum = crc32fast::hash(&file[12..29]);
+        file[29..33].copy_from_slice(&sum.to_be_bytes());
+        let page = decode(file, ImageFormat::Png, &Canvas::default(), &|| true).unwrap();
+        assert!(page.size == (6_400, 6_400) && page.remark.unwrap().contains("256 MiB"));
     }
 
     #[test]

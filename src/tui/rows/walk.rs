@@ -8,7 +8,7 @@ use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 use crate::tui::rows::{self, Page, Row, Scope, Want};
 
-/// So many entries in a row that do not read end a page; whoever wants more asks from there on.
+/// So many entries in a row that do not read end a list: what has been found until there is shown.
 const MAX_LOST: u64 = 20_000;
 
 /// Rows in path order.
@@ -16,13 +16,16 @@ pub struct Walk<'a> {
     archive: &'a dyn Archive,
     scope: &'a Scope,
     below: Range<u64>,
+    /// Entries that did not read,
     lost: u64,
+    /// and those of them since the last one that did.
+    in_a_row: u64,
 }
 
 impl<'a> Walk<'a> {
     /// Returns a walk through what lies in a range of numbers.
     pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>) -> Self {
-        Self { archive, scope, below, lost: 0 }
+        Self { archive, scope, below, lost: 0, in_a_row: 0 }
     }
 
     /// Fetches up to `count` rows.
@@ -86,7 +89,7 @@ impl<'a> Walk<'a> {
     fn forward(&mut self, from: u64, count: usize) -> Result<(Vec<Row>, bool)> {
         let mut rows = Vec::with_capacity(count.min(1024));
         let mut next = from.max(self.below.start);
-        while next < self.below.end {
+        while next < self.below.end && self.in_a_row < MAX_LOST {
             if rows.len() >= count {
                 return Ok((rows, false));
             }
@@ -111,7 +114,7 @@ impl<'a> Walk<'a> {
     fn backward(&mut self, to: u64, count: usize) -> Result<(Vec<Row>, bool)> {
         let mut rows = Vec::with_capacity(count.min(1024));
         let mut before = to.min(self.below.end);
-        while before > self.below.start && rows.len() < count {
+        while before > self.below.start && rows.len() < count && self.in_a_row < MAX_LOST {
             let Some(entry) = self.entry(before - 1)? else {
                 before -= 1;
                 continue;
@@ -127,7 +130,7 @@ impl<'a> Walk<'a> {
             }
         }
         rows.reverse();
-        Ok((rows, before <= self.below.start))
+        Ok((rows, before <= self.below.start || self.in_a_row >= MAX_LOST))
     }
 
     /// Returns the number where the row behind `place` is looked for.
@@ -161,9 +164,13 @@ impl<'a> Walk<'a> {
     /// Reads an entry; `None` when it is damaged.
     fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
         match self.archive.entry(number) {
-            Ok(entry) => Ok(Some(entry)),
-            Err(Error::Corrupt { .. } | Error::Limit { .. }) if self.lost < MAX_LOST => {
+            Ok(entry) => {
+                self.in_a_row = 0;
+                Ok(Some(entry))
+            }
+            Err(Error::Corrupt { .. } | Error::Limit { .. }) => {
                 self.lost += 1;
+                self.in_a_row += 1;
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -30,6 +30,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
     ranges: RangeSet<u64>,
+    count: u64,
     /// Raised with every change, so that sums that come late are told.
     pub generation: u64,
     /// Sum of the sizes of the marked files once it is known, bytes.
@@ -44,7 +45,7 @@ impl Marks {
 
     /// Returns how many entries are marked.
     pub fn count(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.count
     }
 
     /// Returns the marked numbers.
@@ -65,7 +66,20 @@ impl Marks {
 
     /// Changes the marks of some numbers.
     pub fn change(&mut self, numbers: impl IntoIterator<Item = Range<u64>>, change: Change) {
-        for range in numbers.into_iter().filter(|range| !range.is_empty()) {
+        // What is named twice changes once.
+        let numbers: RangeSet<u64> = numbers.into_iter().filter(|range| !range.is_empty()).collect();
+        if self.ranges.is_empty() && change != Change::Remove {
+            self.ranges = numbers;
+        } else {
+            self.change_some(numbers, change);
+        }
+        self.count = self.ranges.iter().map(|range| range.end - range.start).sum();
+        self.generation += 1;
+        self.content_bytes = None;
+    }
+
+    fn change_some(&mut self, numbers: RangeSet<u64>, change: Change) {
+        for range in numbers {
             match change {
                 Change::Add => self.ranges.insert(range),
                 Change::Remove => self.ranges.remove(range),
@@ -76,8 +90,6 @@ impl Marks {
                 }
             }
         }
-        self.generation += 1;
-        self.content_bytes = None;
     }
 
     /// Takes all marks away.
@@ -104,6 +116,11 @@ mod tests {
         assert_eq!(marks.count(), 11);
         marks.clear();
         assert!(marks.is_empty());
+        // A directory and what is in it: turned once.
+        marks.change([2..5, 3..4], Change::Invert);
+        assert_eq!((marks.ranges(), marks.count()), (vec![2..5], 3));
+        marks.change([2..5, 3..4, 7..8], Change::Invert);
+        assert_eq!((marks.ranges(), marks.count()), (vec![7..8], 1));
     }
 
     proptest! {

@@ -17,8 +17,8 @@ pub enum Stage {
     Remove(Vec<Range<u64>>, String),
     /// An entry gets another path.
     Rename(EntryPath, EntryPath),
-    /// A file or directory is added below a directory, `None` = at the top.
-    Add(PathBuf, Option<EntryPath>),
+    /// A file or directory is added below a directory, `None` = at the top; whether there is one of its name, which is replaced, or filled up.
+    Add(PathBuf, Option<EntryPath>, bool),
     /// A directory is made.
     MakeDirectory(EntryPath),
 }
@@ -32,9 +32,10 @@ impl Stage {
                 format!("remove {what}: {}", text::counted(count, "entry", "entries"))
             }
             Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
-            Self::Add(path, directory) => {
+            Self::Add(path, directory, meets) => {
+                let meets = if *meets { ", replacing what is there" } else { "" };
                 let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::shown(to.as_bytes())));
-                format!("add {}{to}", glyphs::shown(path.as_os_str().as_bytes()))
+                format!("add {}{to}{meets}", glyphs::shown(path.as_os_str().as_bytes()))
             }
             Self::MakeDirectory(path) => format!("make {}", glyphs::shown(path.as_bytes())),
         }
@@ -46,7 +47,7 @@ impl Stage {
             Self::Remove(..) => None,
             Self::Rename(_, to) => Some((to.clone(), false)),
             Self::MakeDirectory(path) => Some((path.clone(), true)),
-            Self::Add(path, directory) => {
+            Self::Add(path, directory, _) => {
                 let name = path.file_name()?.as_bytes();
                 let path = match directory {
                     Some(directory) => directory.join(name).ok()?,
@@ -107,6 +108,11 @@ impl Staged {
         self.removed.contains(&number)
     }
 
+    /// Says whether something at a path or below it is to be renamed.
+    pub fn renames_below(&self, path: &EntryPath) -> bool {
+        self.list.iter().any(|stage| matches!(stage, Stage::Rename(from, _) if from == path || from.is_below(path)))
+    }
+
     /// Returns the new path of an entry that is to be renamed.
     pub fn renamed(&self, path: &EntryPath) -> Option<&EntryPath> {
         self.list.iter().rev().find_map(|stage| match stage {
@@ -143,7 +149,7 @@ mod tests {
         staged.push(remove(3..7));
         staged.push(remove(5..9));
         staged.push(Stage::Rename(path("a"), path("b")));
-        staged.push(Stage::Add(PathBuf::from("x"), None));
+        staged.push(Stage::Add(PathBuf::from("x"), None, false));
         assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
         assert!(staged.brings(&path("x")) && staged.brings(&path("b")) && !staged.brings(&path("a")));
         assert_eq!(staged.undo().unwrap().told(), "add x");

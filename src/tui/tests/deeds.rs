@@ -268,7 +268,7 @@ fn a_job_waits_and_goes_on() {
 }
 
 /// Opens an archive file as the program does.
-fn open(story: &mut Story, file: &Path) {
+pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
     let mut facts = story.state.archive.clone();
     facts.info = story.archive.info().clone();
@@ -277,7 +277,8 @@ fn open(story: &mut Story, file: &Path) {
     story.rest();
 }
 
-fn paths(archive: &dyn Archive) -> Vec<String> {
+/// Returns the paths of all entries.
+pub fn paths(archive: &dyn Archive) -> Vec<String> {
     archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path.to_string()).collect()
 }
 

@@ -10,7 +10,7 @@ fn entries_are_found_by_what_they_are() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("size>x");
     story.then("enter");
-    story.sees("size>x: ").sees("unknown unit");
+    story.sees("size>x: ").sees("not a size");
     story.then("ctrl-u").types("has:deep");
     story.then("enter");
     assert_eq!(story.names(), ["docs/more/deep/file"]);
@@ -90,7 +90,7 @@ fn the_order_can_be_changed() {
     story.sees("size ▴");
     assert_eq!(story.names()[0], "empty");
     // It holds in other directories, and the cursor comes back to where it was.
-    story.then("s k j l");
+    story.then("s d j l");
     story.then("h");
     assert_eq!(story.name(), "train");
     story.then("s n");

@@ -10,6 +10,7 @@ mod inside;
 mod jump;
 mod look;
 mod mouse;
+mod plans;
 mod recalled;
 mod screens;
 mod sealed;

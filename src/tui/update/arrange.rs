@@ -8,7 +8,7 @@ use crate::tui::query::{DUPLICATE, Query, WORDS};
 use crate::tui::rows::Order;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
 use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
-use crate::tui::state::{Arrangement, Dialog, State, Tone};
+use crate::tui::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::tui::update::browse;
 
 /// The orders: key in the menu, name, action.
@@ -18,7 +18,7 @@ const SORTS: [(char, &str, Sort, Action); 6] = [
     ('z', "stored size", Sort::Stored, Action::SortStored),
     ('r', "ratio", Sort::Ratio, Action::SortRatio),
     ('t', "time", Sort::Time, Action::SortTime),
-    ('k', "kind, directories first", Sort::Kind, Action::SortKind),
+    ('d', "kind, directories first", Sort::Kind, Action::SortKind),
 ];
 
 /// Asks for the arrangement of the list, unless it is that of the archive; then what is under way for another one ends.
@@ -48,7 +48,11 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
             let at = state.listing.entry().map(|entry| entry.path.clone()).filter(|_| touched);
             browse::list(state, state.listing.scope.directory.clone(), Order::Listed(numbers), at, effects);
         }
-        Err(error) => state.say(Tone::Error, error),
+        Err(error) => {
+            // The rows are as the archive has them; so are their heads.
+            state.arrangement = Arrangement::default();
+            state.say(Tone::Error, error);
+        }
     }
 }
 
@@ -68,8 +72,13 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
     request(state, effects);
 }
 
-/// Takes filter and query away; says whether there was one.
+/// Ends an order that is under way, or takes filter and query away; says whether there was something.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
+    let is_map = matches!(state.sizes, Sizes::Map(_));
+    if state.arranging && state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() && !is_map {
+        change(state, Arrangement::default(), effects);
+        return true;
+    }
     if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {
         return false;
     }
@@ -92,6 +101,12 @@ pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Res
 
 /// Does what the user asked for; says whether it was about arranging.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    let orders = SORTS.iter().any(|(.., sorting)| *sorting == action)
+        || matches!(action, Action::SortMenu | Action::Reverse | Action::Tree);
+    if orders && matches!(state.sizes, Sizes::Map(_)) {
+        state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
+        return true;
+    }
     if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
         change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.clone() }, effects);
         return true;

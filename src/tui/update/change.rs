@@ -44,6 +44,9 @@ fn remove(state: &mut State) {
     if count == 0 {
         return;
     }
+    if state.marks.is_empty() && state.listing.entry().is_some_and(|entry| state.staged.renames_below(&entry.path)) {
+        return state.say(Tone::Warning, "it is to be renamed, or something in it: take that back first (P)");
+    }
     let subject = jobs::subject(state);
     state.marks.clear();
     plan(state, Stage::Remove(ranges, subject));
@@ -71,7 +74,10 @@ pub fn plan(state: &mut State, stage: Stage) {
             format!("{what}: {} will be removed", text::counted(count, "entry", "entries"))
         }
         Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
-        Stage::Add(path, _) => format!("{} will be added", glyphs::shown(path.as_os_str().as_bytes())),
+        Stage::Add(path, _, meets) => {
+            let meets = if *meets { ", and replaces what is there" } else { "" };
+            format!("{} will be added{meets}", glyphs::shown(path.as_os_str().as_bytes()))
+        }
         Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
     state.staged.push(stage);
@@ -80,7 +86,8 @@ pub fn plan(state: &mut State, stage: Stage) {
 
 fn ask_name(state: &mut State) {
     let Some(entry) = state.listing.entry() else { return };
-    let name = String::from_utf8_lossy(entry.path.name()).into_owned();
+    // One that can't be typed is offered as nothing.
+    let name = std::str::from_utf8(entry.path.name()).unwrap_or_default();
     let title = format!("Rename {}", glyphs::shown(entry.path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename, title, note, name)));

@@ -9,7 +9,6 @@ use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
 use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
-use crate::tui::keymap::HELP;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::staged::Stage;
@@ -95,7 +94,7 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
 }
 
 /// Takes the paths that begin like what was typed: goes on as far as they agree, and shows them when they do not.
-pub fn complete(state: &mut State, typed: &str, paths: &[String]) {
+pub fn complete(state: &mut State, typed: &str, paths: &[String], effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     if prompt.input.value() != typed {
         return;
@@ -113,6 +112,9 @@ pub fn complete(state: &mut State, typed: &str, paths: &[String]) {
         prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
     }
     prompt.input = first[..agreed].into();
+    if prompt.purpose == Purpose::Extract {
+        effects.push(Effect::Room(prompt.input.value().to_owned()));
+    }
 }
 
 /// Takes what became of what was typed: done, or the dialog says why not.
@@ -164,7 +166,10 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
 
 fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    let text = prompt.input.value().trim().to_owned();
+    let purpose = prompt.purpose;
+    // Names and what is sought may begin and end with spaces.
+    let is_exact = matches!(purpose, Purpose::Rename | Purpose::MakeDirectory | Purpose::Seek);
+    let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let (purpose, policy) = (prompt.purpose, prompt.policy.unwrap_or(jobs::SAFE));
     if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query) {
         prompt.error = Some("nothing has been typed".to_owned());
@@ -200,7 +205,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Password => {
             // As it was typed: a password may begin or end with a space.
             if let (Some(door), Some(Dialog::Prompt(prompt))) = (state.door.take(), typed) {
-                let password = Zeroizing::new(prompt.input.value().as_bytes().to_vec());
+                let password = Zeroizing::new(String::from(prompt.input).into_bytes());
                 effects.push(Effect::Unlock(door, Password(password)));
             }
         }
@@ -325,11 +330,14 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
 /// Does what the user asked for in a dialog; says whether there was one.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let jobs = state.jobs.list.len();
+    let inner =
+        state.dialogs.last().and_then(|dialog| frames::frame(dialog, state)).map_or_else(Default::default, |frame| frame.inner());
+    let rows = usize::from(inner.height);
+    let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {
         None => return false,
         Some(Dialog::Help { top, place }) => {
-            let lines = state.keymap.help(*place, HELP.min(state.screen.width.saturating_sub(4))).len();
-            let rows = usize::from(state.screen.height.saturating_sub(4));
+            let lines = state.keymap.help(*place, inner.width).len();
             *top = scrolled(*top, lines.saturating_sub(rows), action);
         }
         Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
@@ -344,15 +352,15 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     true
 }
 
-/// Moves a cursor, or the first line shown.
-fn scrolled(from: usize, last: usize, action: Action) -> usize {
+/// Moves a cursor, or the first line shown, in a dialog of so many rows.
+fn scrolled(from: usize, last: usize, rows: usize, action: Action) -> usize {
     let to = match action {
         Action::Down => from.saturating_add(1),
         Action::Up => from.saturating_sub(1),
-        Action::HalfDown => from.saturating_add(8),
-        Action::HalfUp => from.saturating_sub(8),
-        Action::PageDown => from.saturating_add(16),
-        Action::PageUp => from.saturating_sub(16),
+        Action::HalfDown => from.saturating_add(rows / 2),
+        Action::HalfUp => from.saturating_sub(rows / 2),
+        Action::PageDown => from.saturating_add(rows.saturating_sub(1).max(1)),
+        Action::PageUp => from.saturating_sub(rows.saturating_sub(1).max(1)),
         Action::First => 0,
         Action::Last => last,
         _ => from,

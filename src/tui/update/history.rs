@@ -37,6 +37,14 @@ fn has_history(state: &mut State) -> bool {
     state.archive.depth == 0
 }
 
+/// Reads the archive anew. One within another one is what that holds.
+pub fn reload(state: &mut State, effects: &mut Vec<Effect>) {
+    if state.archive.depth > 0 {
+        return state.say(Tone::Warning, "what lies within an archive does not change: h goes back to the one around it");
+    }
+    change::open(state, Door::Commit(None), effects);
+}
+
 /// Goes to the commit before or behind.
 pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
     if !has_history(state) {

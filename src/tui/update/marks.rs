@@ -105,8 +105,8 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
 }
 
 /// Takes how much the marks hold.
-pub fn totals(state: &mut State, generation: u64, bytes: u64) {
+pub fn totals(state: &mut State, generation: u64, bytes: Option<u64>) {
     if generation == state.marks.generation {
-        state.marks.content_bytes = Some(bytes);
+        state.marks.content_bytes = bytes;
     }
 }

@@ -26,7 +26,7 @@ use ratatui::layout::Rect;
 use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
 use crate::tui::action::Action;
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::program::Program;
@@ -95,7 +95,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
-        Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths),
+        Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths, &mut effects),
         Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
@@ -110,6 +110,13 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Inspected(_, Err(error)) => state.say(Tone::Error, error),
         Event::Trouble(error) => {
             state.opening = false;
+            // Without an archive there is another one to choose.
+            if state.vacant && state.dialogs.is_empty() {
+                find::archives(state);
+                if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
+                    finder.error = Some(error.clone());
+                }
+            }
             state.say(Tone::Error, error);
         }
         Event::Content(Ok(content)) => {
@@ -239,7 +246,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Palette => find::commands(state),
         Action::Archives => find::archives(state),
         Action::History => history::ask(state, effects),
-        Action::Reload => change::open(state, Door::Commit(None), effects),
+        Action::Reload => history::reload(state, effects),
         Action::StopShown => jobs::stop_shown(state, effects),
         Action::Earlier => history::step(state, false, effects),
         Action::Later => history::step(state, true, effects),

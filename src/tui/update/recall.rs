@@ -3,13 +3,19 @@
 use crate::format::path::EntryPath;
 use crate::tui::effect::Effect;
 use crate::tui::memory::Place;
-use crate::tui::state::{Arrangement, Sizes, State};
+use crate::tui::state::{Arrangement, Focus, Sizes, State};
 use crate::tui::update::browse;
 
 /// Lists what is shown of an archive first: where one was the last time, or the top.
 pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     let place = state.archive.home.as_ref().and_then(|home| state.memory.place(home)).cloned().unwrap_or_default();
     state.arrangement = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
+    // How the archive before was looked at says nothing about this one.
+    if let Sizes::Map(_) = state.sizes {
+        state.sizes = Sizes::default();
+    }
+    state.open = Default::default();
+    (state.zoom, state.focus) = (false, Focus::List);
     state.tree = place.tree && state.arrangement.is_natural();
     browse::go(state, Place::path(&place.directory), Place::path(&place.entry), effects);
 }

@@ -7,6 +7,7 @@ use ratatui::widgets::{Clear, Widget};
 
 use crate::format::entry::Entry;
 use crate::text::{self, SizeStyle};
+use crate::tui::action::Action;
 use crate::tui::glyphs;
 use crate::tui::hints;
 use crate::tui::state::dialog::Jump;
@@ -52,6 +53,10 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         && let Some(job) = state.jobs.running().last()
     {
         x = jobs::bar(job, &state.theme, inner, 0, usize::from(inner.width), buffer) + 2;
+        let stop = state.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
+        if let Some(key) = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty()) {
+            x = put(buffer, inner, x, 0, &format!("{key} stops"), state.theme.dim) + 2;
+        }
     }
     let room = room.saturating_sub(usize::from(x));
     if state.message.is_some() && glyphs::width(&line) > room && !state.linear {

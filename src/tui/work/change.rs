@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use rangemap::RangeSet;
+
 use crate::convert::change::{make_directory, remove};
 use crate::convert::pack::{Input, PackOptions, add_to};
 use crate::convert::select::Selection;
@@ -48,16 +50,28 @@ pub fn commit(
     let stale = || Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() };
     let base = base.ok_or_else(stale)?;
     let mut left_out = 0;
+    // Numbers and paths are those of the commit that is shown. So what goes goes first, what is renamed is renamed from the depth up, and what comes
+    // goes to where its directory is by then.
+    let removed = changes.iter().filter_map(|change| if let Stage::Remove(ranges, _) = change { Some(ranges) } else { None });
+    // What was planned twice goes once.
+    let removed: RangeSet<u64> = removed.flatten().filter(|range| !range.is_empty()).cloned().collect();
+    if !removed.is_empty() {
+        let selection = Selection::of_numbers(&*base, removed.iter().cloned())?;
+        remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
+    }
+    let mut renames: Vec<(&EntryPath, &EntryPath)> =
+        changes.iter().filter_map(|change| if let Stage::Rename(from, to) = change { Some((from, to)) } else { None }).collect();
+    renames.sort_by_key(|(from, _)| std::cmp::Reverse(from.components().count()));
+    for (index, (from, to)) in renames.iter().enumerate() {
+        writer.rename(from, &moved(to, &renames[..index])?)?;
+    }
     for change in changes {
         match change {
-            Stage::Remove(ranges, _) => {
-                let selection = Selection::of_numbers(&*base, ranges.iter().cloned())?;
-                remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
-            }
-            Stage::Rename(from, to) => writer.rename(from, to)?,
-            Stage::MakeDirectory(path) => make_directory(&mut writer, path, now())?,
-            Stage::Add(path, directory) => {
-                let prefix = directory.as_ref().map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
+            Stage::Remove(..) | Stage::Rename(..) => {}
+            Stage::MakeDirectory(path) => make_directory(&mut writer, &moved(path, &renames)?, now())?,
+            Stage::Add(path, directory, _) => {
+                let directory = directory.as_ref().map(|directory| moved_whole(directory, &renames)).transpose()?;
+                let prefix = directory.map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
                 let options = PackOptions { prefix, ..PackOptions::default() };
                 let lost;
                 (writer, lost) = add_to(&[input(path)], file, writer, &options, monitor)?;
@@ -71,6 +85,30 @@ pub fn commit(
         text += "; the recovery data went with it: nra protect makes it anew";
     }
     Ok(Done { text, left_out })
+}
+
+/// Returns where a new path is once the directories above it have their new names.
+fn moved(path: &EntryPath, renames: &[(&EntryPath, &EntryPath)]) -> Result<EntryPath> {
+    match path.parent() {
+        Some(parent) => moved_whole(&parent, renames)?.join(path.name()).map_err(|error| unfit(path, &error)),
+        None => Ok(path.clone()),
+    }
+}
+
+/// Returns where a directory is once it, or what it lies in, has its new name.
+fn moved_whole(path: &EntryPath, renames: &[(&EntryPath, &EntryPath)]) -> Result<EntryPath> {
+    let mut path = path.clone();
+    for (from, to) in renames {
+        if path == **from || path.is_below(from) {
+            let there = [to.as_bytes(), &path.as_bytes()[from.as_bytes().len()..]].concat();
+            path = EntryPath::new(there).map_err(|error| unfit(to, &error))?;
+        }
+    }
+    Ok(path)
+}
+
+fn unfit(path: &EntryPath, error: &dyn std::fmt::Display) -> Error {
+    Error::Usage { detail: format!("{path}: {error}") }
 }
 
 /// Returns a file or directory that goes into the archive under its own name.
@@ -87,8 +125,13 @@ fn input(path: &Path) -> Input {
 /// Why it can't.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<Stage>, String> {
     match check {
-        Check::Add(path, directory) => look(&path, directory).map(Some),
+        Check::Add(path, directory) => look(archive, &path, directory).map(Some),
         Check::Plan(stage, staged) => {
+            if let Stage::Rename(from, _) = &stage
+                && archive.find(from.as_bytes()).is_ok_and(|found| found.is_some_and(|(number, _)| staged.removes(number)))
+            {
+                return Err("it is to be removed: take that back first (P)".to_owned());
+            }
             if let Some((path, _)) = stage.brings() {
                 is_free(archive, &path, &staged)?;
             }
@@ -123,14 +166,24 @@ fn is_free(archive: &dyn Archive, path: &EntryPath, staged: &Staged) -> std::res
     Ok(())
 }
 
-/// Finds out whether there is something to add.
-fn look(path: &Path, directory: Option<EntryPath>) -> std::result::Result<Stage, String> {
+/// Finds out whether there is something to add, and what it meets in the archive.
+fn look(archive: &dyn Archive, path: &Path, directory: Option<EntryPath>) -> std::result::Result<Stage, String> {
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
-    let there = named.and_then(|named| named.symlink_metadata().map(|_| named));
-    let told = |error| format!("it does not read: {}", reason(&error));
-    there.map(|named| Stage::Add(named, directory)).map_err(told)
+    let there = named.and_then(|named| named.symlink_metadata().map(|metadata| (named, metadata.is_dir())));
+    let (named, is_directory) = there.map_err(|error| format!("it does not read: {}", reason(&error)))?;
+    let stage = Stage::Add(named, directory, false);
+    let Some((place, _)) = stage.brings() else { return Ok(stage) };
+    let met = archive.find(place.as_bytes()).map_err(|error| told(&error))?;
+    match (met.map(|(_, entry)| entry.kind == Kind::Directory), stage) {
+        (Some(met), _) if met != is_directory => {
+            let what = if met { "a directory" } else { "no directory" };
+            Err(format!("{} is there already, and {what}", glyphs::shown(place.as_bytes())))
+        }
+        (met, Stage::Add(named, directory, _)) => Ok(Stage::Add(named, directory, met.is_some())),
+        (_, stage) => Ok(stage),
+    }
 }
 
 fn now() -> Option<Timestamp> {

@@ -216,13 +216,17 @@ fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monito
 }
 
 fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
-    for damage in &verdict.damage {
+    for damage in verdict.damage.iter().take(usize::try_from(MAX_WARNINGS).unwrap_or(usize::MAX)) {
         let first: Vec<String> = damage.entries.iter().take(5).map(ToString::to_string).collect();
         let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
         monitor.tell(News::Warning(glyphs::shown(
             format!("{} at offset {}: {}; {entries}{names}", damage.structure, damage.offset, damage.detail).as_bytes(),
         )));
+    }
+    let hidden = (verdict.damage.len() as u64).saturating_sub(MAX_WARNINGS);
+    if hidden > 0 {
+        monitor.tell(News::Warning(format!("and {} more", text::count(hidden))));
     }
     let checked =
         format!("{}, {}", text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));

@@ -29,7 +29,7 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest) -> Event {
         MarksRequest::Totals(generation, ranges) => {
             // A sum that does not read is a sum that is not shown.
             let sums = ranges.into_iter().map(|range| Ok(archive.totals(range)?.content_bytes)).sum::<Result<u64>>();
-            Event::MarkTotals(generation, sums.unwrap_or_default())
+            Event::MarkTotals(generation, sums.ok())
         }
     }
 }

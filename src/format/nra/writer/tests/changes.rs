@@ -1,6 +1,6 @@
 //! Random changes, commits and compactions against a map of paths; every commit must read as the map was then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -15,8 +15,8 @@ use crate::format::nra::writer::trees::PageSizes;
 /// What the model knows of an entry.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
-    directory: bool,
-    mode: u16,
+    /// Without size, place and link group.
+    entry: Entry,
     content: Vec<u8>,
     /// Names with the same number, other than 0, are hard links.
     group: u64,
@@ -38,6 +38,17 @@ enum Change {
 }
 
 type State = BTreeMap<EntryPath, Item>;
+
+impl Item {
+    /// A directory; implied, if nothing is known of it.
+    fn directory(path: &EntryPath, implied: bool) -> Self {
+        Self { entry: Entry { implied, ..Entry::new(path.clone(), Kind::Directory) }, content: Vec::new(), group: 0 }
+    }
+
+    fn is_directory(&self) -> bool {
+        self.entry.kind == Kind::Directory
+    }
+}
 
 fn any_path() -> impl Strategy<Value = EntryPath> {
     let name = prop_oneof![6 => "[a-c]", 2 => "[a-c][!0]", 1 => "n[0-9]{1,2}"];
@@ -68,8 +79,12 @@ fn content(kind: u8) -> Vec<u8> {
     }
 }
 
+fn named(path: &EntryPath) -> Entry {
+    Entry { path: path.clone(), ..file("x") }
+}
+
 fn store(writer: &mut Writer<StoreEnd>, path: &EntryPath, kind: u8) {
-    let entry = Entry { path: path.clone(), ..file("x") };
+    let entry = named(path);
     match kind {
         11 => {
             writer.begin(entry).unwrap();
@@ -90,9 +105,9 @@ fn make_room(state: &mut State, path: &EntryPath, keep_below: bool) {
     let mut above = path.parent();
     while let Some(directory) = above {
         above = directory.parent();
-        let there = state.get(&directory).is_some_and(|item| item.directory);
-        if !there {
-            state.insert(directory, Item { directory: true, mode: 0o755, content: Vec::new(), group: 0 });
+        if !state.get(&directory).is_some_and(Item::is_directory) {
+            let item = Item::directory(&directory, true);
+            state.insert(directory, item);
         }
     }
 }
@@ -102,7 +117,7 @@ fn is_refused(state: &State, from: &EntryPath, to: &EntryPath) -> bool {
     state.contains_key(to)
         || to == from
         || to.is_below(from)
-        || above.find_map(|above| state.get(&above)).is_some_and(|item| !item.directory)
+        || above.find_map(|above| state.get(&above)).is_some_and(|item| !item.is_directory())
 }
 
 /// The archive, the model, and the states at all commits.
@@ -175,17 +190,10 @@ impl Run {
         let dropped = self.states.len().saturating_sub(usize::try_from(keep).unwrap());
         assert_eq!(done.dropped_commits, dropped as u64);
         self.states.drain(..dropped);
-        for (state, number) in self.states.iter_mut().zip(1..) {
+        for (state, number) in self.states.iter().zip(1..) {
             let reader = opened(&self.bytes, Some(number));
-            check(&reader, state, keep == 1);
-            // A group that only a part of was touched later is two groups now.
-            for (item, entry) in state.values_mut().zip(reader.entries(0..reader.entry_count())) {
-                let group = entry.unwrap().link_group;
-                item.group = if group == 0 { 0 } else { self.groups + group };
-            }
+            check(&reader, state);
         }
-        let greatest = self.states.iter().flat_map(State::values).map(|item| item.group).max();
-        self.groups = self.groups.max(greatest.unwrap_or(0));
         self.state.clone_from(self.states.last().expect("one is kept"));
     }
 
@@ -199,15 +207,15 @@ impl Run {
             Change::File(path, kind) => {
                 store(writer, path, *kind);
                 make_room(state, path, false);
-                state.insert(path.clone(), Item { directory: false, mode: 0o644, content: content(*kind), group: 0 });
+                state.insert(path.clone(), Item { entry: named(path), content: content(*kind), group: 0 });
             }
             Change::Directory(path) => {
                 writer.add(Entry::new(path.clone(), Kind::Directory), NewContent::None).unwrap();
                 make_room(state, path, true);
-                state.insert(path.clone(), Item { directory: true, mode: 0o755, content: Vec::new(), group: 0 });
+                state.insert(path.clone(), Item::directory(path, false));
             }
             Change::Link(from, to) => {
-                let Some(item) = state.get(from).filter(|item| !item.directory).cloned() else { return };
+                let Some(item) = state.get(from).filter(|item| !item.is_directory()).cloned() else { return };
                 if state.contains_key(to) || from.is_below(to) || to.is_below(from) || is_refused(state, from, to) {
                     return;
                 }
@@ -219,7 +227,8 @@ impl Run {
                 let group = if item.group == 0 { self.groups } else { item.group };
                 make_room(state, to, true);
                 state.get_mut(from).unwrap().group = group;
-                state.insert(to.clone(), Item { group, ..item });
+                let entry = Entry { path: to.clone(), ..item.entry };
+                state.insert(to.clone(), Item { entry, group, ..item });
             }
             Change::Remove(path) => {
                 let found = writer.remove(path);
@@ -236,7 +245,8 @@ impl Run {
                 make_room(state, to, true);
                 for old in moved {
                     let new = [to.as_bytes(), &old.as_bytes()[from.as_bytes().len()..]].concat();
-                    let (new, item) = (EntryPath::new(new).unwrap(), state.remove(&old).unwrap());
+                    let (new, mut item) = (EntryPath::new(new).unwrap(), state.remove(&old).unwrap());
+                    item.entry.path = new.clone();
                     state.insert(new, item);
                 }
             }
@@ -247,8 +257,9 @@ impl Run {
                 let done = writer.change(path, set);
                 assert_eq!(done.is_ok(), state.contains_key(path), "{done:?}");
                 let Some(item) = state.get_mut(path) else { return };
-                if item.mode != *mode {
-                    (item.mode, item.group) = (*mode, 0);
+                if item.entry.metadata.mode != *mode {
+                    set(&mut item.entry);
+                    (item.entry.implied, item.group) = (false, 0);
                 }
             }
         }
@@ -258,8 +269,8 @@ impl Run {
         let recorder = Recorder::default();
         let present = writer.present().unwrap();
         for path in self.state.keys().chain(self.states.iter().flat_map(State::keys)) {
-            let found = present.find(path).unwrap().map(|entry| (entry.kind == Kind::Directory, entry.metadata.mode));
-            assert_eq!(found, self.state.get(path).map(|item| (item.directory, item.mode)), "{path}");
+            let found = present.find(path).unwrap().map(|entry| bare(&entry));
+            assert_eq!(found.as_ref(), self.state.get(path).map(|item| &item.entry), "{path}");
         }
         let (end, stats) = writer.finish(&recorder).unwrap();
         drop(end);
@@ -268,7 +279,7 @@ impl Run {
         assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
         assert!(reader.remarks().is_empty() && !reader.is_recovered());
         assert!(reader.info().keys.iter().map(|key| &key.label).eq(&self.keys));
-        check(&reader, &self.state, true);
+        check(&reader, &self.state);
         assert_eq!(stats.entries, self.state.len() as u64);
         // Nothing to say, no commit.
         if stats.commit > self.states.len() as u64 {
@@ -278,28 +289,30 @@ impl Run {
     }
 }
 
-/// Checks that a commit reads as the model says. `links`: hard links are all there.
-fn check(reader: &NraReader, state: &State, links: bool) {
+/// Returns an entry without size, place and link group.
+fn bare(entry: &Entry) -> Entry {
+    let mut entry = Entry { size: 0, link_group: 0, ..entry.clone() };
+    *entry.content_mut() = Content::None;
+    entry
+}
+
+/// Checks that a commit reads as the model says.
+fn check(reader: &NraReader, state: &State) {
     let entries: Vec<Entry> = reader.entries(0..reader.entry_count()).map(Result::unwrap).collect();
     assert!(entries.iter().map(|entry| &entry.path).eq(state.keys()));
-    let mut groups = BTreeMap::new();
     for (entry, item) in entries.iter().zip(state.values()) {
-        let found = Item {
-            directory: entry.kind == Kind::Directory,
-            mode: entry.metadata.mode,
-            content: reader.read_all(entry, u64::MAX).unwrap(),
-            group: item.group,
-        };
-        assert_eq!(found, *item, "{}", entry.path);
-        // Ours may be none where the model has one of a single name.
-        if entry.link_group != 0 {
-            assert_eq!(*groups.entry(entry.link_group).or_insert(item.group), item.group, "{}", entry.path);
-        }
+        let (content, group) = (reader.read_all(entry, u64::MAX).unwrap(), item.group);
+        assert_eq!(Item { entry: bare(entry), content, group }, *item);
     }
-    let linked = |group: u64| group != 0 && state.values().filter(|item| item.group == group).count() > 1;
-    for (entry, item) in entries.iter().zip(state.values()) {
-        assert!(!links || entry.link_group != 0 || !linked(item.group), "{} lost its links", entry.path);
-    }
+    let found = linked(entries.iter().map(|entry| (&entry.path, entry.link_group)));
+    assert_eq!(found, linked(state.iter().map(|(path, item)| (path, item.group))));
+}
+
+/// Returns which names are those of one file, whatever the numbers of their groups are.
+fn linked<'a>(names: impl Iterator<Item = (&'a EntryPath, u64)>) -> BTreeSet<Vec<&'a EntryPath>> {
+    let mut groups: BTreeMap<u64, Vec<&EntryPath>> = BTreeMap::new();
+    names.filter(|(_, group)| *group != 0).for_each(|(path, group)| groups.entry(group).or_default().push(path));
+    groups.into_values().filter(|names| names.len() > 1).collect()
 }
 
 proptest! {
@@ -321,7 +334,7 @@ proptest! {
             }
         }
         for (number, state) in (1..).zip(&run.states) {
-            check(&opened(&run.bytes, Some(number)), state, true);
+            check(&opened(&run.bytes, Some(number)), state);
         }
     }
 }

@@ -254,7 +254,7 @@ impl Work<'_> {
         match packed {
             None => self.lines.put(|out| header.descriptor(found, out))?,
             Some(promised) if promised == found => {}
-            Some(_) => return Err(Error::Usage { detail: format!("{} changed while it was read", stored.path) }),
+            Some(_) => return Err(within(Error::corrupt("content", 0, "it changed while it was read"), &stored.path)),
         }
         self.lines.record(&header, found, offset);
         Ok(true)
@@ -288,8 +288,8 @@ impl Work<'_> {
         });
         read.map_err(|error| within(error, &stored.path))?;
         if len != stored.size {
-            let detail = format!("{}: {} bytes expected, {len} found", stored.path, stored.size);
-            return Err(Error::Usage { detail });
+            let detail = format!("{} bytes expected, {len} found", stored.size);
+            return Err(within(Error::corrupt("content", 0, detail), &stored.path));
         }
         if has_holes {
             from.lost(&stored.path, HOLES.into());

@@ -131,7 +131,7 @@ impl CompressionArgs {
 /// What is recorded of each file.
 #[derive(Debug, clap::Args)]
 struct FidelityArgs {
-    /// Same tree and options, same bytes: no owner, no time of packing; obeys SOURCE_DATE_EPOCH
+    /// Same tree and options, same bytes: no owner, no holes, no time of packing; obeys SOURCE_DATE_EPOCH
     #[arg(long, hide_short_help = true)]
     reproducible: bool,
     /// Store what symlinks lead to instead of the symlinks

@@ -428,6 +428,7 @@ fn names_of_one_file_stay_together_when_its_metadata_change() {
     fs::hard_link(at("t/a"), at("t/b")).unwrap();
     room.run(&["pack", "t", "-o", "linked.nra"]);
     fs::set_permissions(at("t/a"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(room.out(&["add", "linked.nra", "t", "--update", "-n"]), "a\nb\n");
     fs::set_permissions(at("t/other"), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(room.run(&["add", "linked.nra", "t", "--update"]).code, Some(0));
     fs::hard_link(at("t/a"), at("t/c")).unwrap();

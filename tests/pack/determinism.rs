@@ -51,6 +51,29 @@ fn reproducible(threads: usize) -> PackOptions {
 }
 
 #[test]
+fn bytes_do_not_depend_on_where_holes_are() {
+    let (sparse, full) = (Place::new(), Place::new());
+    for (place, with_holes) in [(&sparse, true), (&full, false)] {
+        for (name, len) in [("small", 100_000), ("large", 3 << 20)] {
+            let mut content = vec![0; len];
+            content[len / 2..len / 2 + 5].copy_from_slice(b"bytes");
+            let path = place.write(name, if with_holes { &[][..] } else { &content[..] });
+            if with_holes {
+                let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(len as u64).unwrap();
+                std::os::unix::fs::FileExt::write_all_at(&file, b"bytes", len as u64 / 2).unwrap();
+            }
+        }
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+        for path in [place.input("small"), place.input("large"), place.at("in")] {
+            fs::File::open(&path).unwrap().set_times(fs::FileTimes::new().set_modified(time)).unwrap();
+        }
+        place.packed(&reproducible(2));
+    }
+    assert!(fs::read(sparse.output()).unwrap() == fs::read(full.output()).unwrap());
+}
+
+#[test]
 fn bytes_depend_on_the_tree_alone() {
     let (one, two) = (Place::new(), Place::new());
     build(&one, false);

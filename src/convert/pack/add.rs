@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::describe::LastMetadata;
 use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, look, named, refuse_input, share, walk_options};
 use crate::convert::pack::Input;
 use crate::convert::walk::{Facts, Walk};
@@ -153,6 +154,16 @@ impl Known {
     pub(super) fn has(&self, old: Option<&Entry>, kind: Kind, facts: &Facts, time: Option<Timestamp>) -> bool {
         let same = |old: &Entry| old.kind == kind && is_time(time, old) && (kind != Kind::File || old.size == facts.size);
         self.policy.update && old.is_some_and(same)
+    }
+
+    /// Says whether the entry of a file with these facts would be [`Standing::Same`] as `old`, taking it that a symlink of the same time has the same
+    /// target and that attributes have not changed.
+    pub(super) fn stays(&self, old: &Entry, kind: Kind, facts: &Facts, describer: &Describer) -> bool {
+        let attributes = old.metadata.attributes.to_vec();
+        let mut entry = describer.entry(old.path.clone(), kind, facts, attributes, &mut LastMetadata::default());
+        entry.target.clone_from(&old.target);
+        let size = if kind == Kind::File { facts.size } else { 0 };
+        matches!(self.standing(&entry, Some(old), size), Standing::Same)
     }
 
     /// Compares an entry of a file of `size` bytes, or of something that is no file.

@@ -68,7 +68,7 @@ pub struct PackOptions {
     pub media_types: Vec<(Vec<u8>, Vec<u8>)>,
     /// Record times of modification.
     pub times: bool,
-    /// Same tree and options, same bytes: no owner, no time of the commit unless `latest` is given.
+    /// Same tree and options, same bytes: no owner, no time of the commit unless `latest` is given, and zero bytes instead of holes.
     pub reproducible: bool,
     /// Later times are replaced by this one, which is also the time of the commit in a reproducible archive.
     pub latest: Option<Timestamp>,
@@ -210,6 +210,7 @@ fn look(
     visit: &mut dyn FnMut(&EntryPath, Kind) -> Result<()>,
 ) -> Result<()> {
     let resolved = input::resolve(inputs, &options.prefix, options.follow_symlinks, monitor)?;
+    let describer = Describer::new(options)?;
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let mut found: Vec<(EntryPath, Kind)> = Vec::new();
     while !walk.is_done() {
@@ -223,7 +224,7 @@ fn look(
                 if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| known.blocks(&path.parent()?)) {
                     return monitor.warn(Warning { path: bytes.to_vec(), message, degraded: true, damage: false });
                 }
-                if facts().is_some_and(|facts| known.has(old.as_ref(), kind, &facts, Some(facts.modified))) {
+                if old.is_some_and(|old| facts().is_some_and(|facts| known.stays(&old, kind, &facts, &describer))) {
                     return;
                 }
             }
@@ -366,6 +367,8 @@ impl Job<'_> {
             monitor,
             follow: options.follow_symlinks,
             xattrs: options.xattrs,
+            // Which zero bytes are holes is up to the file system.
+            holes: !options.reproducible,
             own: &self.own,
             known: self.known.as_ref(),
             links_before: before,

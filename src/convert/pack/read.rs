@@ -39,6 +39,8 @@ pub(super) struct Context<'a> {
     pub(super) follow: bool,
     /// Read extended attributes.
     pub(super) xattrs: bool,
+    /// Ask the file system for holes.
+    pub(super) holes: bool,
     /// Device and inode of files that must not be packed: the output.
     pub(super) own: &'a [(u64, u64)],
     /// The archive that is added to.
@@ -429,7 +431,10 @@ impl<'a> Reader<'a> {
             outlet.push(place, identity, Item::Plain(entry));
             return Ok(());
         }
-        let sparse = facts.size >= HOLE_MIN && facts.allocated_bytes < facts.size && first_hole(&file, facts.size).is_some();
+        let sparse = self.context.holes
+            && facts.size >= HOLE_MIN
+            && facts.allocated_bytes < facts.size
+            && first_hole(&file, facts.size).is_some();
         let opened = Opened { place, identity, name, fd: &file, size: facts.size };
         if sparse || facts.size > WHOLE_MAX as u64 {
             let mut stream = Stream { file: &opened, sparse, hasher: Some(blake3::Hasher::new()), holes: 0 };

@@ -263,6 +263,48 @@ fn claims_that_do_not_hold_cost_the_entries_they_touch() {
     }
 }
 
+/// Blocks that are small as they are stored and long as they are decoded.
+#[test]
+fn little_content_does_not_cost_many_blocks() {
+    const LEN: usize = 8 << 20;
+    let mut frame = Vec::with_capacity(LEN);
+    zstd_safe::compress(&mut frame, &vec![0; LEN], 1).unwrap();
+    let block = [&[1][..], &frame].concat();
+    let record = |name: &str, block: &[u8], offset: usize, inner: usize| {
+        json!([name, offset, block.len(), LEN - inner, inner, crc32fast::hash(block)])
+    };
+    let opened = |table: Vec<Value>, files: Value| {
+        let mut manifest = b"NRA\x01".to_vec();
+        pack(&json!(["3.0.0-beta", ["t", 1, 1, 1.0, 1, 1, false], table, files]), &mut manifest);
+        let mut bytes = b"NRA\0\x02\0\0\0".to_vec();
+        for number in [32 + 3 * block.len(), manifest.len(), 32] {
+            bytes.extend_from_slice(&(number as u64).to_le_bytes());
+        }
+        bytes.extend([&block[..], &block, &block].concat());
+        bytes.extend(manifest);
+        open_bytes(bytes)
+    };
+    let place = |number: usize| 32 + number * block.len();
+    let end = LEN - 1;
+    // Blocks that several parts of the table name are one.
+    let table = vec![
+        record("a", &block, place(0), end),
+        record("b", &block, place(1), end),
+        record("c", &block, place(0), end),
+        record("whole", &block, place(1), 0),
+    ];
+    let archive =
+        opened(table, json!([["a", 3, ["a", "b", "a"]], ["b", 2, ["a", "c"]], ["c", LEN + 1, ["a", "whole"]]])).unwrap();
+    assert_eq!(archive.info().blocks, Some(2));
+    let read = |path: &[u8]| archive.read_all(&archive.find(path).unwrap().unwrap().1, 1 << 30);
+    assert!(matches!(read(b"a"), Err(Error::Limit { what: "length of the blocks of a file", .. })));
+    assert_eq!(read(b"b").unwrap(), [0; 2]);
+    assert_eq!(read(b"c").unwrap().len(), LEN + 1);
+    // The same bytes as a hundred blocks are not a hundred blocks.
+    let table: Vec<Value> = (0..100).map(|more| record(&more.to_string(), &block[..block.len() - more], place(0), end)).collect();
+    assert!(matches!(opened(table, json!([])), Err(Error::Corrupt { .. })));
+}
+
 #[test]
 fn nested_values_end_somewhere() {
     let deep = [b"NRA\x01".to_vec(), vec![0x91; 1 << 20]].concat();

@@ -122,6 +122,10 @@ impl Blocks {
             let found = chunk.inner.saturating_add(chunk.size);
             return Err(Error::Limit { what: "length of a block", found, limit: MAX_WHOLE });
         }
+        // No file begins behind the first half of what a block holds with it, but for short ones in blocks that are long as they are stored.
+        if chunk.inner > chunk.size && block.stored <= MAX_STORED {
+            return Err(Error::Limit { what: "place in a block", found: chunk.inner, limit: chunk.size });
+        }
         self.check(block)?;
         let (start, end) = (chunk.inner.saturating_add(range.start), chunk.inner.saturating_add(range.end));
         let mut at = 0u64;

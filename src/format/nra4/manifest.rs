@@ -156,6 +156,12 @@ impl Manifest {
         // What is wrong may be told in words of the file.
         let harmless = |detail: String| detail.replace(is_unsafe_to_show, "?");
         parsed.map_err(|detail| Error::corrupt("manifest", offset, harmless(detail)))?;
+        // Blocks do not overlap, but for damage in what one of them claims: decoding each of them costs what the file is long.
+        let is_there = |block: &&Block| block.offset.checked_add(block.stored).is_some_and(|end| end <= source.len());
+        let stored = building.manifest.blocks.iter().filter(is_there).fold(0u64, |sum, block| sum.saturating_add(block.stored));
+        if stored / 2 > source.len() {
+            return Err(Error::corrupt("manifest", offset, format!("its blocks have {stored} bytes, more than twice the file")));
+        }
         building.finish()
     }
 
@@ -289,6 +295,10 @@ pub(super) struct Building {
     entries: Entries<TableBuilder>,
     /// The chunk behind the one that a recipe had last.
     next: u32,
+    /// Where the block lies that reaches farthest so far ends.
+    reached: u64,
+    /// Numbers of the first `len` blocks by what they are: made when one comes that does not lie behind all before.
+    numbers: HashMap<(u64, u64, u32, Coding), u32>,
     /// Takes the next name, so that not each needs memory of its own.
     spare: Vec<u8>,
     plain: Arc<Metadata>,
@@ -321,6 +331,8 @@ impl Building {
             manifest,
             entries: Entries::Names(Names::new(limit)),
             next: 0,
+            reached: 0,
+            numbers: HashMap::new(),
             spare: Vec::new(),
             plain: Arc::new(Metadata { mode: 0o644, ..Metadata::default() }),
             groups: HashMap::new(),
@@ -359,26 +371,38 @@ impl Building {
 
     /// Takes a record of the chunk table, or the one chunk of a file of version 1; gives its number.
     pub(super) fn add_chunk(&mut self, hash: Hash, stored: &Stored) -> Result<u32> {
+        let number = u32::try_from(self.manifest.chunks.len()).ok().filter(|&number| number < STRAY);
+        let Some(number) = number else { return Err(self.too_large(u64::MAX)) };
+        let block = self.block(stored);
         let Manifest { blocks, chunks, .. } = &mut self.manifest;
-        let is_same = |block: &Block| {
-            (block.offset, block.stored, block.crc, block.coding) == (stored.offset, stored.stored, stored.crc, stored.coding)
-        };
-        if !blocks.last().is_some_and(is_same) {
-            let Stored { offset, stored, crc, coding, .. } = *stored;
-            blocks.push(Block { offset, stored, crc, coding, raw: 0 });
-        }
-        let last = blocks.last_mut().expect("one was just added");
         let end = stored.inner.checked_add(stored.size).filter(|&end| end <= MAX_WHOLE);
         let end = end.and_then(|end| u32::try_from(end).ok()).unwrap_or(0);
-        last.raw = last.raw.max(end);
-        // There are no more blocks than chunks.
-        let (number, block) = (u32::try_from(chunks.len()), u32::try_from(blocks.len() - 1));
-        let (Some(number), Ok(block)) = (number.ok().filter(|&number| number < STRAY), block) else {
-            return Err(self.too_large(u64::MAX));
-        };
+        let raw = &mut blocks[block as usize].raw;
+        *raw = end.max(*raw);
         chunks.push(Chunk { hash, block, inner: stored.inner, size: stored.size });
         self.check_memory()?;
         Ok(number)
+    }
+
+    /// Returns the number of the block that a chunk lies in. One that several parts of the table name is one.
+    fn block(&mut self, stored: &Stored) -> u32 {
+        let key = |block: &Block| (block.offset, block.stored, block.crc, block.coding);
+        let new = Block { offset: stored.offset, stored: stored.stored, crc: stored.crc, coding: stored.coding, raw: 0 };
+        let blocks = &mut self.manifest.blocks;
+        let number = |index: usize| u32::try_from(index).expect("there are no more blocks than chunks");
+        if blocks.last().is_some_and(|last| key(last) == key(&new)) {
+            return number(blocks.len() - 1);
+        }
+        if new.offset < self.reached {
+            let known = self.numbers.len();
+            self.numbers.extend(blocks.iter().enumerate().skip(known).map(|(index, block)| (key(block), number(index))));
+            if let Some(&known) = self.numbers.get(&key(&new)) {
+                return known;
+            }
+        }
+        self.reached = self.reached.max(new.offset.saturating_add(new.stored));
+        blocks.push(new);
+        number(blocks.len() - 1)
     }
 
     /// Adds a chunk to the recipe of the file in work.
@@ -481,7 +505,8 @@ impl Building {
         let tables = size_of_val(&**blocks) + size_of_val(&**chunks) + size_of_val(&**strays) + size_of_val(&**files);
         // What joining them takes counts from the beginning, as that can't be refused.
         let joined = chunks.len() * 6 + recipes.len() * (4 + size_of::<u64>());
-        let found = (tables + size_of_val(&**recipes) + joined) as u64;
+        let numbers = self.numbers.capacity() * (size_of::<(u64, u64, u32, Coding)>() + 4);
+        let found = (tables + size_of_val(&**recipes) + joined + numbers) as u64;
         if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
     }
 

@@ -24,6 +24,11 @@ use crate::format::table::{Member, Members, Table, TableArchive, TableBuilder};
 
 /// Length of the footer of version 1, bytes: SHA-256 of all before, CRC-32 of the manifest, magic.
 const FOOTER_LEN: u64 = 40;
+/// A chunk costs a block of 4 MiB to decode and has 2 KiB or more, unless it is the last one of a file: so many bytes to decode for each of
+/// content and each that a record of a chunk takes are more than earlier versions make of any file.
+const MAX_COST: u64 = 4096;
+/// Bytes that a manifest has for a chunk of a file.
+const ITEM_LEN: u64 = 66;
 /// Bytes read at a time.
 const STEP: usize = 1 << 20;
 
@@ -178,6 +183,9 @@ impl Members for Nra4 {
     ) -> Result<()> {
         let recipe = self.recipe(member)?;
         let mut last: Option<(u32, Arc<Vec<u8>>)> = None;
+        let mut cost = 0u64;
+        let items = ITEM_LEN.saturating_mul(recipe.chunks().len() as u64);
+        let most = MAX_COST.saturating_mul(member.size.saturating_add(items));
         for (start, number) in recipe.from(range.start) {
             if start >= range.end {
                 break;
@@ -192,7 +200,14 @@ impl Members for Nra4 {
             }
             let content = match last.take() {
                 Some((of, content)) if of == number => content,
-                _ => self.blocks.content(number, block)?,
+                other => {
+                    // The first one is there for all files that lie in it.
+                    cost = cost.saturating_add(if other.is_some() { block.raw.into() } else { 0 });
+                    if cost > most {
+                        return Err(Error::Limit { what: "length of the blocks of a file", found: cost, limit: most });
+                    }
+                    self.blocks.content(number, block)?
+                }
             };
             let at = |offset: u64| usize::try_from(offset).expect("within a block in memory");
             let bytes = &content[at(chunk.inner)..][..at(chunk.size)];

@@ -35,6 +35,8 @@ impl Names {
     pub(super) fn reserve(&mut self, count: usize) {
         self.ends.reserve(count);
         self.sizes.reserve(count);
+        // Names are often some 20 bytes long; what is not used costs nothing.
+        self.paths.reserve(count.saturating_mul(24));
     }
 
     /// Returns for how many more names there is room.

@@ -244,6 +244,24 @@ impl<'de> Deserializer<'de> for &mut Window<'_> {
         }
     }
 
+    #[inline]
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        // Most values of a manifest are numbers of a few bytes.
+        let (len, value) = match self.buffer[self.start..self.filled] {
+            [value @ 0..=0x7f, ..] => (1, value.into()),
+            [0xcd, a, b, ..] => (3, u16::from_be_bytes([a, b]).into()),
+            [0xce, a, b, c, d, ..] => (5, u32::from_be_bytes([a, b, c, d]).into()),
+            _ => return self.deserialize_any(visitor),
+        };
+        self.start += len;
+        visitor.visit_u64(value)
+    }
+
+    #[inline]
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
+        self.deserialize_u64(visitor)
+    }
+
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Problem> {
         self.fill(1)?;
         if self.buffer[self.start] == 0xc0 {
@@ -267,7 +285,7 @@ impl<'de> Deserializer<'de> for &mut Window<'_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
+        bool i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map
         struct enum identifier
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::convert::pack::OwnerPolicy;
 use crate::format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
-use crate::format::limits::MAX_OWNER_NAME;
 use crate::format::top::Top;
 
 /// What is kept of each entry.
@@ -97,13 +96,12 @@ impl<'a> Narrower<'a> {
         let Some(owner) = owner else {
             return if let OwnerPolicy::Given(given) = &self.fidelity.owner { given.whole() } else { None };
         };
-        let fitting = |name: &[u8]| if name.len() <= MAX_OWNER_NAME { name.into() } else { Box::default() };
         let Owner { user_id, group_id, ref user, ref group } = *owner;
         match &self.fidelity.owner {
             OwnerPolicy::Omit => None,
             OwnerPolicy::Ids => Some(Owner { user_id, group_id, ..Owner::default() }),
-            OwnerPolicy::Names => Some(Owner { user_id, group_id, user: fitting(user), group: fitting(group) }),
-            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, fitting(user)), || (group_id, fitting(group)))),
+            OwnerPolicy::Names => Some(owner.clone()),
+            OwnerPolicy::Given(given) => Some(given.or(|| (user_id, user.clone()), || (group_id, group.clone()))),
         }
     }
 

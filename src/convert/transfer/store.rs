@@ -24,6 +24,8 @@ pub(super) enum Special {
     Top(Top),
     /// What it says of itself as a whole.
     Message(String),
+    /// Something of the input is damaged and passed over.
+    Hurt(Box<Error>),
     /// The input can't be read further.
     Failed(Box<Error>, Option<Broken>),
 }
@@ -85,6 +87,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
             Item::Other(Special::Link(entry, target)) => return self.link(*entry, target),
             Item::Other(Special::Top(top)) => return self.feed.set_top(top),
             Item::Other(Special::Message(message)) => return self.feed.set_message(message),
+            Item::Other(Special::Hurt(error)) => return self.hurt(*error),
             Item::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
             item => item,
         };
@@ -133,6 +136,17 @@ impl<'a, W: Write + Send> Store<'a, W> {
         let message = format!("{fate}{error}; what came before is kept{doubt}");
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
         self.monitor.warn(Warning { path, message, degraded: true, damage: true });
+        Ok(())
+    }
+
+    fn hurt(&mut self, error: Error) -> Result<()> {
+        if !self.keep_going {
+            return Err(error);
+        }
+        self.failed = true;
+        let message = format!("{error}; it is left out");
+        self.monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
+        self.feed.leave_out();
         Ok(())
     }
 

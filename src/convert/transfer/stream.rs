@@ -247,6 +247,7 @@ impl StreamReader<'_> {
                             outlet.flush(0)?;
                         }
                     }
+                    Event::Damage(error) => outlet.push(place, None, Item::Other(Special::Hurt(error))),
                     Event::Done => return Ok(()),
                 }
             }

@@ -26,8 +26,6 @@ const ENTRY_BYTES: u64 = 256;
 /// Memory that a remark and an attribute take beside their bytes.
 const REMARK_BYTES: u64 = 24;
 const ATTRIBUTE_BYTES: u64 = 40;
-/// Links of links that are followed, as far as they lead to what comes later.
-const HOPS: usize = 32;
 /// Entries that are named with damage.
 const NAMED: usize = 1_000;
 /// Names in a remark.
@@ -44,7 +42,7 @@ pub struct TarMembers {
     bytes: Bytes,
     /// Maps of sparse files; [`Member::number`] − 1 is the place here.
     maps: Vec<Box<[(u64, u64)]>>,
-    damage: Option<Damage>,
+    damage: Vec<Damage>,
     omits: bool,
 }
 
@@ -123,13 +121,14 @@ fn single(
         damage.entries.extend(table.entries().map(|entry| entry.path));
         damage.entry_count = damage.entries.len() as u64;
     }
-    info.remarks.extend(damage.as_ref().map(told));
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    let damage = damage.into_iter().collect();
     let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits };
     Ok(TableArchive::new(table, members, info))
 }
 
 /// Tells damage, and which entries the checksum covers that is wrong.
-fn told(damage: &Damage) -> String {
+fn told(damage: &Damage, fate: &str) -> String {
     let Damage { structure, offset, detail, entries, entry_count, .. } = damage;
     let names: Vec<String> = entries.iter().take(SHOWN).map(|path| Quoted::new(path.as_bytes()).to_string()).collect();
     let more = entry_count.saturating_sub(names.len() as u64);
@@ -138,24 +137,23 @@ fn told(damage: &Damage) -> String {
         0 => String::new(),
         _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
     };
-    format!("{structure} at offset {offset} is damaged: {detail}; what came before is served{doubt}")
+    format!("{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
 }
 
 /// Makes the index of an archive: one pass over its headers.
 fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
     let mut builder = Indexer { limit: options.index_bytes, ..Indexer::default() };
-    let decoder = Decoder::new().with_names(options.names);
+    let mut decoder = Decoder::new().with_names(options.names);
     let walked = match &bytes {
-        Bytes::Plain(source) => walk_plain(&**source, decoder, &mut builder),
-        Bytes::Compressed(blocks) => walk_blocks(blocks, decoder, &mut builder),
+        Bytes::Plain(source) => walk_plain(&**source, &mut decoder, &mut builder),
+        Bytes::Compressed(blocks) => walk_blocks(blocks, &mut decoder, &mut builder),
     };
     let mut damage = match walked {
         Ok(()) => None,
-        Err(Error::Corrupt { structure, offset, detail }) => {
-            Some(Damage { structure: structure.into(), offset, detail, entries: Vec::new(), entry_count: 0, is_certain: true })
-        }
+        Err(Error::Corrupt { structure, offset, detail }) => Some(Damage::new(structure, offset, detail)),
         Err(error) => return Err(error),
     };
+    builder.ended(&mut decoder);
     let mut info = Info { format, archive_bytes, ..Info::default() };
     info.remarks.append(&mut builder.remarks);
     info.message = builder.comment.take().unwrap_or_default();
@@ -169,7 +167,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Bytes::Compressed(blocks) => blocks.doubt(),
         Bytes::Plain(_) => None,
     };
-    let lost = builder.resolve_links()?;
+    let lost = builder.lost_links()?;
     if !lost.is_empty() {
         let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
         let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
@@ -193,13 +191,15 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         }
         damage.is_certain = damage.entry_count == 0;
     }
-    info.remarks.extend(damage.as_ref().map(told));
+    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, "it is left out")));
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    let damage = builder.damage.into_iter().chain(damage).collect();
     let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty() };
     Ok(TableArchive::new(table, members, info))
 }
 
 /// Goes from header to header of a plain archive.
-fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) -> Result<()> {
+fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
     let mut buffer = vec![0; PEEK];
     loop {
         let left = source.len().saturating_sub(decoder.offset());
@@ -225,10 +225,8 @@ fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) 
                     indexer.add(*member)?;
                     break;
                 }
-                Event::Done => {
-                    indexer.ended(&mut decoder);
-                    return Ok(());
-                }
+                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Done => return Ok(()),
                 _ => {}
             }
         }
@@ -236,7 +234,7 @@ fn walk_plain(source: &dyn ReadAt, mut decoder: Decoder, indexer: &mut Indexer) 
 }
 
 /// Goes through the whole of a decoded stream.
-fn walk_blocks(blocks: &Blocks, mut decoder: Decoder, indexer: &mut Indexer) -> Result<()> {
+fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
     let mut member: Option<TarMember> = None;
     for number in 0.. {
         let block = blocks.block(number)?;
@@ -253,10 +251,8 @@ fn walk_blocks(blocks: &Blocks, mut decoder: Decoder, indexer: &mut Indexer) -> 
                         indexer.add(member)?;
                     }
                 }
-                Event::Done => {
-                    indexer.ended(&mut decoder);
-                    return Ok(());
-                }
+                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Done => return Ok(()),
                 _ => {}
             }
         }
@@ -274,18 +270,27 @@ struct Indexer {
     maps: Vec<Box<[(u64, u64)]>>,
     /// The last item of a path, by a hash of that.
     paths: HashMap<u128, usize>,
-    /// Links, with the hash of their target's path.
-    links: Vec<(usize, u128)>,
+    /// Links whose target did not come yet, by the hash of its path.
+    waiting: HashMap<u128, Vec<usize>>,
     groups: u64,
     last_metadata: Option<Arc<Metadata>>,
     remarks: Vec<String>,
+    /// What is passed over.
+    damage: Vec<Damage>,
     /// Something of the archive is not served; a remark says what.
     omits: bool,
     comment: Option<String>,
 }
 
 impl Indexer {
-    /// Takes what the archive as a whole says, at its end.
+    /// Takes note of damage behind which the archive goes on.
+    fn hurt(&mut self, error: Error) -> Result<()> {
+        let Error::Corrupt { structure, offset, detail } = error else { return Err(error) };
+        self.damage.push(Damage::new(structure, offset, detail));
+        Ok(())
+    }
+
+    /// Takes what the archive as a whole says, when it has ended or nothing more of it can be read.
     fn ended(&mut self, decoder: &mut Decoder) {
         let mut remarks = decoder.take_remarks();
         self.omits |= !remarks.is_empty();
@@ -316,21 +321,20 @@ impl Indexer {
         if let Some(path) = hash(&member.name) {
             if member.kind == MemberKind::HardLink {
                 let target = hash(&member.link).unwrap_or_default();
-                match self.paths.get(&target).copied() {
-                    Some(known) if self.items[known].1.as_ref().is_some_and(|item| item.kind != Kind::Directory) => {
-                        let item = self.linked(known)?;
-                        self.items.push((member.name, item));
-                    }
-                    _ => {
-                        self.links.push((position, target));
-                        self.items.push((member.name, None));
-                    }
+                let known = self.paths.get(&target).copied();
+                let item = known.map(|known| self.linked(known)).transpose()?.flatten();
+                let is_settled = item.is_some();
+                self.items.push((member.name, item));
+                if !is_settled {
+                    self.waiting.entry(target).or_default().push(position);
+                    return Ok(());
                 }
             } else {
                 let item = self.item(&member)?;
                 self.items.push((member.name, Some(item)));
             }
             self.paths.insert(path, position);
+            self.settle(path, position)?;
         } else if !member.name.is_empty() {
             // The table tells what is wrong with the name.
             let item = self.item(&member)?;
@@ -352,31 +356,37 @@ impl Indexer {
         Ok((item.kind != Kind::Directory).then(|| item.clone()))
     }
 
-    /// Finds the targets that came later than their links; returns the names of those without any.
-    fn resolve_links(&mut self) -> Result<Vec<Vec<u8>>> {
-        let targets: HashMap<usize, u128> = self.links.iter().copied().collect();
-        let mut lost = Vec::new();
-        for (position, target) in std::mem::take(&mut self.links) {
-            let mut found = self.paths.get(&target).copied();
-            for _ in 0..HOPS {
-                match found {
-                    Some(at) if self.items[at].1.is_none() => {
-                        found = targets.get(&at).and_then(|target| self.paths.get(target)).copied();
-                    }
-                    _ => break,
+    /// Gives the links that waited for a path what it stands for now, and those that waited for them.
+    fn settle(&mut self, path: u128, position: usize) -> Result<()> {
+        let mut ready = vec![(path, position)];
+        while let Some((path, position)) = ready.pop() {
+            if !self.waiting.contains_key(&path)
+                || self.items[position].1.as_ref().is_none_or(|item| item.kind == Kind::Directory)
+            {
+                continue;
+            }
+            for link in self.waiting.remove(&path).unwrap_or_default() {
+                let item = self.linked(position)?;
+                self.items[link].1 = item;
+                if let Some(own) = hash(&self.items[link].0) {
+                    self.paths.entry(own).or_insert(link);
+                    ready.push((own, link));
                 }
             }
-            let item = match found {
-                Some(found) => self.linked(found)?,
-                None => None,
-            };
-            if item.is_none() {
-                self.take(self.items[position].0.len() as u64)?;
-                lost.push(self.items[position].0.clone());
-            }
-            self.items[position].1 = item;
         }
-        Ok(lost)
+        Ok(())
+    }
+
+    /// Returns the names of the links whose target never came.
+    fn lost_links(&mut self) -> Result<Vec<Vec<u8>>> {
+        let mut lost: Vec<usize> = std::mem::take(&mut self.waiting).into_values().flatten().collect();
+        lost.sort_unstable();
+        lost.into_iter()
+            .map(|position| {
+                self.take(self.items[position].0.len() as u64)?;
+                Ok(self.items[position].0.clone())
+            })
+            .collect()
     }
 
     fn item(&mut self, member: &TarMember) -> Result<Item> {
@@ -492,11 +502,11 @@ impl Members for TarMembers {
     }
 
     fn check_container(&self, _depth: Depth, _blocks: &mut u64, _monitor: &dyn Monitor) -> Result<Vec<Damage>> {
-        Ok(self.damage.iter().cloned().collect())
+        Ok(self.damage.clone())
     }
 
     fn is_damaged(&self) -> bool {
-        self.damage.is_some()
+        !self.damage.is_empty()
     }
 
     fn omits_entries(&self) -> bool {
@@ -588,11 +598,11 @@ mod tests {
         let mut indexer = Indexer { limit: 100_000, ..Indexer::default() };
         let link = |name| TarMember { kind: MemberKind::HardLink, link: b"target".to_vec(), ..member(name) };
         indexer.add(link("early")).unwrap();
+        let bytes = indexer.bytes;
         indexer.add(TarMember { link: vec![b'x'; 10_000], ..member("target") }).unwrap();
+        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 6 + 20_000);
         let bytes = indexer.bytes;
         indexer.add(link("late")).unwrap();
         assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 4 + 10_000);
-        indexer.resolve_links().unwrap();
-        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 4 + 20_000);
     }
 }

@@ -9,7 +9,7 @@ use super::pax::{Records, Wrong};
 use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_MESSAGE, MAX_OFFSET};
+use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_MESSAGE, MAX_OFFSET, MAX_OWNER_NAME};
 use crate::format::names::NameEncoding;
 use crate::format::path::Quoted;
 
@@ -34,6 +34,10 @@ const ATTRIBUTES: [(&str, &str, Namespace); 4] = [
 const MAX_ATTRIBUTES: usize = 4096;
 /// Remarks on parts of an archive that are told one by one.
 const MAX_REMARKS: usize = 100;
+/// Damaged headers that are passed over.
+const MAX_DAMAGED: u32 = 1000;
+/// Bytes of a damaged header's name that are shown.
+const SHOWN_NAME: usize = 256;
 /// Kinds whose entries say something about the next one or about the archive.
 const LONG_NAME: u8 = b'L';
 const LONG_LINK: u8 = b'K';
@@ -126,6 +130,8 @@ pub enum Event<'a> {
     Hole(u64),
     /// Its content is complete.
     End,
+    /// A header is damaged. Whatever belongs to it is passed over, up to the next one; the names of earlier headers that told of it go, too.
+    Damage(Box<Error>),
     /// The archive is complete.
     Done,
 }
@@ -143,6 +149,8 @@ enum State {
     Content { stored: u64, at: u64, size: u64, segments: VecDeque<Segment>, padding: u64 },
     /// Passing over bytes.
     Skip(u64),
+    /// Behind a damaged header: what comes is passed over until there is another one.
+    Lost,
     /// Behind the end marker: another archive may follow.
     Behind,
     /// Behind the end, where something stands that is no header.
@@ -168,6 +176,8 @@ pub struct Decoder {
     zero: bool,
     /// Headers so far.
     any: bool,
+    /// Damaged headers so far.
+    damaged: u32,
     remarks: Vec<String>,
     /// Remarks beyond those.
     more_remarks: u64,
@@ -201,6 +211,7 @@ impl Decoder {
             first: None,
             zero: false,
             any: false,
+            damaged: 0,
             remarks: Vec::new(),
             more_remarks: 0,
             behind: None,
@@ -313,7 +324,7 @@ impl Decoder {
                 Ok((input.len(), if last { Event::Done } else { Event::More }))
             }
             State::Extension { .. } => self.extension(input, last),
-            State::Header | State::OldMap { .. } | State::NewMap { .. } | State::Behind => self.block(input, last),
+            State::Header | State::OldMap { .. } | State::NewMap { .. } | State::Lost | State::Behind => self.block(input, last),
         }
     }
 
@@ -359,6 +370,11 @@ impl Decoder {
                     }
                 }
             }
+            // What was lost may hold whatever it wants, zero bytes, too.
+            State::Lost if Header::parse(&block).is_err() => {
+                self.state = State::Lost;
+                Event::More
+            }
             state => self.header(&block, at, matches!(state, State::Behind))?,
         };
         Ok((take, event))
@@ -366,6 +382,10 @@ impl Decoder {
 
     /// The input ended where a block was expected.
     fn end_of_input(&mut self) -> Result<Event<'static>> {
+        if matches!(self.state, State::Lost) {
+            self.state = State::Done;
+            return Ok(Event::Done);
+        }
         let at_header = matches!(self.state, State::Header | State::Behind);
         let behind = matches!(self.state, State::Behind) || self.zero;
         if !at_header || !behind && (!self.partial.is_empty() || !self.any) {
@@ -407,8 +427,17 @@ impl Decoder {
             Err(WrongChecksum { stored, computed }) => {
                 let stored = stored.map_or("nothing readable".into(), |stored| stored.to_string());
                 let another = if behind { "another archive seems to begin here: " } else { "" };
-                let detail = format!("{another}the header's checksum is {stored}, its bytes give {computed}");
-                return Err(Error::corrupt("tar header", at, detail));
+                let name = self.name_of_damaged(block);
+                let detail = format!("{another}the header{name} has the checksum {stored}, its bytes give {computed}");
+                let error = Error::corrupt("tar header", at, detail);
+                if !self.any || self.damaged == MAX_DAMAGED {
+                    return Err(error);
+                }
+                self.damaged += 1;
+                self.zero = false;
+                self.forget();
+                self.state = State::Lost;
+                return Ok(Event::Damage(Box::new(error)));
             }
         };
         if behind {
@@ -444,6 +473,16 @@ impl Decoder {
                 Ok(Event::More)
             }
             _ => self.member(&header, first).map_err(|wrong| wrong.at("tar header", at)),
+        }
+    }
+
+    /// Returns what a damaged header seems to be called, as a part of a sentence.
+    fn name_of_damaged(&self, block: &Block) -> String {
+        let own = Header::resembles(block).then(|| Header::unchecked(block).path());
+        let name = self.next.get("path").map(<[u8]>::to_vec).or_else(|| self.long_name.clone()).or(own).unwrap_or_default();
+        match name.len() {
+            0 => String::new(),
+            len => format!(" of {}", Quoted::new(&name[..len.min(SHOWN_NAME)])),
         }
     }
 
@@ -567,7 +606,16 @@ impl Decoder {
                 None => field.and_then(|id| u64::try_from(id).ok()).unwrap_or(0),
             })
         };
-        let text = |key: &str, field: &[u8]| self.record(key).unwrap_or(field).to_vec();
+        let mut owner_name = |key: &str, field: &[u8], whose: &str| {
+            let name = self.record(key).unwrap_or(field);
+            if name.len() <= MAX_OWNER_NAME {
+                return name.to_vec();
+            }
+            remarks.push(format!("the name of its {whose} is left out: it has {} bytes, more than {MAX_OWNER_NAME}", name.len()));
+            Vec::new()
+        };
+        let user = owner_name("uname", header.user(), "owner");
+        let group = owner_name("gname", header.group(), "group");
         let modified = self.next.time("mtime").or_else(|| self.global.time("mtime"));
         let device = header.device().map(|(major, minor)| Device { major, minor });
         let is_device = matches!(kind, MemberKind::CharacterDevice | MemberKind::BlockDevice);
@@ -581,8 +629,8 @@ impl Decoder {
             mode: header.mode().and_then(|mode| u16::try_from(mode & 0o7777).ok()).unwrap_or(0o644),
             user_id: id("uid", header.user_id())?,
             group_id: id("gid", header.group_id())?,
-            user: text("uname", header.user()),
-            group: text("gname", header.group()),
+            user,
+            group,
             modified: modified.or_else(|| header.modified().map(|seconds| Timestamp { seconds, nanoseconds: 0 })),
             device: if is_device { Some(device.ok_or("its device numbers are not numbers")?) } else { None },
             attributes: self.attributes(&mut remarks),

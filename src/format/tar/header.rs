@@ -18,7 +18,7 @@ pub(super) enum Flavour {
     Star,
 }
 
-/// A header whose checksum is right.
+/// A header whose checksum is right, unless it came by [`Header::unchecked`].
 pub(super) struct Header<'a>(&'a Block);
 
 /// Why a block is no header.
@@ -42,6 +42,11 @@ impl<'a> Header<'a> {
         } else {
             Err(WrongChecksum { stored, computed: unsigned })
         }
+    }
+
+    /// Takes a block for a header whatever its checksum is: what its fields say may be wrong.
+    pub(super) fn unchecked(block: &'a Block) -> Self {
+        Self(block)
     }
 
     /// Says whether a block that is no header was meant as one: it has the magic, or numbers where numbers belong.

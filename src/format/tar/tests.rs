@@ -9,7 +9,7 @@ use super::*;
 use crate::format::archive::{Archive, OpenOptions, Part};
 use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
+use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::MemorySource;
 use crate::format::stream::{Compression, Encoder, Level};
 
@@ -35,6 +35,7 @@ fn read(bytes: &[u8], step: usize) -> Result<Vec<(Member, Vec<u8>)>> {
                     content.resize(content.len() + len, 0);
                 }
                 Event::Done => return Ok(found),
+                Event::Damage(error) => return Err(*error),
                 Event::More | Event::End => {}
             }
         }
@@ -394,4 +395,73 @@ fn what_comes_before_a_cut_is_served() {
             assert_eq!(archive.read_all(entry, 1 << 20).unwrap(), *content, "{compression:?}: {}", entry.path);
         }
     }
+}
+
+/// Opens an archive as it is and compressed.
+fn opened(bytes: &[u8]) -> [crate::format::table::TableArchive<TarMembers>; 2] {
+    let mut gzip =
+        Encoder::new(Vec::new(), Compression::Gzip, Level::default_of(Compression::Gzip), std::num::NonZero::<usize>::MIN)
+            .unwrap();
+    gzip.write_all(bytes).unwrap();
+    let plain: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes.to_vec()));
+    let packed: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(gzip.finish().unwrap()));
+    let options = OpenOptions::default();
+    [probe(&plain, &options).unwrap().unwrap(), probe_compressed(Compression::Gzip, &packed, &options).unwrap().unwrap()]
+}
+
+/// Paths and content of the entries of an archive.
+fn contents(archive: &dyn Archive) -> Vec<(String, Vec<u8>)> {
+    let entries = archive.entries(0..archive.entry_count()).map(Result::unwrap);
+    entries.map(|entry| (Quoted::new(entry.path.as_bytes()).to_string(), archive.read_all(&entry, 1 << 20).unwrap())).collect()
+}
+
+#[test]
+fn behind_a_damaged_header_the_archive_goes_on() {
+    let files: Vec<(Entry, &[u8])> = ["a", "b", "c"]
+        .iter()
+        .zip([&b"1"[..], &[0; 2000], b"3"])
+        .map(|(name, content)| (entry(name, Kind::File), content))
+        .collect();
+    let mut bytes = Vec::new();
+    encode_comment("said", &mut bytes);
+    bytes.extend(archive(&files));
+    let damaged = bytes.windows(2).position(|pair| pair == b"b\0").unwrap();
+    bytes[damaged + 100] ^= 4;
+    for archive in opened(&bytes) {
+        assert_eq!(contents(&archive), [("a".to_owned(), b"1".to_vec()), ("c".to_owned(), b"3".to_vec())]);
+        let remarks = archive.remarks();
+        assert_eq!((remarks.len(), archive.is_recovered(), &*archive.info().message), (1, true, "said"));
+        assert!(remarks[0].contains("the header of b has the checksum"), "{remarks:?}");
+    }
+    // What stands in front of a cut is told, too.
+    let cut = [block(b'A', b""), bytes[..bytes.len() - 1024 - 512].to_vec()].concat();
+    for archive in opened(&cut) {
+        let remarks = archive.remarks();
+        assert_eq!((remarks.len(), &*archive.info().message), (3, "said"), "{remarks:?}");
+        assert!(remarks[0].contains("access control list") && remarks[2].contains("truncated"), "{remarks:?}");
+    }
+}
+
+#[test]
+fn a_link_in_front_of_its_target_is_one_to_the_first_of_that_name() {
+    let link = |name: &str, target: &str| {
+        let mut bytes = Vec::new();
+        encode(&entry(name, Kind::File), Some(&EntryPath::try_from(target).unwrap()), &[], &mut bytes);
+        bytes
+    };
+    let (first, second) = ((entry("a", Kind::File), &b"1"[..]), (entry("a", Kind::File), &b"2"[..]));
+    // A link to a link, to what comes, to what came, and again.
+    let bytes = [link("c", "b"), link("b", "a"), archive(&[first])[..1024].to_vec(), link("d", "a"), archive(&[second])].concat();
+    let found = |name: &str, content: &[u8]| (name.to_owned(), content.to_vec());
+    for archive in opened(&bytes) {
+        assert_eq!(contents(&archive), [found("a", b"2"), found("b", b"1"), found("c", b"1"), found("d", b"1")]);
+    }
+}
+
+#[test]
+fn long_names_of_owners_are_told() {
+    let records = [record("uname", &[b'u'; 255]), record("gname", &[b'g'; 256])].concat();
+    let (member, _) = read(&[block(b'x', &records), block(b'0', b"")].concat(), 4096).unwrap().remove(0);
+    assert_eq!((member.user.len(), member.group.len(), member.remarks.len()), (255, 0, 1));
+    assert!(member.remarks[0].contains("group"), "{:?}", member.remarks);
 }

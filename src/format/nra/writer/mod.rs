@@ -77,7 +77,7 @@ use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_OFFSET};
+use crate::format::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS, MAX_OFFSET};
 use crate::format::nra::content::Content;
 use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION};
 use crate::format::nra::records;
@@ -463,8 +463,9 @@ impl<W: Write + Send> Writer<W> {
         let id = EntryId::new(self.index.entries.len())?;
         self.index.join_group(group);
         entry.link_group = group;
-        let parts = if let Source::Parts(parts, _) = &source { parts.len() } else { 1 };
-        let weight = weight(&entry, parts);
+        let (parts, held) = if let Source::Parts(parts, _) = &source { (parts.len(), size_of_val(&**parts)) } else { (1, 0) };
+        // The parts of an extent map are held until its blocks are placed, though its record is short.
+        let weight = weight(&entry, parts) + if parts > MAX_LIST_EXTENTS { held } else { 0 };
         let mut waits = 0;
         for (run, touched) in [&mut self.raw, &mut self.packed].into_iter().zip(touched) {
             if touched == run.id && !run.is_empty() {

@@ -449,3 +449,40 @@ fn a_writer_can_be_dropped_half_way() {
     (0..2_000).for_each(|i| _ = add(&mut writer, &i.to_string(), &text(10_000, i)));
     drop(writer);
 }
+
+/// A file of this many bytes of one kind, each with a hole behind it.
+fn riddled(writer: &mut Writer<Vec<u8>>, entry: Entry, bytes: usize) {
+    writer.begin(entry).unwrap();
+    for _ in 0..bytes {
+        writer.piece(b"x", Digest::of(b"x"), false).unwrap();
+        writer.hole(1).unwrap();
+    }
+    writer.end(None).unwrap();
+}
+
+#[test]
+fn hard_links_share_their_extent_map() {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    for name in ["a", "b", "c"] {
+        riddled(&mut writer, Entry { link_group: 5, ..file(name) }, 2_000);
+    }
+    let parts = Parts::take(writer.finish(&Recorder::default()).unwrap().0);
+    let pages = parts.frames.values().filter(|frame| frame.header.kind == FrameKind::ExtentPage).count();
+    assert_eq!(pages, 5, "four leaves and a root");
+    let [a, b, c] = &parts.entries[..] else { panic!("three entries") };
+    assert!(a.link_group != 0 && [b, c].iter().all(|other| other.link_group == a.link_group && other.shares_content(a)));
+}
+
+#[test]
+fn parts_of_large_files_do_not_pile_up() {
+    let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..options() }).unwrap();
+    let mut most = 0;
+    for i in 0..20 {
+        riddled(&mut writer, file(&format!("{i:02}")), 100_000);
+        let held = |added: &index::Added| if let Source::Parts(parts, _) = &added.source { size_of_val(&**parts) } else { 0 };
+        most = most.max(writer.index.entries.iter().map(held).sum::<usize>());
+    }
+    assert!(most <= 2 * MAX_WEIGHT, "{most} bytes");
+    let parts = Parts::take(writer.finish(&Recorder::default()).unwrap().0);
+    assert!(parts.entries.iter().all(|entry| entry.size == 200_000));
+}

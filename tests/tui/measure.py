@@ -2,7 +2,8 @@
 
     python3 tests/tui/measure.py --bin target/fast/nra [--entries 1000000]
 
-Prints time and CPU to the first rows, CPU of keys, also while all is extracted, and of a search, the most memory, and fails beyond the budgets. Times are those of a polled
+Prints time and CPU to the first rows, CPU of keys, also while all is extracted, and of a search, the most memory, and fails beyond the budgets
+of memory and of a key while files are extracted. Times are those of a polled
 screen, to about 20 ms; on a machine with other work look at the CPU. Needs tmux.
 """
 

@@ -482,6 +482,124 @@ def completed_path(terminal, nra):
     terminal.is_restored()
 
 
+def rows_by_typing(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("C-s")
+    terminal.sees("esc ends")
+    terminal.types("zeq")
+    terminal.sees("no such row")
+    terminal.keys("BSpace", "Enter", "Enter")
+    terminal.sees("00000000  00 00 00")
+    terminal.keys("q", "q")
+    terminal.is_restored()
+
+
+def clicked(terminal, nra):
+    def mouse(button, text, end="M"):
+        rows = terminal.screen().splitlines()
+        row = next(row for row, line in enumerate(rows) if text in line)
+        # As a whole: a key at a time would begin with the escape key.
+        terminal.tmux("set-buffer", "\x1b[<%d;%d;%d%s" % (button, rows[row].index(text) + 2, row + 1, end))
+        terminal.tmux("paste-buffer", "-r")
+
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    mouse(2, "docs/")
+    terminal.sees("3 marked")
+    mouse(2, "docs/")
+    terminal.misses("3 marked")
+    mouse(0, "? help")
+    terminal.sees("Keys: list")
+    mouse(0, "esc closes")
+    terminal.misses("Keys: list")
+    mouse(0, "s sort")
+    terminal.sees("Sort by")
+    mouse(0, "6 entries")
+    terminal.misses("Sort by")
+    mouse(0, "docs/")
+    mouse(0, "docs/")
+    terminal.sees("▸ docs")
+    mouse(0, "tree.nra")
+    terminal.misses("▸ docs")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def pasted(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("e")
+    terminal.sees("Extract README.md")
+    terminal.tmux("set-buffer", "pasted here\n")
+    # In brackets: its line break is no key.
+    terminal.tmux("paste-buffer", "-p")
+    terminal.sees("pasted here")
+    terminal.misses("extracted 1 file")
+    terminal.keys("Enter")
+    terminal.sees("extracted 1 file")
+    assert (terminal.directory / "pasted here/README.md").exists()
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def wrong_password(terminal, nra):
+    terminal.run(nra + " pack tree -o sealed.nra --password right -q && " + nra + " sealed.nra")
+    terminal.sees("Open sealed.nra")
+    terminal.types("wrong")
+    terminal.sees("•••••")
+    terminal.keys("Enter")
+    terminal.sees("the password is wrong")
+    terminal.types("right")
+    terminal.keys("Enter")
+    terminal.sees("README.md")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def stopped_job(terminal, nra):
+    # Enough to be stopped on the way, whatever the machine does.
+    (terminal.directory / "tree/large").mkdir()
+    for number in range(4000):
+        (terminal.directory / ("tree/large/%04d" % number)).write_bytes(b"%d" % number * 100)
+    terminal.run(nra + " pack tree -o large.nra -q && " + nra + " large.nra")
+    terminal.sees("4,007 entries")
+    terminal.keys("A", "E", "x")
+    terminal.sees("stopped")
+    left = [path for path in terminal.directory.rglob("[0-9]*") if path.parent != terminal.directory / "tree/large"]
+    assert len(left) < 4000 and all(path.read_bytes() == b"%d" % int(path.name) * 100 for path in left), len(left)
+    terminal.keys("Q")
+    terminal.is_restored()
+
+
+def removed_and_back(terminal, nra):
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    terminal.keys("d", "W", "Enter")
+    terminal.sees("5 entries")
+    terminal.misses("README.md")
+    terminal.keys("H")
+    terminal.sees("Commits")
+    terminal.keys("j", "Enter")
+    terminal.sees("README.md")
+    # What was removed is extracted from the commit before.
+    terminal.keys("g", "E")
+    terminal.sees("extracted 1 file")
+    assert (terminal.directory / "README.md").read_text() == "# Read me\n"
+    terminal.keys("q")
+    terminal.is_restored()
+
+
+def without_colours(terminal, nra):
+    terminal.run("NO_COLOR=1 " + nra + " tree.nra")
+    terminal.sees("6 entries")
+    colours = [part for part in terminal.tmux("capture-pane", "-p", "-e").split("\x1b[")[1:]
+               if any(30 <= int(number) <= 49 and number not in ("39", "49") for number in part.split("m")[0].split(";") if number.isdigit())]
+    assert not colours, colours
+    terminal.keys("q")
+    terminal.is_restored()
+
+
 def without_unicode(terminal, nra):
     terminal.run("LC_ALL=C " + nra + " tree.nra")
     terminal.sees("6 entries")
@@ -503,7 +621,7 @@ def not_a_terminal(terminal, nra):
 STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
            keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
-           duplicates_and_bookmarks, completed_path, without_unicode, not_a_terminal]
+           duplicates_and_bookmarks, completed_path, rows_by_typing, clicked, pasted, wrong_password, stopped_job, removed_and_back, without_colours, without_unicode, not_a_terminal]
 
 
 def main():

@@ -64,6 +64,15 @@ pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) != 0
 }
 
+/// Forgets an interrupt that was for another program, which has the terminal. Before work that stops cleanly, and after it, nothing is forgotten.
+pub fn pass() {
+    let clean = CLEAN.lock().unwrap_or_else(PoisonError::into_inner);
+    let interrupted = usize::from(Code::Interrupted.number());
+    if *clean > 0 && STOP.compare_exchange(interrupted, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        AT_ONCE.store(false, Ordering::SeqCst);
+    }
+}
+
 /// Returns the exit code that belongs to the signal that asked to stop.
 pub fn code() -> Code {
     if STOP.load(Ordering::Relaxed) == usize::from(Code::Terminated.number()) { Code::Terminated } else { Code::Interrupted }

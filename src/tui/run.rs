@@ -10,7 +10,7 @@ use crossbeam_channel::{Sender, unbounded};
 use crossterm::event::{self, KeyEventKind};
 use rustix::fs::{Access, access};
 use rustix::process::{Signal, getpid, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::format::archive::{Archive, OpenOptions, open};
@@ -90,6 +90,8 @@ pub struct Options {
     pub warnings: Vec<String>,
     /// How other archives and commits are opened.
     pub opener: Opener,
+    /// Forgets an interrupt that was for another program.
+    pub pass: fn(),
     /// Archives to choose from.
     pub archives: Vec<PathBuf>,
     /// An archive that needs a password.
@@ -129,10 +131,20 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     }
 
     let (sender, events) = unbounded();
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     let terminated = sender.clone();
     let handle = signals.handle();
-    thread::spawn(move || signals.forever().take_while(|_| terminated.send(Event::Terminate).is_ok()).count());
+    let pass = options.pass;
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            // Typed while a pager or an editor has the terminal, it is for that.
+            if matches!(signal, SIGINT | SIGQUIT) && terminal::is_lent() {
+                pass();
+            } else if terminated.send(Event::Terminate).is_err() {
+                break;
+            }
+        }
+    });
 
     let mut screen = Screen::take(options.config.mouse)?;
     let work = Work::start(&archive, &sender);

@@ -21,6 +21,14 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// It has been sent a picture that it keeps until it is told to forget it.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
+/// It is lent to another program, which the keys of the terminal are for: interrupts, too.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Says whether another program has the terminal at this moment.
+pub fn is_lent() -> bool {
+    LENT.load(Ordering::SeqCst)
+}
+
 /// The terminal while the browser has it.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
@@ -53,7 +61,9 @@ impl Screen {
     /// What the system says.
     pub fn lend<T>(&mut self, other: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
+        LENT.store(true, Ordering::SeqCst);
         let result = other();
+        LENT.store(false, Ordering::SeqCst);
         self.enter()?;
         self.clear()?;
         Ok(result)

@@ -11,7 +11,7 @@ use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::signals::CleanStop;
+use crate::cli::signals::{self, CleanStop};
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
@@ -134,7 +134,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opener = opener(current, options);
     // The first signal ends the browser, which gives the terminal back.
     let _clean = CleanStop::begin();
-    match run::run(opened, &Options { config, warnings, opener, archives, locked, read_only: args.read_only }) {
+    let options = Options { config, warnings, opener, pass: signals::pass, archives, locked, read_only: args.read_only };
+    match run::run(opened, &options) {
         Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }

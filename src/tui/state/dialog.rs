@@ -169,16 +169,25 @@ pub enum Choice {
     Do(Action),
     /// To an entry.
     Go(EntryPath),
-    /// All jobs are stopped, and the program ends.
-    StopAndQuit,
-    /// The program ends once the jobs have.
-    WaitAndQuit,
-    /// The same, without a screen.
-    Detach,
+    /// The program ends, if nothing is planned.
+    Leave(Way),
+    /// It ends, and what is planned is dropped.
+    Drop(Way),
     /// Something else is opened.
     Open(Door),
     /// Nothing.
     Nothing,
+}
+
+/// What becomes of jobs when the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// They are stopped.
+    Stop,
+    /// They come to their end first.
+    Wait,
+    /// The same, without a screen.
+    Detach,
 }
 
 /// A few things to choose from.

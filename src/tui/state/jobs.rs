@@ -36,6 +36,8 @@ pub enum News {
     Warning(String),
     /// It reads content that needs a password: what was to be done; the password that was given, if any, is wrong.
     Sealed(Box<Task>, bool),
+    /// The changes it was given are in the archive, as the commit of this number, whatever else it has to say.
+    Written(u64),
     /// It is over.
     End(Ending, String),
 }
@@ -121,7 +123,7 @@ impl Job {
                 self.updated = now;
             }
             News::Warning(text) => self.log.push(text),
-            News::Sealed(..) => {}
+            News::Sealed(..) | News::Written(_) => {}
             News::End(ending, text) => {
                 self.ending = Some((ending, text));
                 self.updated = now;

@@ -29,8 +29,6 @@ use crate::tui::layout::{Areas, Column, SAID, SHARE, Wanted};
 use crate::tui::memory::Memory;
 use crate::tui::theme::Theme;
 
-use jobs::JobId;
-
 pub use arrange::Arrangement;
 pub use dialog::Dialog;
 pub use jobs::Jobs;
@@ -38,7 +36,7 @@ pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
 pub use sizes::Sizes;
-pub use staged::Staged;
+pub use staged::{Staged, Writing};
 
 /// Directories whose cursor is remembered.
 const MAX_REMEMBERED: usize = 1_000;
@@ -181,8 +179,8 @@ pub struct State {
     pub jobs: Jobs,
     /// Changes that are planned.
     pub staged: Staged,
-    /// The job that writes them.
-    pub writing: Option<JobId>,
+    /// What is being written. Until it is shown nothing is planned: numbers would mean entries of the commit before.
+    pub writing: Option<Writing>,
     /// What a password is asked for.
     pub door: Option<Door>,
     /// What waits for a password of the content: its name and what it is.

@@ -9,6 +9,7 @@ use rangemap::RangeSet;
 use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::glyphs;
+use crate::tui::state::jobs::JobId;
 
 /// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,17 @@ impl Stage {
             }
         }
     }
+}
+
+/// Plans that have been handed over to a job which writes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writing {
+    /// The job.
+    pub job: JobId,
+    /// The plans. They are back when it fails, and gone once it has written them.
+    pub plans: Staged,
+    /// They are in the archive; the commit that has them is still to be shown.
+    pub done: bool,
 }
 
 /// Planned changes in their order.

@@ -1,4 +1,4 @@
-//! Stories: keys go in, the screen is looked at. Effects are done at once, on archives in memory.
+//! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says so, on archives in memory.
 
 mod cost;
 mod damage;
@@ -8,6 +8,7 @@ mod everywhere;
 mod find;
 mod inside;
 mod jump;
+mod late;
 mod look;
 mod mouse;
 mod plans;
@@ -43,6 +44,10 @@ pub struct Story {
     pub now: Duration,
     /// Effects that concern the terminal, as they came.
     pub outside: Vec<Effect>,
+    /// Effects are held back,
+    pub held_back: bool,
+    /// and kept here, to be performed whenever the story says so.
+    pub back: Vec<Effect>,
 }
 
 impl Story {
@@ -53,7 +58,7 @@ impl Story {
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);
-        let mut story = Self { archive, state, now: Duration::ZERO, outside: Vec::new() };
+        let mut story = Self { archive, state, now: Duration::ZERO, outside: Vec::new(), held_back: false, back: Vec::new() };
         story.perform(effects);
         story.rest();
         story
@@ -100,6 +105,9 @@ impl Story {
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
+        if self.held_back {
+            return self.back.extend(effects);
+        }
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
             match work::answers(&self.archive, effect.clone()) {

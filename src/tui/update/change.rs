@@ -7,9 +7,10 @@ use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose, Way};
+use crate::tui::state::jobs::JobId;
 use crate::tui::state::staged::Stage;
-use crate::tui::state::{Dialog, State, Tone};
+use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 use crate::tui::update::jobs;
 
 /// Does what the user asked for; says whether it was about changes.
@@ -20,6 +21,10 @@ pub fn act(state: &mut State, action: Action) -> bool {
     }
     if state.archive.path.is_none() {
         state.say(Tone::Warning, state.archive.fixed);
+        return true;
+    }
+    if state.writing.is_some() && action != Plans {
+        state.say(Tone::Warning, WRITING);
         return true;
     }
     match action {
@@ -34,6 +39,9 @@ pub fn act(state: &mut State, action: Action) -> bool {
     }
     true
 }
+
+/// Why nothing is planned for a while.
+const WRITING: &str = "what was planned is being written: more can be planned when it is";
 
 fn remove(state: &mut State) {
     let Some(ranges) = jobs::chosen(state) else {
@@ -68,6 +76,9 @@ pub fn take_back(state: &mut State, index: usize) {
 
 /// Plans a change and says which.
 pub fn plan(state: &mut State, stage: Stage) {
+    if state.writing.is_some() {
+        return state.say(Tone::Warning, WRITING);
+    }
     let told = match &stage {
         Stage::Remove(ranges, what) => {
             let count = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
@@ -146,9 +157,35 @@ fn ask_message(state: &mut State) {
 /// Starts writing what is planned.
 pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
     let (Some(file), Some(commit)) = (state.archive.path.clone(), state.archive.info.commit) else { return };
-    let id = state.jobs.add(format!("write {}: {}", state.archive.name, state.staged.told()), state.now);
-    state.writing = Some(id);
-    effects.push(Effect::Start(id, Task::Change { file, commit, message, changes: state.staged.list().to_vec() }));
+    let job = state.jobs.add(format!("write {}: {}", state.archive.name, state.staged.told()), state.now);
+    let plans = std::mem::take(&mut state.staged);
+    effects.push(Effect::Start(job, Task::Change { file, commit, message, changes: plans.list().to_vec() }));
+    state.writing = Some(Writing { job, plans, done: false });
+}
+
+/// Takes that a job has written what it was given.
+pub fn written(state: &mut State, job: JobId) {
+    if let Some(writing) = state.writing.as_mut().filter(|writing| writing.job == job) {
+        writing.plans = Staged::default();
+        writing.done = true;
+    }
+}
+
+/// Takes the end of a job: what it has not written is planned again.
+pub fn ended(state: &mut State, job: JobId) {
+    if let Some(writing) = state.writing.take_if(|writing| writing.job == job && !writing.done) {
+        state.staged = writing.plans;
+    }
+}
+
+/// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before.
+pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
+    let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
+    let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
+    let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
+    if ended && !state.opening && !state.dialogs.iter().any(over) {
+        effects.push(Effect::Open(Door::Commit(None)));
+    }
 }
 
 /// Plans that are named one by one where there is a question about them.
@@ -157,13 +194,16 @@ const TOLD: usize = 5;
 const LEAVING: &str = "Changes are not written";
 
 /// Asks what becomes of planned changes when the program ends; says whether there are any.
-pub fn ask_on_leaving(state: &mut State) -> bool {
+pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING);
-    !asked && ask_before(state, "drop them and quit", Choice::StopAndQuit)
+    !asked && ask_before(state, "drop them and quit", Choice::Drop(way))
 }
 
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
 pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
+    if state.writing.is_some() {
+        return state.say(Tone::Warning, "changes of this archive are being written: x stops that");
+    }
     if !ask_before(state, "drop them and go on", Choice::Open(door.clone())) {
         effects.push(Effect::Open(door));
     }

@@ -12,7 +12,7 @@ use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Purpose};
 use crate::tui::state::staged::Stage;
-use crate::tui::state::{Arrangement, Dialog, State};
+use crate::tui::state::{Arrangement, Dialog, Staged, State};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, jump, preview, salvage, sealed};
 
@@ -317,11 +317,10 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Do(action) => do_action(state, action, effects),
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(door) => effects.push(Effect::Open(door)),
-        Choice::StopAndQuit => effects.push(Effect::Quit),
-        Choice::WaitAndQuit => self::jobs::wait(state, effects),
-        Choice::Detach => {
-            self::jobs::wait(state, effects);
-            effects.push(Effect::Detach);
+        Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
+        Choice::Drop(way) => {
+            state.staged = Staged::default();
+            self::jobs::leave_by(state, way, effects);
         }
         Choice::Nothing => {}
     }

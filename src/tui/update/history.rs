@@ -64,6 +64,7 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 pub fn locked(state: &mut State, door: Door, wrong: bool) {
     state.message = None;
     state.opening = false;
+    state.writing.take_if(|writing| writing.done);
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
@@ -112,10 +113,12 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.opening = false;
     state.archive = facts;
     remark(state);
-    state.dialogs.clear();
+    // What tells of jobs and keys holds in any archive.
+    state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
     // Numbers mean other entries now.
     state.marks.clear();
     state.staged = Staged::default();
+    state.writing = None;
     state.pane = state.pane.renewed();
     state.found = Default::default();
     if let Some(spot) = back {

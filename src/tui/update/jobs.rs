@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::convert::extract::Overwrite;
 use crate::convert::kinds;
 use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Check, Door, Effect, Task};
+use crate::tui::effect::{Check, Effect, Task};
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
 use crate::tui::state::line::Line;
-use crate::tui::state::{Dialog, Staged, State, Tone};
+use crate::tui::state::{Dialog, State, Tone};
 use crate::tui::update::{change, sealed};
 
 /// What may be done about existing files, the safe one first.
@@ -161,11 +161,14 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Takes what a job tells.
-pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
+pub fn take(state: &mut State, id: JobId, news: News) {
     if let News::Sealed(task, wrong) = news {
         let title = state.jobs.list.iter().find(|job| job.id == id).map(|job| job.title.clone());
         state.resume = title.map(|title| (title, *task));
         return sealed::ask(state, wrong);
+    }
+    if matches!(news, News::Written(_)) {
+        change::written(state, id);
     }
     let ended = matches!(news, News::End(..));
     let Some(job) = state.jobs.take(id, news, state.now) else { return };
@@ -177,37 +180,25 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
             Ending::Failed => Tone::Error,
         };
         state.say(tone, format!("{text}{more}"));
-        if state.writing == Some(id) {
-            state.writing = None;
-            // What failed is still planned.
-            if ending == Ending::Done {
-                state.staged = Staged::default();
-                effects.push(Effect::Open(Door::Commit(None)));
-            }
-        }
-        if state.leaving.is_some() && state.jobs.running().next().is_none() {
-            effects.push(Effect::Quit);
-        }
+        change::ended(state, id);
     }
 }
 
 /// Ends the program, or asks what becomes of the jobs.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
+    // Whoever asks again wants to be asked again.
+    state.leaving = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    if running.is_empty() && change::ask_on_leaving(state) {
-        return;
-    }
     if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING) {
-        effects.push(Effect::Quit);
-        return;
+        return leave_by(state, Way::Stop, effects);
     }
     state.dialogs.push(Dialog::Menu(Menu {
         title: LEAVING.to_owned(),
         lines: running,
         items: vec![
-            ('w', "wait until it is done, then quit".to_owned(), Choice::WaitAndQuit),
-            ('l', "leave it to the terminal and quit".to_owned(), Choice::Detach),
-            ('s', "stop it and quit".to_owned(), Choice::StopAndQuit),
+            ('w', "wait until it is done, then quit".to_owned(), Choice::Leave(Way::Wait)),
+            ('l', "leave it to the terminal and quit".to_owned(), Choice::Leave(Way::Detach)),
+            ('s', "stop it and quit".to_owned(), Choice::Leave(Way::Stop)),
             ('b', "back".to_owned(), Choice::Nothing),
         ],
         cursor: 0,
@@ -217,8 +208,41 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
 /// Title of the question on leaving.
 const LEAVING: &str = "Work is under way";
 
+/// Ends the program in this way, or asks what becomes of planned changes first.
+pub fn leave_by(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
+    if change::ask_on_leaving(state, way) {
+        return;
+    }
+    match way {
+        Way::Stop => effects.push(Effect::Quit),
+        Way::Wait => {
+            wait(state, effects);
+            state.say(Tone::Calm, "ends when all work is done; to quit again takes that back");
+        }
+        Way::Detach => {
+            wait(state, effects);
+            effects.push(Effect::Detach);
+        }
+    }
+}
+
+/// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
+/// for, or plans, about which there is a question first.
+pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
+    let busy = state.jobs.running().next().is_some() || state.resume.is_some() || state.is_typing();
+    if state.leaving.is_none() || busy {
+        return;
+    }
+    if state.staged.is_empty() {
+        effects.push(Effect::Quit);
+    } else {
+        state.leaving = None;
+        change::ask_on_leaving(state, Way::Stop);
+    }
+}
+
 /// Lets all jobs come to their end before the program ends.
-pub fn wait(state: &mut State, effects: &mut Vec<Effect>) {
+fn wait(state: &mut State, effects: &mut Vec<Effect>) {
     state.leaving = Some(state.now);
     for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
         job.pause(false, state.now);

@@ -109,7 +109,10 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         }
         Event::Inspected(_, Err(error)) => state.say(Tone::Error, error),
         Event::Trouble(error) => {
-            state.opening = false;
+            if std::mem::take(&mut state.opening) {
+                // What was to be shown does not open.
+                state.writing.take_if(|writing| writing.done);
+            }
             // Without an archive there is another one to choose.
             if state.vacant && state.dialogs.is_empty() {
                 find::archives(state);
@@ -127,7 +130,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Commits(commits) => history::take(state, commits),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
-        Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
+        Event::Job(id, news) => jobs::take(state, id, news),
         Event::Terminate => effects.push(Effect::Quit),
     }
     // They may lead to another list, whose rows are still to come.
@@ -136,6 +139,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     {
         press(state, key, &mut effects);
     }
+    jobs::leave_at_last(state, &mut effects);
+    change::show_written(state, &mut effects);
     state.opening |= effects.iter().any(|effect| matches!(effect, Effect::Open(_) | Effect::Unlock(..)));
     effects.extend(state.pane.wake(now).map(Effect::Preview));
     effects

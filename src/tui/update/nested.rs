@@ -20,8 +20,8 @@ pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> boo
 }
 
 /// Goes back to the archive around this one, if there is one.
-pub fn leave(state: &State, effects: &mut Vec<Effect>) {
+pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     if state.archive.depth > 0 {
-        effects.push(Effect::Open(Door::Outside));
+        change::open(state, Door::Outside, effects);
     }
 }

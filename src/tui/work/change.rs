@@ -26,6 +26,8 @@ use crate::tui::work::told;
 pub struct Done {
     /// A sentence on it.
     pub text: String,
+    /// Number of the commit.
+    pub commit: u64,
     /// Files that could not be added.
     pub left_out: u64,
 }
@@ -84,7 +86,7 @@ pub fn commit(
     if base.info().recovery.is_some() && stats.commit != planned_at {
         text += "; the recovery data went with it: nra protect makes it anew";
     }
-    Ok(Done { text, left_out })
+    Ok(Done { text, commit: stats.commit, left_out })
 }
 
 /// Returns where a new path is once the directories above it have their new names.

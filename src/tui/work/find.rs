@@ -66,12 +66,21 @@ struct Paths {
     /// Where each path ends, and what is in it.
     ends: Vec<u32>,
     letters: Vec<Letters>,
+    /// How many entries they are of: those that do not read count, too.
+    entries: u64,
+    /// There was no room for a path. None behind it is kept, so that what is read again begins there.
+    full: bool,
 }
 
 impl Paths {
-    /// Keeps a path if there is room.
-    fn add(&mut self, path: &[u8]) {
-        if self.bytes.len() + path.len() <= KEEP {
+    /// Keeps the path of the next entry, `None` if it does not read, if there is room within so many bytes.
+    fn add(&mut self, path: Option<&[u8]>, room: usize) {
+        self.full |= path.is_some_and(|path| self.bytes.len() + path.len() > room);
+        if self.full {
+            return;
+        }
+        self.entries += 1;
+        if let Some(path) = path {
             self.bytes.extend_from_slice(path);
             self.ends.push(u32::try_from(self.bytes.len()).expect("no more than is kept"));
             self.letters.push(Letters::of(path));
@@ -94,11 +103,13 @@ pub struct Finder {
     directory: Option<EntryPath>,
     /// The first paths below the directory.
     paths: Paths,
+    /// Bytes of them that are kept.
+    room: usize,
 }
 
 impl Default for Finder {
     fn default() -> Self {
-        Self { matcher: Matcher::new(Config::DEFAULT.match_paths()), directory: None, paths: Paths::default() }
+        Self { matcher: Matcher::new(Config::DEFAULT.match_paths()), directory: None, paths: Paths::default(), room: KEEP }
     }
 }
 
@@ -154,12 +165,15 @@ impl Finder {
                 return Ok(false);
             }
         }
-        let known = numbers.start + self.paths.ends.len() as u64;
+        let known = numbers.start + self.paths.entries;
         for entry in archive.entries(known..numbers.end) {
             // What does not read has no name to be found by; the list tells of the damage.
-            let Ok(entry) = entry else { continue };
+            let Ok(entry) = entry else {
+                self.paths.add(None, self.room);
+                continue;
+            };
             let path = entry.path.as_bytes().get(front..).unwrap_or_default();
-            self.paths.add(path);
+            self.paths.add(Some(path), self.room);
             search.look(path, Letters::of(path), &mut self.matcher);
             if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
                 return Ok(false);
@@ -280,6 +294,24 @@ mod tests {
         assert_eq!(below.searched, 2);
         assert_eq!(below.hits[0].matched, [6, 7].map(|at| at + u32::from(below.hits[0].text.len() == 9)));
         assert!(matches!(&below.hits[0].goal, Goal::Entry(path) if path.as_bytes().starts_with(b"docs/")));
+    }
+
+    #[test]
+    fn what_is_not_kept_is_found_once_with_each_letter() {
+        let archive = sample::archive(&["a", "b-long-name", "c", "d-long-name", "e"]);
+        for room in [0, 1, 3, 12, 13, 100] {
+            let mut finder = Finder { room, ..Finder::default() };
+            for _ in 0..3 {
+                let answer = find(&mut finder, &*archive, None, "");
+                let mut found: Vec<_> = answer.hits.iter().map(|hit| hit.text.as_str()).collect();
+                found.sort_unstable();
+                assert_eq!((answer.searched, found), (5, vec!["a", "b-long-name", "c", "d-long-name", "e"]), "{room}");
+            }
+        }
+        // An entry that does not read has its place.
+        let mut paths = Paths::default();
+        [Some(&b"a"[..]), None, Some(b"b"), Some(b"too long"), Some(b"c"), None].iter().for_each(|path| paths.add(*path, 5));
+        assert_eq!((paths.entries, paths.iter().count(), paths.full), (3, 2, true));
     }
 
     #[test]

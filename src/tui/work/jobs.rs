@@ -122,7 +122,10 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
             extract_to(archive, ranges, &target, *strip, *overwrite, monitor).map(|stats| extracted(&stats, monitor))
         }
         Task::Change { file, commit, message, changes } => change::commit(archive, file, (*commit, message), changes, monitor)
-            .map(|done| judged(done.text, done.left_out, monitor)),
+            .map(|done| {
+                monitor.tell(News::Written(done.commit));
+                judged(done.text, done.left_out, monitor)
+            }),
         Task::Convert { output } => convert(shared, &expand(output), monitor),
         Task::Salvage { output, message } => salvage_to(archive, &expand(output), message, monitor),
         Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),

@@ -121,22 +121,33 @@ fn duplicates_are_told() {
 
 #[test]
 fn every_cut_and_flip_is_harmless() {
-    for name in ["py_mixed.shard", "go_metadata.shard", "wpy_zstd.wshard"] {
+    for (name, floor) in [("py_mixed.shard", 70), ("go_metadata.shard", 90), ("wpy_zstd.wshard", 80)] {
         let whole = bytes(name);
-        let read = |bytes: Vec<u8>| -> Option<usize> {
+        let read = |bytes: Vec<u8>| -> Option<Vec<(Box<[u8]>, Vec<u8>)>> {
             let shard = Shard::open(std::sync::Arc::new(nra::format::source::MemorySource::new(bytes))).ok()?;
-            Some((0..shard.entries().len()).filter(|&at| shard.read(at, 1 << 20).is_ok()).count())
+            let read = |at| Some((shard.name(at).into(), shard.read(at, 1 << 20).ok()?));
+            Some((0..shard.entries().len()).filter_map(read).collect())
         };
-        let count = read(whole.clone()).unwrap();
+        let contents = read(whole.clone()).unwrap();
         for len in 0..whole.len() {
             assert_eq!(read(whole[..len].to_vec()), None, "{name} cut to {len}");
         }
+        let mut kept = 0;
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x41;
-            // A panic or more entries than there are would be wrong; content is judged by its checksum.
-            assert!(read(bytes).is_none_or(|read| read <= count), "{name}, byte {at}");
+            for (entry, content) in read(bytes).unwrap_or_default() {
+                // Of names there is no checksum: one that was hit leads to the content of another entry or to none.
+                let known = contents.iter().find(|(other, _)| *other == entry);
+                assert!(
+                    known.map_or_else(|| contents.iter().any(|(_, other)| *other == content), |(_, other)| *other == content),
+                    "{name}, byte {at}"
+                );
+                kept += 1;
+            }
         }
+        let all = contents.len() * whole.len();
+        assert!(kept * 100 >= all * floor, "{name}: {kept} of {all} entries read");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checking the members of a table.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -51,17 +52,7 @@ pub(super) fn run<M: Members>(
     if select.is_none() {
         verdict.damage = archive.members.check_container(depth, &mut verdict.blocks, monitor)?;
     }
-    for found in findings.into_damage() {
-        let is_same = |known: &&mut Damage| {
-            (&known.structure, known.offset, &known.detail) == (&found.structure, found.offset, &found.detail)
-        };
-        match verdict.damage.iter_mut().find(is_same) {
-            // Entries that do not read are among those that may be hurt.
-            Some(known) if !known.is_certain => {}
-            Some(known) => *known = found,
-            None => verdict.damage.push(found),
-        }
-    }
+    join(&mut verdict.damage, findings.into_damage(), &mut compare);
     Ok(verdict)
 }
 
@@ -90,6 +81,26 @@ fn check<M: Members>(
     Ok(())
 }
 
+/// Adds what was found in members to what was found in the container; what is the same stands once.
+fn join(damage: &mut Vec<Damage>, found: impl Iterator<Item = Damage>, compare: &mut dyn FnMut(&Damage, &Damage) -> Ordering) {
+    // Members have each finding once: only the container may know it already.
+    let mut of_container: Vec<usize> = (0..damage.len()).collect();
+    of_container.sort_by(|&a, &b| compare(&damage[a], &damage[b]));
+    for found in found {
+        match of_container.binary_search_by(|&at| compare(&damage[at], &found)) {
+            // Entries that do not read are among those that may be hurt.
+            Ok(at) if !damage[of_container[at]].is_certain => {}
+            Ok(at) => damage[of_container[at]] = found,
+            Err(_) => damage.push(found),
+        }
+    }
+}
+
+/// Orders findings by what makes them.
+fn compare(a: &Damage, b: &Damage) -> Ordering {
+    (a.offset, &a.structure, &a.detail).cmp(&(b.offset, &b.structure, &b.detail))
+}
+
 /// Offset, structure, detail: what makes a finding.
 type Finding = (u64, &'static str, String);
 
@@ -113,5 +124,30 @@ impl Findings {
             entries.sort();
             Damage { structure: structure.into(), offset, detail, entries, entry_count, is_certain: true }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_findings_are_joined_in_few_steps() {
+        const MEMBERS: u64 = 100_000;
+        for of_container in [0, 1_000] {
+            let uncertain = |offset| Damage { is_certain: offset % 2 == 0, ..Damage::new("member", offset, "wrong".into()) };
+            let mut damage: Vec<Damage> = (0..of_container).rev().map(uncertain).collect();
+            let found = |offset| Damage { entry_count: 1, ..Damage::new("member", offset, "wrong".into()) };
+            let mut steps = 0u64;
+            join(&mut damage, (0..MEMBERS).map(found), &mut |a, b| {
+                steps += 1;
+                compare(a, b)
+            });
+            assert!(steps <= MEMBERS * 12 + of_container * 12, "{steps} steps");
+            assert_eq!(damage.len() as u64, MEMBERS, "each stands once");
+            // What is certain of an entry takes the place of what the container says, and nothing else does.
+            let replaced = damage.iter().filter(|known| known.offset < of_container && known.entry_count == 1).count() as u64;
+            assert_eq!(replaced, of_container / 2);
+        }
     }
 }

@@ -128,7 +128,31 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Looks up what the columns want. Damage on the way is a warning that names the entry.
+/// Looks up the digests of entries. Damage on the way is a warning that names the entry.
+///
+/// # Errors
+///
+/// Everything but damage.
+pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec<Option<Digest>>> {
+    in_order_of_storage(entries, |entry| {
+        let digest = opened.archive.digest(entry);
+        Ok(reading::intact_content(digest, entry.path.as_bytes(), &opened.name, ui.console())?.flatten())
+    })
+}
+
+/// Reads something of each entry in the order of storage; the results are in the order of `entries`.
+fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> CommandResult<T>) -> CommandResult<Vec<T>> {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|&index| entries[index].place());
+    let mut results = Vec::with_capacity(entries.len());
+    for index in order {
+        results.push((index, read(&entries[index])?));
+    }
+    results.sort_unstable_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Looks up what the columns want, but for digests. Damage on the way is a warning that names the entry.
 ///
 /// # Errors
 ///
@@ -136,9 +160,6 @@ fn lossy(bytes: &[u8]) -> String {
 pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> CommandResult<Facts> {
     let mut facts = Facts::default();
     let path = entry.path.as_bytes();
-    if columns.digest {
-        facts.digest = reading::intact_content(opened.archive.digest(entry), path, &opened.name, ui.console())?.flatten();
-    }
     if columns.long && entry.kind == Kind::File {
         facts.stored_bytes =
             reading::intact_content(opened.archive.stored_bytes(entry), path, &opened.name, ui.console())?.flatten();
@@ -236,5 +257,29 @@ impl Ui {
             Kind::File => return None,
         };
         self.stdout_has_color().then(|| Style::new().fg_color(Some(color.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::entry::Location;
+    use crate::format::path::EntryPath;
+
+    #[test]
+    fn contents_are_read_in_the_order_of_storage() {
+        let entry = |(name, place): (&str, u64)| {
+            let mut entry = Entry::new(EntryPath::try_from(name).unwrap(), Kind::File);
+            entry.location = Location::Member { number: 0, place: (0, place) };
+            entry
+        };
+        let entries = [("a", 7), ("b", 3), ("c", 9), ("d", 0)].map(entry);
+        let mut read = Vec::new();
+        let results = in_order_of_storage(&entries, |entry| {
+            read.push(entry.place().1);
+            Ok(entry.path.to_string())
+        });
+        assert_eq!(read, [0, 3, 7, 9]);
+        assert_eq!(results.unwrap(), ["a", "b", "c", "d"]);
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::cli::inputs;
-use crate::cli::listing::{self, Columns};
+use crate::cli::listing::{self, Columns, Facts};
 use crate::cli::reading::{self, Opened};
 use crate::cli::report::CommandResult;
 use crate::cli::tree;
@@ -71,6 +71,9 @@ impl Key {
     }
 }
 
+/// Entries whose digests are looked up before the first of them is printed, where content can be read in any order.
+const DIGESTS: usize = 1_024;
+
 /// Sums over what was listed.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
@@ -97,36 +100,47 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             rows.push(&entry, args.depth);
         }
         rows.print(args.long, ui)?;
-    } else if args.sort.is_some() || args.reverse {
-        let mut sorted = Vec::new();
-        for entry in entries {
-            sorted.extend(reading::intact(entry, ui.console())?);
-        }
-        let key = args.sort.unwrap_or(Key::Path);
-        // The sort is stable: equal keys stay in path order, also when it is reversed.
-        sorted.sort_by(|a, b| if args.reverse { key.compare(b, a) } else { key.compare(a, b) });
-        for entry in &sorted {
-            print(entry, args, &opened, &mut summary, ui)?;
-        }
     } else {
+        let sorts = args.sort.is_some() || args.reverse;
+        let digests_at_once = if opened.archive.is_sequential() { usize::MAX } else { DIGESTS };
+        let at_once = match (sorts, args.digest) {
+            (true, _) => usize::MAX,
+            (false, true) => digests_at_once,
+            (false, false) => 1,
+        };
+        let mut window = Vec::new();
         for entry in entries {
             let Some(entry) = reading::intact(entry, ui.console())? else { continue };
-            print(&entry, args, &opened, &mut summary, ui)?;
+            if args.depth.is_some_and(|depth| entry.path.components().count() > depth) {
+                continue;
+            }
+            window.push(entry);
+            if window.len() >= at_once {
+                print(&window, args, &opened, &mut summary, ui)?;
+                window.clear();
+            }
         }
+        if sorts {
+            let key = args.sort.unwrap_or(Key::Path);
+            // The sort is stable: equal keys stay in path order, also when it is reversed.
+            window.sort_by(|a, b| if args.reverse { key.compare(b, a) } else { key.compare(a, b) });
+        }
+        print(&window, args, &opened, &mut summary, ui)?;
     }
     ui.flush()?;
     let outcome = reading::conclude(&opened, &selection, summary.entries > 0, ui)?;
     ui.finish(outcome, "summary", &summary)
 }
 
-fn print(entry: &Entry, args: &Args, opened: &Opened, summary: &mut Summary, ui: &mut Ui) -> CommandResult<()> {
-    if args.depth.is_some_and(|depth| entry.path.components().count() > depth) {
-        return Ok(());
-    }
-    summary.count(entry);
+fn print(entries: &[Entry], args: &Args, opened: &Opened, summary: &mut Summary, ui: &mut Ui) -> CommandResult<()> {
     let columns = Columns { long: args.long, digest: args.digest, null: args.patterns.lists.null };
-    let facts = listing::facts(entry, columns, opened, ui)?;
-    ui.entry(entry, facts, columns)
+    let digests = if args.digest { listing::digests(entries, opened, ui)? } else { vec![None; entries.len()] };
+    for (entry, digest) in entries.iter().zip(digests) {
+        summary.count(entry);
+        let facts = Facts { digest, ..listing::facts(entry, columns, opened, ui)? };
+        ui.entry(entry, facts, columns)?;
+    }
+    Ok(())
 }
 
 impl Summary {

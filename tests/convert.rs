@@ -398,10 +398,10 @@ fn lost(column: usize) -> Vec<String> {
     let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
     cells
         .filter(|cells| {
-            cells.len() == 4
-                && cells[column] == "lost"
-                && cells[0] != "fractions of a second"
-                && !cells[0].starts_with("`shard:`")
+            cells.len() == 6
+                && (cells[column] == "lost" || cells[column] == "zero bytes")
+                && !["fractions of a second", "names of owners", "modes, owners, times"].contains(&cells[0])
+                && !cells[0].starts_with("`shard:")
         })
         .map(|cells| cells[0].to_owned())
         .collect()
@@ -443,6 +443,13 @@ fn every_loss_of_the_table_is_told() {
         write(name, WriterOptions::default(), marked);
     }
     write("devices and pipes", WriterOptions::default(), Entry::new(EntryPath::try_from("pipe").unwrap(), Kind::Fifo));
+    let mut link = Entry::new(EntryPath::try_from("link").unwrap(), Kind::Symlink);
+    link.target = b"file".as_slice().into();
+    write("symlinks and empty directories", WriterOptions::default(), link);
+    fs::File::create(at.join("file")).unwrap().set_len(3 << 20).unwrap();
+    let whole_seconds = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+    fs::File::options().write(true).open(at.join("file")).unwrap().set_modified(whole_seconds).unwrap();
+    expect(at, &["pack", "file", "-o", "holes"], 0);
     let words = |row: &str, kind: &str| match row {
         "tags and properties of entries" | "access control lists written as text" | "extended attributes" => {
             format!("file: an attribute can't be kept in a {kind}")
@@ -450,31 +457,44 @@ fn every_loss_of_the_table_is_told() {
         "attributes of the archive" => format!("attributes of the archive can't be kept in a {kind}"),
         "earlier commits" => "earlier commits are not kept".to_owned(),
         "device numbers above 2,097,151" => format!("device: the numbers of a device are too large to be kept in a {kind}"),
+        "devices and pipes" if kind == "Shard file" => "pipe: left out: a Shard file holds nothing but files".to_owned(),
         "devices and pipes" => format!("pipe: left out: a {kind} holds no devices and pipes"),
+        "symlinks and empty directories" => format!("link: left out: a {kind} holds nothing but files"),
+        "holes" => format!("file: its holes are filled with zero bytes in a {kind}"),
         row => panic!("a row that nothing is known of: {row}"),
     };
-    let (tar, zip, native) = (lost(1), lost(2), lost(3));
-    assert_eq!((tar.len(), zip.len()), (4, 6), "{tar:?} {zip:?}");
+    let [tar, zip, native, earlier, shard] = [1, 2, 3, 4, 5].map(lost);
+    assert_eq!((tar.len(), zip.len()), (4, 7), "{tar:?} {zip:?}");
     // Times of access and change go without a word.
-    assert_eq!(native, ["earlier commits", "time of access, time of change"]);
-    for (rows, out, kind) in
-        [(&tar, "out.tar", "tar archive"), (&zip, "out.zip", "zip archive"), (&native[..1].to_vec(), "out.nra", "")]
-    {
-        for row in rows {
+    let silent = "time of access, time of change";
+    assert_eq!(native, ["earlier commits", silent]);
+    assert_eq!(earlier, ["attributes of the archive", "earlier commits", "holes", silent]);
+    assert_eq!(shard.len(), 9, "{shard:?}");
+    for (rows, out, kind) in [
+        (&tar, "out.tar", "tar archive"),
+        (&zip, "out.zip", "zip archive"),
+        (&native, "out.nra", ""),
+        (&earlier, "out.nra4", "file of NRA 4.5"),
+        (&shard, "out.shard", "Shard file"),
+    ] {
+        for row in rows.iter().filter(|row| *row != silent) {
             let said = expect(at, &["convert", row, out, "-f"], 3);
             assert!(said.contains(&words(row, kind)), "{row} to {out}: {said}");
             // Nothing else is lost, but for what is told once for all entries.
-            let told = said.lines().filter(|line| line.contains("warning:") && !line.contains("names of owners")).count();
+            let once = |line: &&str| line.contains("names of owners") || line.contains("modes, times and owners");
+            let told = said.lines().filter(|line| line.contains("warning:") && !once(line)).count();
             assert_eq!(told, 1, "{row} to {out}: {said}");
         }
     }
     // What only the others can't hold is kept here.
-    for row in tar.iter().chain(&zip).filter(|row| !native.contains(row)) {
+    for row in tar.iter().chain(&zip).chain(&shard).filter(|row| !native.contains(row)) {
         expect(at, &["convert", row, "out.nra", "-f"], 0);
     }
     write("nothing special", WriterOptions::default(), file());
     expect(at, &["convert", "nothing special", "out.tar", "-f"], 0);
     expect(at, &["convert", "nothing special", "out.zip", "-f"], 0);
+    expect(at, &["convert", "nothing special", "out.nra4", "-f"], 0);
+    expect(at, &["convert", "nothing special", "out.shard", "-f"], 0);
 }
 
 #[test]

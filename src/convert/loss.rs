@@ -17,6 +17,8 @@ pub(in crate::convert) enum Container {
     Zip,
     /// A Shard file.
     Shard,
+    /// An archive of NRA 4.5.
+    Nra4,
 }
 
 impl Container {
@@ -27,6 +29,7 @@ impl Container {
             Self::Tar => "tar archive",
             Self::Zip => "zip archive",
             Self::Shard => "Shard file",
+            Self::Nra4 => "file of NRA 4.5",
         }
     }
 }
@@ -37,17 +40,26 @@ pub(in crate::convert) fn attributes_lost(count: usize, kind: &str) -> String {
     format!("{what} can't be kept in a {kind}")
 }
 
-/// Tells what of `archive` does not come along.
+/// Says of a file that it has holes no longer.
+pub(in crate::convert) fn holes_filled(target: Container) -> String {
+    format!("its holes are filled with zero bytes in a {}", target.name())
+}
+
+/// Tells what of `archive` does not come along. Of secrecy whoever writes NRA tells: that can be encrypted.
 pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
-    if target != Container::Nra {
+    if !matches!(target, Container::Nra | Container::Nra4) {
         tell_secrecy(archive, false, monitor);
     }
     let info = archive.info();
     // One that is damaged is one, too.
     let earlier = archive.commits().nth(1).is_some();
     // A Shard file has a place for what came from one; of how it was laid out nobody else needs to know.
-    let is_own =
-        |attribute: &Attribute| shard::is_own(attribute) && (target == Container::Shard || !shard::is_metadata(attribute));
+    // One of NRA 4.5 keeps what is said of entries, which says less without the rest.
+    let is_own = |attribute: &Attribute| match target {
+        Container::Shard => shard::is_own(attribute),
+        Container::Nra4 => false,
+        Container::Nra | Container::Tar | Container::Zip => shard::is_own(attribute) && !shard::is_metadata(attribute),
+    };
     let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root() && !is_own(attribute));
     let kind = (target != Container::Nra).then(|| target.name());
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));

@@ -131,7 +131,7 @@ impl<'a> Outgoing<'a> {
             self.monitor.current(stored.path.as_bytes());
             let mut entry = stored.clone();
             self.narrower.narrow(&mut entry);
-            if self.target != Container::Shard && entry.metadata.attributes.iter().any(shard::is_own) {
+            if !matches!(self.target, Container::Shard | Container::Nra4) && entry.metadata.attributes.iter().any(shard::is_own) {
                 self.loses_facts = true;
                 let kept = entry.metadata.attributes.iter().filter(|attribute| !shard::is_own(attribute)).cloned().collect();
                 entry.metadata = Arc::new(Metadata { attributes: kept, ..Metadata::clone(&entry.metadata) });

@@ -7,12 +7,12 @@
 
 use std::io::{self, Seek, SeekFrom};
 
-use super::loss::{Container, attributes_lost, tell_whole};
+use super::loss::{Container, attributes_lost, holes_filled, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
 use super::transfer::within;
 use super::zeros::each_run;
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -105,7 +105,8 @@ struct Planned {
     record: Option<Record>,
 }
 
-/// Chooses what is written, in the order of the file that it came from; what came from none follows in the order of paths.
+/// Chooses what is written, in the order of the file that it came from; what came from none follows in the order of storage. Content is written
+/// in the order of the index, and nothing but a Shard file or an archive made of one, which are read in any order, has entries that came from one.
 fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
     let mut planned = Vec::new();
     let mut facts = false;
@@ -149,10 +150,7 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
         let name = name.unwrap_or(path);
         planned.push(Planned { path: path.into(), name: name.into(), record });
     }
-    planned.sort_by(|a, b| {
-        let number = |planned: &Planned| planned.record.map_or(u32::MAX, |record| record.number);
-        number(a).cmp(&number(b)).then_with(|| a.name.cmp(&b.name))
-    });
+    planned.sort_by_key(|planned| planned.record.map_or(u32::MAX, |record| record.number));
     if facts {
         let message = "modes, times and owners can't be kept in a Shard file".into();
         from.monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
@@ -247,14 +245,20 @@ fn shape(
 
 /// Hands the content of an entry to `sink`, holes as zero bytes.
 fn each(from: &Outgoing<'_>, stored: &Entry, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut len = 0u64;
+    let (mut len, mut has_holes) = (0u64, false);
     let mut take = |bytes: &[u8]| {
         len += bytes.len() as u64;
         from.monitor.add(Counter::Bytes, bytes.len() as u64);
         sink(bytes)
     };
-    let read = from.content(stored, &mut |part| each_run(part, &mut take));
+    let read = from.content(stored, &mut |part| {
+        has_holes |= matches!(part, Part::Hole(_));
+        each_run(part, &mut take)
+    });
     read.map_err(|error| within(error, &stored.path))?;
+    if has_holes {
+        from.lost(&stored.path, holes_filled(Container::Shard));
+    }
     if len == stored.size {
         return Ok(());
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nra::convert::extract::{ExtractOptions, Target, extract};
+use nra::convert::kinds::{Kind, rewrite};
 use nra::convert::pack::Destination;
 use nra::convert::select::Selection;
 use nra::convert::transfer::{Input, TransferOptions, transfer};
@@ -128,4 +129,20 @@ fn content_of(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
     bytes
+}
+
+#[test]
+fn other_containers_are_written_from_one_pass() {
+    for kind in ["tar", "zip", "nra4", "shard"] {
+        let (source, len, archive) = opened();
+        let out = tempfile::tempdir().unwrap();
+        let path = out.path().join("out");
+        rewrite(&archive, Kind::named(kind).unwrap(), &path, &Recorder::default()).unwrap();
+        assert_read(&source, len, kind);
+        let written = open_path(&path, &OpenOptions::default()).unwrap();
+        for number in 0..FILES {
+            let (_, entry) = written.find(name(number).as_bytes()).unwrap().unwrap();
+            assert!(written.read_all(&entry, LARGE as u64).unwrap() == content(number), "{kind}: {}", name(number));
+        }
+    }
 }

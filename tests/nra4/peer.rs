@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use nra::convert::earlier::{EarlierOptions, write_earlier};
+use nra::convert::outgoing::OutgoingOptions;
+use nra::convert::pack::Destination;
 use nra::format::archive::{OpenOptions, open_path};
-use nra::format::nra4::writer::{Codec, WriterOptions, write_archive};
+use nra::format::nra4::writer::{Codec, WriterOptions};
 use nra::format::progress::Recorder;
 
 use super::{files, folder};
@@ -37,11 +40,12 @@ fn the_earlier_package_reads_what_is_written() {
         for name in ARCHIVES {
             let archive = open_path(&folder().join(name), &OpenOptions::default()).unwrap();
             let path = directory.path().join(format!("{number}-{name}"));
-            let out = std::fs::File::create(&path).unwrap();
-            let options = WriterOptions { codec, key: key.map(zeroize::Zeroizing::new), ..WriterOptions::default() };
+            let writer = WriterOptions { codec, key: key.map(zeroize::Zeroizing::new), ..WriterOptions::default() };
             let monitor = Recorder::default();
-            write_archive(&*archive, out, options, false, &mut |_| Ok(()), &monitor).unwrap();
-            assert!(monitor.take_warnings().is_empty());
+            let destination = Destination::File { path: path.clone(), overwrite: false };
+            let options = EarlierOptions { writer, outgoing: OutgoingOptions::default() };
+            write_earlier(&*archive, destination, options, &monitor).unwrap();
+            assert!(!monitor.take_warnings().iter().any(|warning| warning.degraded));
             wanted.insert(path.into_os_string().into_string().unwrap(), files(&*archive));
         }
     }

@@ -13,7 +13,7 @@ pub use squeeze::ZipCompression;
 
 use self::lines::{Lines, header, name};
 use self::squeeze::{Frame, Job, Squeezer, WINDOW, Waiting};
-use crate::convert::loss::{Container, attributes_lost, tell_whole};
+use crate::convert::loss::{Container, attributes_lost, holes_filled, tell_whole};
 use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
@@ -33,8 +33,6 @@ const BATCH: usize = 1 << 20;
 const BATCH_MEMBERS: usize = 1_024;
 /// The part of the memory that a member may take before its header is written; twice that waits for the threads.
 const HOLD_SHARE: u64 = 4;
-/// What is said of files with holes.
-const HOLES: &str = "its holes are filled with zero bytes in a zip archive";
 
 /// How a zip archive is written.
 #[derive(Debug, Clone)]
@@ -201,7 +199,7 @@ impl Work<'_> {
             return Ok(false);
         }
         if has_holes {
-            self.from.lost(&stored.path, HOLES.into());
+            self.from.lost(&stored.path, holes_filled(Container::Zip));
         }
         Ok(true)
     }
@@ -292,7 +290,7 @@ impl Work<'_> {
             return Err(within(Error::corrupt("content", 0, detail), &stored.path));
         }
         if has_holes {
-            from.lost(&stored.path, HOLES.into());
+            from.lost(&stored.path, holes_filled(Container::Zip));
         }
         Ok(())
     }

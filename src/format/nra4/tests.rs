@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::writer::{Codec, Writer, WriterOptions, add_all, write_archive};
+use super::writer::{Codec, Writer, WriterOptions};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::Secret;
@@ -154,37 +154,17 @@ fn what_is_written_is_read_with_all_its_facts() {
 #[test]
 fn chunks_are_those_of_earlier_versions() {
     let earlier = open_bytes(fixture("beta-zstd.nra"), None).unwrap();
-    let out =
-        write_archive(&earlier, Cursor::new(Vec::new()), WriterOptions::default(), false, &mut |_| Ok(()), &Recorder::default())
-            .unwrap()
-            .0;
+    let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
+    for entry in earlier.entries(0..earlier.entry_count()).map(Result::unwrap) {
+        writer.begin(&entry).unwrap();
+        writer.write(&earlier.read_all(&entry, 1 << 30).unwrap()).unwrap();
+        writer.end().unwrap();
+    }
+    let out = writer.finish().unwrap().0;
     let ours = open_bytes(out.into_inner(), None).unwrap();
     assert_eq!(contents(&ours), contents(&earlier));
     assert_eq!(ours.info().pieces, earlier.info().pieces);
     assert_eq!(ours.info().piece_bytes, earlier.info().piece_bytes);
-}
-
-#[test]
-fn entries_that_earlier_versions_do_not_see_are_said() {
-    let archive = open_bytes(written(WriterOptions::default()), None).unwrap();
-    let monitor = Recorder::default();
-    let out =
-        write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), false, &mut |_| Ok(()), &monitor).unwrap().0;
-    let mut said: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
-    said.sort();
-    let hidden = |path: &str, why: &str| format!("{path}: earlier versions will not see it: {why}");
-    assert_eq!(
-        said,
-        [
-            hidden("$'not UTF-8 \\xff'", "its name is not UTF-8"),
-            hidden("bare", "it is an empty directory"),
-            hidden("device", "it is neither file nor directory"),
-            hidden("fifo", "it is neither file nor directory"),
-            hidden("link", "it is a symlink"),
-        ]
-    );
-    let again = open_bytes(out.into_inner(), None).unwrap();
-    assert_eq!(contents(&again), contents(&archive));
 }
 
 #[test]
@@ -200,37 +180,4 @@ fn a_writer_is_used_in_order() {
     assert!(matches!(writer.finish(), Err(Error::Usage { .. })));
     let level = WriterOptions { codec: Codec::Zstd(99), ..WriterOptions::default() };
     assert!(matches!(Writer::create(Cursor::new(Vec::new()), level), Err(Error::Usage { .. })));
-}
-
-#[test]
-fn damaged_entries_are_left_out_if_wanted() {
-    let mut bytes = fixture("beta-multiblock.nra");
-    let at = bytes.len() - 20;
-    bytes[at] ^= 1;
-    let archive = open_bytes(bytes, None).unwrap();
-    let write = |keep_going, monitor: &Recorder| {
-        let (out, stats) =
-            write_archive(&archive, Cursor::new(Vec::new()), WriterOptions::default(), keep_going, &mut |_| Ok(()), monitor)?;
-        assert_eq!((stats.entries, stats.left_out), (2, 1));
-        open_bytes(out.into_inner(), None)
-    };
-    let monitor = Recorder::default();
-    assert!(matches!(write(false, &monitor), Err(Error::Corrupt { .. })));
-    let kept = write(true, &monitor).unwrap();
-    assert_eq!(kept.entry_count(), 2);
-    assert!(monitor.take_warnings()[0].damage);
-    assert!(kept.verify(Depth::Full, None, &monitor).unwrap().damage.is_empty());
-}
-
-#[test]
-fn what_the_writer_refuses_is_no_damage_of_an_entry() {
-    let archive = open_bytes(fixture("beta-multiblock.nra"), None).unwrap();
-    let mut writer = Writer::create(Cursor::new(Vec::new()), WriterOptions::default()).unwrap();
-    writer.fill_table();
-    let monitor = Recorder::default();
-    // Blocks are written when there are two for each thread.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let refused = pool.install(|| add_all(&archive, &mut writer, true, &mut |_| Ok(()), &monitor));
-    assert!(matches!(refused, Err(Error::Limit { what: "number of records", .. })));
-    assert!(monitor.take_warnings().is_empty());
 }

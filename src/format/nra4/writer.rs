@@ -20,10 +20,8 @@ use super::cipher::Cipher;
 use super::extra::{Extra, MARK};
 use super::header::{HEADER_LEN, Header};
 use super::manifest::PREFIX;
-use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result, THE_ARCHIVE};
-use crate::format::progress::{Counter, Monitor, Warning};
 
 /// Raw length from which a block is full.
 const BLOCK: usize = 4 << 20;
@@ -72,8 +70,6 @@ pub struct WriterStats {
     pub content_bytes: u64,
     /// Length of the archive, bytes.
     pub archive_bytes: u64,
-    /// Entries that are not in the archive because they are damaged; a warning said why for each.
-    pub left_out: u64,
 }
 
 /// Writes one archive.
@@ -366,7 +362,7 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Leaves no room for records of chunks.
     #[cfg(test)]
-    pub(super) fn fill_table(&mut self) {
+    pub(crate) fn fill_table(&mut self) {
         self.table.count = u32::MAX;
     }
 
@@ -415,102 +411,6 @@ fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u
         Some(cipher) => cipher.seal(&stored),
         None => Ok(stored),
     }
-}
-
-/// Writes the entries of an archive as an archive of NRA 4.5. Warns of each that earlier versions will not see, and (if `keep_going`) of those
-/// that are left out because they are damaged. `prepare` sees each entry before and may change its metadata, or end the work.
-///
-/// # Errors
-///
-/// What reading the archive, `prepare` or writing `out` gives; `Cancelled` when the monitor asks for it.
-pub fn write_archive<W: Write + Seek>(
-    archive: &dyn Archive,
-    out: W,
-    options: WriterOptions,
-    keep_going: bool,
-    prepare: &mut dyn FnMut(&mut Entry) -> Result<()>,
-    monitor: &dyn Monitor,
-) -> Result<(W, WriterStats)> {
-    let mut writer = Writer::create(out, options)?;
-    add_all(archive, &mut writer, keep_going, prepare, monitor)?;
-    writer.finish()
-}
-
-/// Adds the entries of an archive, as [`write_archive`] does.
-pub(super) fn add_all<W: Write + Seek>(
-    archive: &dyn Archive,
-    writer: &mut Writer<W>,
-    keep_going: bool,
-    prepare: &mut dyn FnMut(&mut Entry) -> Result<()>,
-    monitor: &dyn Monitor,
-) -> Result<()> {
-    let totals = archive.totals(0..archive.entry_count())?;
-    monitor.expect(Counter::Entries, totals.entries);
-    monitor.expect(Counter::Bytes, totals.content_bytes);
-    let mut entries = archive.entries(0..archive.entry_count()).peekable();
-    let leave_out = |error: Error, path: &[u8]| {
-        if !keep_going || !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. }) {
-            return Err(error);
-        }
-        let message = format!("left out: {error}");
-        monitor.warn(Warning { path: path.to_vec(), message, degraded: true, damage: true });
-        Ok(())
-    };
-    while let Some(entry) = entries.next() {
-        monitor.check()?;
-        let mut entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                leave_out(error, b"")?;
-                writer.stats.left_out += 1;
-                continue;
-            }
-        };
-        monitor.add(Counter::Entries, 1);
-        if entry.implied {
-            continue;
-        }
-        prepare(&mut entry)?;
-        monitor.current(entry.path.as_bytes());
-        let mut is_filled =
-            || matches!(entries.peek(), Some(Ok(next)) if next.path.is_below(&entry.path)) && entry.kind == Kind::Directory;
-        if let Some(why) = Writer::<W>::hides(&entry)
-            && !is_filled()
-        {
-            let message = format!("earlier versions will not see it: {why}");
-            monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
-        }
-        writer.begin(&entry)?;
-        if entry.kind == Kind::File {
-            // What writing refuses says nothing of the entry that is read.
-            let mut refused = None;
-            let read = archive.with_content(&entry, Access::Sequential, &mut |part| {
-                monitor.check()?;
-                let written = match part {
-                    Part::Data(bytes) => writer.write(bytes),
-                    Part::Hole(len) => writer.hole(len),
-                };
-                written.map_err(|error| {
-                    refused = Some(error);
-                    Error::Cancelled
-                })
-            });
-            if let Some(error) = refused {
-                return Err(error);
-            }
-            match read {
-                Ok(()) => monitor.add(Counter::Bytes, entry.size),
-                Err(error) => {
-                    leave_out(error, entry.path.as_bytes())?;
-                    writer.stats.left_out += 1;
-                    writer.abandon();
-                    continue;
-                }
-            }
-        }
-        writer.end()?;
-    }
-    Ok(())
 }
 
 fn failed(error: io::Error) -> Error {

@@ -94,7 +94,27 @@ pub fn write_shard(
     let buffered = writer.finish(metadata.as_deref()).map_err(named)?;
     let mut output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
     let len = output.seek(SeekFrom::End(0)).map_err(|error| Error::io("write", &name, error))?;
+    if former.is_some_and(|former| differs(&former, len, options, &planned)) {
+        let message = "the file has other bytes than the Shard file that its entries came from".into();
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     from.publish(Counted::whole(output, len))
+}
+
+/// Says whether a file of that length has other bytes than the one that all of its entries came from, though nothing else was asked for.
+fn differs(former: &Origin, len: u64, options: &ShardOptions, planned: &[Planned]) -> bool {
+    let ShardOptions { dialect, role, alignment, compression, outgoing, .. } = options;
+    let is_asked = dialect.is_some()
+        || role.is_some_and(|role| role != former.header.role)
+        || alignment.is_some()
+        || compression.is_some()
+        || !outgoing.message.is_empty();
+    let number = |at: usize| u32::try_from(at).ok();
+    let all = number(planned.len()) == Some(former.header.entry_count)
+        && planned.iter().enumerate().all(|(at, planned)| planned.record.map(|record| record.number) == number(at));
+    let is_other =
+        former.unusual || len != former.header.file_len || possible(former.header.alignment) != former.header.alignment;
+    !is_asked && all && is_other
 }
 
 /// An entry that is going to be written.

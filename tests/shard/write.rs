@@ -164,8 +164,11 @@ fn files_come_back_from_nra_with_the_same_bytes() {
         }
         // Under a name of the same ending.
         let kind = kind_of(std::path::Path::new(&name)).unwrap();
+        monitor.take_warnings();
         rewrite(&open(&nra).unwrap(), kind, &back, &monitor).unwrap_or_else(|error| panic!("{name}: {error}"));
         let is_same = std::fs::read(&back).unwrap() == bytes(&name);
+        let is_told = monitor.take_warnings().iter().any(|warning| warning.message.contains("has other bytes than"));
+        assert!(!(is_same && is_told), "{name}");
         let is_excused = is_odd || [&OTHER_ENCODER[..], &DUPLICATES, &NOT_REPEATED].concat().contains(&name.as_str());
         assert!(is_same || is_excused, "{name}");
         same += u32::from(is_same);
@@ -173,6 +176,66 @@ fn files_come_back_from_nra_with_the_same_bytes() {
         std::fs::remove_file(back).unwrap();
     }
     assert!(same > 65, "{same} files");
+}
+
+/// What is not written again is told: by the file itself, or on the way back.
+#[test]
+fn other_bytes_are_told() {
+    use nra::convert::kinds::{Kind, rewrite};
+    use nra::format::archive::{Archive, OpenOptions, open_path};
+    use nra::format::progress::Recorder;
+
+    let whole = bytes("go_basic_a64.shard");
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+    let count = u32::from_le_bytes(whole[12..16].try_into().unwrap()) as usize;
+    let data = usize::try_from(number(24)).unwrap();
+    let put = |bytes: &mut Vec<u8>, at: usize, number: u64| bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
+    let mut behind = [&whole[..], b"junk"].concat();
+    put(&mut behind, 40, whole.len() as u64 + 4);
+    let mut unchecked = whole.clone();
+    unchecked[6] &= !0x20;
+    for record in 0..count {
+        unchecked[64 + 48 * record + 40..][..4].fill(0);
+    }
+    let mut packed = whole.clone();
+    packed[8] = 8;
+    let mut hash = whole.clone();
+    put(&mut hash, 64, 1);
+    let mut gap = [&whole[..data], &[0; 64], &whole[data..]].concat();
+    put(&mut gap, 24, data as u64 + 64);
+    put(&mut gap, 40, whole.len() as u64 + 64);
+    for record in 0..count {
+        let at = 64 + 48 * record + 16;
+        put(&mut gap, at, number(at) + 64);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let open =
+        |path: &std::path::Path| open_path(path, &OpenOptions::default()).map(std::sync::Arc::<dyn Archive>::from).unwrap();
+    for (what, file) in [
+        ("nothing", whole.clone()),
+        ("behind", behind),
+        ("unchecked", unchecked),
+        ("packed", packed),
+        ("hash", hash),
+        ("gap", gap),
+    ] {
+        let [original, nra, back] = ["a.shard", "a.nra", "b.shard"].map(|name| folder.path().join(format!("{what}-{name}")));
+        std::fs::write(&original, &file).unwrap();
+        let archive = open(&original);
+        let remarks = archive.remarks();
+        assert_eq!(
+            remarks.iter().any(|remark| remark == "4 bytes behind the data are no metadata and belong to nothing"),
+            what == "behind"
+        );
+        rewrite(&archive, Kind::Nra, &nra, &Recorder::default()).unwrap();
+        let monitor = Recorder::default();
+        rewrite(&open(&nra), Kind::Shard(None), &back, &monitor).unwrap();
+        let is_same = std::fs::read(&back).unwrap() == file;
+        assert_eq!(is_same, what == "nothing", "{what}");
+        let told: Vec<String> = monitor.take_warnings().iter().map(ToString::to_string).collect();
+        let is_told = told.iter().any(|line| line == "the file has other bytes than the Shard file that its entries came from");
+        assert_eq!(is_told, !is_same, "{what}: {told:?}");
+    }
 }
 
 /// Metadata longer than an attribute may be come along in parts.

@@ -25,6 +25,8 @@ const MAX_PARTS: usize = 12;
 const BARE_NAMES: &str = "bare-names";
 /// Word of [`LAYOUT`]: the end of the last entry is padded.
 const PADDED_END: &str = "padded-end";
+/// Word of [`LAYOUT`]: the index has something that is not written again.
+const UNUSUAL: &str = "unusual";
 
 /// How the file was made that entries came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Origin {
     pub terminated: bool,
     /// The end of the last entry is padded.
     pub padded_end: bool,
+    /// The index has something that is not written again.
+    pub unusual: bool,
 }
 
 impl Origin {
@@ -54,13 +58,13 @@ impl Origin {
         let padded_end = header.metadata_offset == 0
             && header.file_len > data_end
             && aligned(data_end, header.alignment) == Some(header.file_len);
-        Self { header, terminated: !is_bare, padded_end }
+        Self { header, terminated: !is_bare, padded_end, unusual: shard.is_unusual() }
     }
 
     /// Returns the attributes that tell it.
     pub fn attributes(&self) -> Vec<Attribute> {
         let digits = self.header.encode().iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
-        let words = [(BARE_NAMES, !self.terminated), (PADDED_END, self.padded_end)];
+        let words = [(BARE_NAMES, !self.terminated), (PADDED_END, self.padded_end), (UNUSUAL, self.unusual)];
         let words: Vec<&str> = words.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word).collect();
         let layout = (!words.is_empty()).then(|| foreign(LAYOUT, words.join(" ").into_bytes()));
         std::iter::once(foreign(HEADER, digits)).chain(layout).collect()
@@ -80,7 +84,7 @@ impl Origin {
         let layout = value(attributes, LAYOUT).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
         let says = |word: &str| layout.split(' ').any(|other| other == word);
         let header = Header::parse(&bytes, file_len).ok()?;
-        Some(Self { header, terminated: !says(BARE_NAMES), padded_end: says(PADDED_END) })
+        Some(Self { header, terminated: !says(BARE_NAMES), padded_end: says(PADDED_END), unusual: says(UNUSUAL) })
     }
 }
 

@@ -10,7 +10,7 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::format::error::{Error, Result};
 use crate::format::shard::layout::{
-    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role,
+    HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
 };
 use crate::format::shard::names::in_remark;
 use crate::format::shard::payload;
@@ -244,7 +244,28 @@ impl Shard {
         if let Err(error) = self.metadata_range() {
             remarks.push(error.to_string());
         }
+        match self.bytes_behind() {
+            0 => {}
+            1 => remarks.push("1 byte behind the data is no metadata and belongs to nothing".to_owned()),
+            more => remarks.push(format!("{more} bytes behind the data are no metadata and belong to nothing")),
+        }
         remarks
+    }
+
+    /// Returns how many bytes come behind the data of a file without metadata, but for padding of the last entry.
+    fn bytes_behind(&self) -> u64 {
+        let Header { metadata_offset, file_len, alignment, .. } = self.header;
+        let is_padding = aligned(self.data_end, alignment) == Some(file_len);
+        if metadata_offset != 0 || is_padding { 0 } else { file_len.saturating_sub(self.data_end) }
+    }
+
+    /// Says whether the index has something that no file written by nra has: a wrong hash, no checksums, content in another order.
+    pub(super) fn is_unusual(&self) -> bool {
+        let lacks_checksums = !self.header.has(flags::HAS_CHECKSUMS);
+        let unchecked = |entry: &IndexEntry| entry.checksum == 0 && entry.stored_len > 0;
+        self.lookup().wrong.is_some()
+            || (lacks_checksums && self.entries.iter().any(unchecked))
+            || !self.entries.is_sorted_by_key(|entry| entry.data_offset)
     }
 
     /// A plain entry is as long as its stored bytes.

@@ -136,6 +136,67 @@ fn encrypted_members_need_their_password() {
     assert!(matches!(read(Some("open barley"), "sealed"), Err(Error::WrongKey)));
 }
 
+/// An archive of members that are encrypted in the old way, each compressed in another one.
+fn weakly_encrypted(methods: &[CompressionMethod]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (number, &method) in methods.iter().enumerate() {
+        let sealed = options(method).with_deprecated_encryption(b"open sesame").unwrap();
+        zip.start_file(format!("m{number}"), sealed).unwrap();
+        zip.write_all(&text(3000)).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[test]
+fn wrong_passwords_of_the_old_encryption_are_matters_of_the_key() {
+    use CompressionMethod::{Bzip2, Deflated, Stored, Xz, Zstd};
+    let read = |bytes: &[u8], key: &str| {
+        let mut options = OpenOptions::default();
+        options.key = Some(Secret::password(key));
+        let archive = open(Arc::new(MemorySource::new(bytes.to_vec())), &options).unwrap();
+        let (_, entry) = archive.find(b"m0").unwrap().unwrap();
+        archive.read_all(&entry, 1 << 20)
+    };
+    // One of 256 of them passes for the right one.
+    for method in [Stored, Deflated, Bzip2, Zstd, Xz] {
+        let archives = [weakly_encrypted(&[method]), weakly_encrypted(&[method, Deflated, method])];
+        for bytes in archives {
+            assert_eq!(read(&bytes, "open sesame").unwrap(), text(3000));
+            for number in 0..600 {
+                let found = read(&bytes, &format!("open {number}"));
+                assert!(matches!(found, Err(Error::WrongKey)), "{method:?}, {number}: {found:?}");
+            }
+        }
+    }
+    // The right one does not hide damage where others vouch for it.
+    let mut bytes = weakly_encrypted(&[Deflated, Deflated]);
+    bytes[80] ^= 1;
+    assert!(matches!(read(&bytes, "open sesame"), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn what_is_no_link_and_content_of_directories_are_told() {
+    let mut bytes = {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for name in ["link", "folder", "pipe"] {
+            zip.start_file(name, options(CompressionMethod::Stored)).unwrap();
+            zip.write_all(if name == "link" { b"" } else { b"said" }).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    };
+    for (name, mode) in [("link", 0o120_777u32), ("folder", 0o040_755), ("pipe", 0o010_644)] {
+        let record = bytes.windows(name.len()).rposition(|part| part == name.as_bytes()).unwrap() - 46;
+        bytes[record + 5] = 3;
+        bytes[record + 38..record + 42].copy_from_slice(&(mode << 16).to_le_bytes());
+    }
+    let archive = open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+    let kinds: Vec<Kind> = archive.entries(0..3).map(|entry| entry.unwrap().kind).collect();
+    assert_eq!(kinds, [Kind::Directory, Kind::File, Kind::File]);
+    let remarks = archive.remarks();
+    assert!(remarks.len() == 2 && remarks[0].starts_with("link: ") && remarks[1].starts_with("folder: "), "{remarks:?}");
+    assert!(archive.omits_entries());
+}
+
 #[test]
 fn data_in_front_does_not_matter() {
     let bytes = [b"#!/bin/sh\nexit 0\n".to_vec(), sample()].concat();

@@ -17,6 +17,9 @@ use crate::format::table::{Cleaned, clean};
 use crate::format::tar::{Decoder, Event, Member, MemberKind};
 use crate::format::top::Top;
 
+/// Bytes of a name that are told: one that is too long for an archive may have megabytes.
+const SHOWN_BYTES: usize = 1000;
+
 /// Counts the bytes that are taken from a stream.
 pub(super) struct Counted<S> {
     pub(super) stream: S,
@@ -155,7 +158,12 @@ impl PlaceReader<Special> for StreamReader<'_> {
 
 impl StreamReader<'_> {
     fn warn(&self, path: &[u8], message: String, degraded: bool) {
-        self.source.monitor.warn(Warning { path: path.to_vec(), message, degraded, damage: false });
+        self.source.monitor.warn(Warning {
+            path: path[..path.len().min(SHOWN_BYTES)].to_vec(),
+            message,
+            degraded,
+            damage: false,
+        });
     }
 
     /// Returns the bytes taken of the input, and reports them.

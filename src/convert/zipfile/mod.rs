@@ -261,7 +261,9 @@ impl Work<'_> {
     /// Says whether the content of a long file looks as if nothing could be gained.
     fn looks_full(&self, stored: &Entry) -> bool {
         let mut sample = vec![0; BATCH];
-        for offset in [0, stored.size / 2] {
+        // Where all in front of it would be decoded for it, the middle is not looked at.
+        let middle = if self.from.archive.is_sequential() { 0 } else { stored.size / 2 };
+        for offset in [0, middle] {
             let len = self.from.archive.read_at(stored, offset, &mut sample);
             match len {
                 Ok(len) if looks_incompressible(&sample[..len]) => {}

@@ -30,6 +30,8 @@ const ATTRIBUTE_BYTES: u64 = 40;
 const NAMED: usize = 1_000;
 /// Names in a remark.
 const SHOWN: usize = 3;
+/// Bytes of a name in a remark.
+const SHOWN_BYTES: usize = 200;
 
 /// Where the bytes of the archive are.
 enum Bytes {
@@ -150,7 +152,11 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
     };
     let mut damage = match walked {
         Ok(()) => None,
-        Err(Error::Corrupt { structure, offset, detail }) => Some(Damage::new(structure, offset, detail)),
+        Err(Error::Corrupt { structure, offset, detail }) => {
+            // Its name comes too late for the table: it does not read.
+            let name = builder.cut.take().map(|name| format!(" (entry {})", Quoted::new(&name[..name.len().min(SHOWN_BYTES)])));
+            Some(Damage::new(structure, offset, detail + &name.unwrap_or_default()))
+        }
         Err(error) => return Err(error),
     };
     builder.ended(&mut decoder);
@@ -169,7 +175,8 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
     };
     let lost = builder.lost_links()?;
     if !lost.is_empty() {
-        let names: Vec<String> = lost.iter().take(SHOWN).map(|name| Quoted::new(name).to_string()).collect();
+        let names: Vec<String> =
+            lost.iter().take(SHOWN).map(|name| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string()).collect();
         let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
         info.remarks.push(format!("left out: hard links to what is no file in the archive: {}{more}", names.join(", ")));
     }
@@ -219,6 +226,7 @@ fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &mut Indexer)
                     let data = member.stored.max(skipped.saturating_sub(511));
                     let end = decoder.offset().saturating_sub(skipped).saturating_add(data);
                     if end > source.len() {
+                        indexer.cut = Some(member.name);
                         let detail = "truncated: unexpected end of the input in the content of an entry";
                         return Err(Error::corrupt("tar archive", source.len(), detail));
                     }
@@ -245,8 +253,12 @@ fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut Indexer) ->
             used += taken;
             match event {
                 Event::More if used == block.len() && !last => break,
-                Event::Member(begun) => member = Some(*begun),
+                Event::Member(begun) => {
+                    indexer.cut = Some(begun.name.clone());
+                    member = Some(*begun);
+                }
                 Event::End => {
+                    indexer.cut = None;
                     if let Some(member) = member.take() {
                         indexer.add(member)?;
                     }
@@ -277,6 +289,8 @@ struct Indexer {
     remarks: Vec<String>,
     /// What is passed over.
     damage: Vec<Damage>,
+    /// Name of the entry that has no end so far.
+    cut: Option<Vec<u8>>,
     /// Something of the archive is not served; a remark says what.
     omits: bool,
     comment: Option<String>,
@@ -313,7 +327,7 @@ impl Indexer {
         self.take(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
         for remark in &member.remarks {
             self.omits = true;
-            let remark = format!("{}: {remark}", Quoted::new(&member.name));
+            let remark = format!("{}: {remark}", Quoted::new(&member.name[..member.name.len().min(SHOWN_BYTES)]));
             self.take(REMARK_BYTES + remark.len() as u64)?;
             self.remarks.push(remark);
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use super::header::{BLOCK, Block, Flavour, Header, WrongChecksum};
+use super::header::{BLOCK, Block, Header, WrongChecksum};
 use super::pax::{Records, Wrong};
 use super::sparse::{self, Lines, Segment};
 use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
@@ -571,7 +571,10 @@ impl Decoder {
         };
         let mut remarks = Vec::new();
         let kind = match flag {
-            b'0' | 0 | b'7' if name.ends_with(b"/") && header.flavour() == Flavour::V7 => MemberKind::Directory,
+            // As the first form of tar tells a directory, and most readers take it from every form.
+            b'0' | 0 | b'7' if name.ends_with(b"/") && header.size() == Some(0) && self.record("size").is_none() => {
+                MemberKind::Directory
+            }
             b'0' | 0 | b'7' | b'S' => MemberKind::File,
             b'1' => MemberKind::HardLink,
             b'2' => MemberKind::Symlink,

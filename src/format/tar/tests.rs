@@ -439,6 +439,7 @@ fn behind_a_damaged_header_the_archive_goes_on() {
         let remarks = archive.remarks();
         assert_eq!((remarks.len(), &*archive.info().message), (3, "said"), "{remarks:?}");
         assert!(remarks[0].contains("access control list") && remarks[2].contains("truncated"), "{remarks:?}");
+        assert!(remarks[2].contains("(entry c)"), "{remarks:?}");
     }
 }
 
@@ -456,6 +457,30 @@ fn a_link_in_front_of_its_target_is_one_to_the_first_of_that_name() {
     for archive in opened(&bytes) {
         assert_eq!(contents(&archive), [found("a", b"2"), found("b", b"1"), found("c", b"1"), found("d", b"1")]);
     }
+}
+
+#[test]
+fn long_rows_of_links_are_followed() {
+    let mut bytes = Vec::new();
+    for number in 0..100 {
+        let target = EntryPath::try_from(&*format!("l{:02}", number + 1)).unwrap();
+        encode(&entry(&format!("l{number:02}"), Kind::File), Some(&target), &[], &mut bytes);
+    }
+    bytes.extend(archive(&[(entry("l100", Kind::File), b"1")]));
+    for archive in opened(&bytes) {
+        let contents = contents(&archive);
+        assert!(contents.len() == 101 && contents.iter().all(|(_, content)| content == b"1"));
+    }
+}
+
+#[test]
+fn a_name_with_a_slash_behind_it_is_that_of_a_directory() {
+    let mut bytes = block(b'0', b"");
+    let end = bytes[..100].iter().position(|&byte| byte == 0).unwrap();
+    bytes[end] = b'/';
+    let sum: u32 = bytes[..148].iter().chain(&bytes[156..512]).map(|&byte| u32::from(byte)).sum::<u32>() + 256;
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    assert_eq!(read(&bytes, 4096).unwrap()[0].0.kind, MemberKind::Directory);
 }
 
 #[test]

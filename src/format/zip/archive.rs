@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
@@ -10,12 +10,13 @@ use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_MESSAGE, MAX_TARGET};
 use crate::format::names::NameEncoding;
+use crate::format::path::Quoted;
 use crate::format::source::{ReadAt, is_zero_from};
 use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
 use crate::format::zip::end::{self, Directory};
-use crate::format::zip::member::{Located, locate};
+use crate::format::zip::member::{Located, MEMBER, Sink, locate};
 use crate::format::zip::names::name;
-use crate::format::zip::record::{CENTRAL_LEN, LOCAL_LEN, Record, record_len};
+use crate::format::zip::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;
@@ -23,6 +24,42 @@ const WHOLE: u64 = 8 << 20;
 const STEP: usize = 1 << 20;
 /// Stored content is handed out in runs of this length, bytes.
 const RUN: u64 = 256 << 10;
+/// Bytes of a name in a remark.
+const SHOWN_BYTES: usize = 200;
+/// Members that are asked whether a key is right.
+const ASKED: usize = 16;
+
+/// Members of which something is told, counted.
+#[derive(Default)]
+struct Odd {
+    count: u64,
+    /// The name of the first one.
+    first: Vec<u8>,
+}
+
+impl Odd {
+    fn note(&mut self, name: &[u8]) {
+        if self.count == 0 {
+            self.first = name[..name.len().min(SHOWN_BYTES)].to_vec();
+        }
+        self.count += 1;
+    }
+
+    /// Tells of them, if there are any.
+    fn told(&self, what: &str) -> Option<String> {
+        let more = if self.count > 1 { format!(" and {} more", self.count - 1) } else { String::new() };
+        (self.count > 0).then(|| format!("{}{more}: {what}", Quoted::new(&self.first)))
+    }
+}
+
+/// What was found of members while the table was made.
+#[derive(Default)]
+struct Found {
+    /// Symlinks that are kept as files.
+    links: Odd,
+    /// Directories whose content is left out.
+    directories: Odd,
+}
 
 /// A zip file as an archive.
 pub type ZipArchive = TableArchive<ZipMembers>;
@@ -42,6 +79,8 @@ pub struct ZipMembers {
     omits: bool,
     /// Long stored members whose checksum was found right.
     checked: Mutex<HashSet<u64>>,
+    /// Other members say, too, that the key is right, once that was asked.
+    key_is_right: OnceLock<bool>,
 }
 
 impl ZipMembers {
@@ -65,6 +104,7 @@ impl ZipMembers {
             overlapping: HashSet::new(),
             omits: false,
             checked: Mutex::default(),
+            key_is_right: OnceLock::new(),
         };
         let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
         // Targets of symlinks are content: which members share bytes is known before any is decoded.
@@ -88,8 +128,11 @@ impl ZipMembers {
             Ok(())
         })?;
         reader.overlapping = overlapping(spans);
-        reader.each_record(|place, record| reader.add(&mut table, place, record))?;
+        let mut found = Found::default();
+        reader.each_record(|place, record| reader.add(&mut table, &mut found, place, record))?;
         let mut remarks = Vec::new();
+        remarks.extend(found.links.told("kept as a file: a symlink whose target is none"));
+        remarks.extend(found.directories.told("a directory with content, which is left out"));
         let Directory { count: told, is_narrow, trailing, .. } = directory;
         if count != told && !(is_narrow && count % 65_536 == told) {
             remarks.push(format!("the end record counts {told} members, the directory has {count}"));
@@ -152,22 +195,30 @@ impl ZipMembers {
     }
 
     /// Adds a member to the table.
-    fn add(&self, table: &mut TableBuilder, place: u64, record: &Record<'_>) -> Result<()> {
+    fn add(&self, table: &mut TableBuilder, found: &mut Found, place: u64, record: &Record<'_>) -> Result<()> {
         let name = name(record, self.names.as_ref());
         let mut kind = record.kind(&name);
         let mut target = Vec::new();
         if kind == Kind::Symlink {
             // The target is the content. A link that can't be read is kept as a file, whose reading tells why.
             match self.target(place, record) {
-                Ok(found) => {
+                Ok(content) => {
                     target = match &self.names {
-                        Some(names) if !record.is_utf8() => names.decode(&found).into_owned(),
-                        _ => found,
+                        Some(names) if !record.is_utf8() => names.decode(&content).into_owned(),
+                        _ => content,
                     };
                 }
                 Err(Error::Io { action, path, source }) => return Err(Error::Io { action, path, source }),
-                Err(_) => kind = Kind::File,
+                Err(error) => {
+                    kind = Kind::File;
+                    if !matches!(error, Error::KeyNeeded | Error::WrongKey) {
+                        found.links.note(&name);
+                    }
+                }
             }
+        }
+        if kind == Kind::Directory && record.size > 0 {
+            found.directories.note(&name);
         }
         let metadata = Metadata { mode: record.mode(kind), owner: record.owner(), ..Metadata::default() };
         let is_device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
@@ -206,11 +257,38 @@ impl ZipMembers {
         locate(&*self.source, number, self.directory.end, self.directory.shift)
     }
 
+    /// Hands the content of a member to `sink`. What does not decode with a key that may be wrong is told as a matter of the key.
+    fn decode(&self, located: &Located, sink: Sink<'_>) -> Result<()> {
+        let result = located.decode(&self.source, self.key.as_ref(), sink);
+        match (&result, &self.key) {
+            (Err(Error::Corrupt { .. } | Error::Unsupported { what: MEMBER, .. }), Some(Secret::Password(password)))
+                if located.is_weakly_encrypted() && !*self.key_is_right.get_or_init(|| self.is_right(password)) =>
+            {
+                Err(Error::WrongKey)
+            }
+            _ => result,
+        }
+    }
+
+    /// Says whether all of the first members that are encrypted in the old way take a password, and there are several.
+    fn is_right(&self, password: &[u8]) -> bool {
+        let mut asked = Vec::new();
+        // What is wrong with the directory was told.
+        let _ = self.each_record(|place, record| {
+            if record.is_encrypted() && record.method != AES && record.stored_len > 0 && asked.len() < ASKED {
+                asked.push(place);
+            }
+            Ok(())
+        });
+        let takes = |place: &u64| self.located(*place).is_ok_and(|located| located.takes(&self.source, password));
+        asked.len() > 1 && asked.iter().all(takes)
+    }
+
     /// Decodes a member of at most [`WHOLE`] bytes.
     fn whole(&self, located: &Located) -> Result<Vec<u8>> {
         // The size is a claim: memory grows with what comes.
         let mut content = Vec::new();
-        located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
+        self.decode(located, &mut |bytes| {
             content.extend_from_slice(bytes);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -227,7 +305,7 @@ impl ZipMembers {
     ) -> Result<()> {
         let is_checked = || self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
         if !is_checked() {
-            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(ControlFlow::Continue(())))?;
+            self.decode(located, &mut |_| Ok(ControlFlow::Continue(())))?;
             self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let mut buffer = vec![0; within(RUN.min(range.end - range.start))];
@@ -250,21 +328,18 @@ impl Members for ZipMembers {
         access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
-        let located = self.located(member.number)?;
+        let located = &self.located(member.number)?;
         if located.size <= WHOLE {
             let is_all = range == (0..member.size) && access == Access::Sequential;
-            let content = if is_all {
-                Arc::new(self.whole(&located)?)
-            } else {
-                self.decoded.get(member.number, || self.whole(&located))?
-            };
+            let content =
+                if is_all { Arc::new(self.whole(located)?) } else { self.decoded.get(member.number, || self.whole(located))? };
             return sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()));
         }
         if located.is_plain() && range != (0..member.size) {
-            return self.plain(member.number, &located, range, sink);
+            return self.plain(member.number, located, range, sink);
         }
         let mut at = 0u64;
-        located.decode(&self.source, self.key.as_ref(), &mut |bytes| {
+        self.decode(located, &mut |bytes| {
             let from = range.start.saturating_sub(at).min(bytes.len() as u64);
             let to = range.end.saturating_sub(at).min(bytes.len() as u64);
             at += bytes.len() as u64;
@@ -278,13 +353,9 @@ impl Members for ZipMembers {
     }
 
     fn check(&self, member: &Member, depth: Depth) -> Result<()> {
-        let located = self.located(member.number)?;
+        let located = &self.located(member.number)?;
         // Nothing tells damage but decoding.
-        if depth == Depth::Full {
-            located.decode(&self.source, self.key.as_ref(), &mut |_| Ok(ControlFlow::Continue(())))
-        } else {
-            Ok(())
-        }
+        if depth == Depth::Full { self.decode(located, &mut |_| Ok(ControlFlow::Continue(()))) } else { Ok(()) }
     }
 
     fn omits_entries(&self) -> bool {

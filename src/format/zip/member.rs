@@ -16,7 +16,7 @@ use crate::format::source::ReadAt;
 use crate::format::stream::LZMA_MEMORY_KIB;
 use crate::format::zip::crate_reader::OneMember;
 use crate::format::zip::record::{
-    self, CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, LZMA, Record, STORED, XZ, method_name, record_len, u16_at, u32_at,
+    self, AES, CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, LZMA, METHOD, Record, STORED, XZ, method_name, record_len, u16_at, u32_at,
 };
 
 /// Bytes read from the file at once.
@@ -32,6 +32,9 @@ const LZMA_HEADER: usize = 9;
 const TOO_LONG: &str = "Frame requires too much memory for decoding";
 /// The longest window that it takes, MiB.
 const ZSTD_WINDOW: u32 = 128;
+
+/// What is called unsupported where a member takes too much to be decoded.
+pub(super) const MEMBER: &str = "zip member";
 
 /// Takes decoded bytes, and says whether it wants more.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>>;
@@ -149,7 +152,7 @@ impl Located {
     /// The error for content that needs more to be decoded than it may have, `limit` MiB of `what`.
     fn too_large(&self, what: &str, limit: u32) -> Error {
         Error::Unsupported {
-            what: "zip member",
+            what: MEMBER,
             found: format!("{}, which takes more than {limit} MiB of {what} to decode,", Quoted::new(self.name())),
             known: format!("up to {limit} MiB"),
         }
@@ -170,6 +173,22 @@ impl Located {
             return Err(self.too_large("memory", LZMA_MEMORY_KIB >> 10));
         }
         LzmaReader::new_with_props(raw, self.size, properties, dictionary, None).map_err(|error| self.of_decoder(error))
+    }
+
+    /// Says whether the content is encrypted in the old way, which takes one of 256 wrong passwords for the right one.
+    pub fn is_weakly_encrypted(&self) -> bool {
+        self.is_encrypted && self.method != AES
+    }
+
+    /// Says whether a password passes for that of the member, without a look at the content.
+    pub fn takes(&self, source: &Arc<dyn ReadAt>, password: &[u8]) -> bool {
+        let mut as_stored = self.record.clone();
+        // How the content is compressed does not matter.
+        as_stored[METHOD].fill(0);
+        let file = OneMember::new(Arc::clone(source), self.start + self.stored_len, &as_stored, self.shift);
+        let config = Config { archive_offset: ArchiveOffset::Known(self.shift) };
+        let Ok(mut archive) = zip::ZipArchive::with_config(config, file) else { return false };
+        archive.by_index_with_options(0, ZipReadOptions::new().password(Some(password))).is_ok()
     }
 
     fn decode_by_crate(&self, source: &Arc<dyn ReadAt>, password: Option<&[u8]>, sink: Sink<'_>) -> Result<()> {
@@ -227,7 +246,7 @@ impl Located {
             Ok(error) => error,
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory => self.too_large("memory", LZMA_MEMORY_KIB >> 10),
             Err(error) if error.to_string() == TOO_LONG => self.too_large("window", ZSTD_WINDOW),
-            // The old encryption tells a wrong password only in 255 of 256 cases.
+            // Each kind of encryption takes some wrong passwords.
             Err(error) if self.is_encrypted => self.damaged(format!("{error}, or the password is wrong")),
             Err(error) => self.damaged(error.to_string()),
         }

@@ -1,5 +1,7 @@
 //! Records of the central directory: pure parsing.
 
+use std::ops::Range;
+
 use crate::format::entry::{Kind, Owner, Timestamp};
 
 /// First bytes of a record of the central directory.
@@ -26,6 +28,9 @@ pub(super) const LZMA: u16 = 14;
 pub(super) const XZ: u16 = 95;
 /// Method of a member that is encrypted with AES; the real one stands in a field of its own.
 pub(super) const AES: u16 = 99;
+
+/// Where the method of a record stands.
+pub(super) const METHOD: Range<usize> = 10..12;
 
 /// Number of the extra field that tells how a member is encrypted with AES: version, `AE`, strength, method.
 const AES_FIELD: u16 = 0x9901;
@@ -118,10 +123,11 @@ impl<'a> Record<'a> {
         ([3, 19].contains(&self.host) && mode != 0).then_some(mode)
     }
 
-    /// Returns what the member is; its name, with `/` between the parts, counts where nothing else says so.
+    /// Returns what the member is; its name, with `/` between the parts, counts where nothing else says so. A pipe or device with content is a file.
     pub fn kind(&self, name: &[u8]) -> Kind {
         const DOS_DIRECTORY: u32 = 0x10;
         match self.unix_mode().unwrap_or(0) & 0o170_000 {
+            0o010_000 | 0o020_000 | 0o060_000 if self.size > 0 => Kind::File,
             0o040_000 => Kind::Directory,
             0o120_000 => Kind::Symlink,
             0o010_000 => Kind::Fifo,
@@ -243,7 +249,7 @@ pub(super) fn sealed(bytes: &[u8]) -> Option<Sealed> {
     let mut as_stored = bytes.to_vec();
     let (mut method, mut has_crc) = (record.method, true);
     if method != AES {
-        as_stored[10..12].fill(0);
+        as_stored[METHOD].fill(0);
     }
     // The content as stored is longer than an empty one: its claimed length goes out of the way.
     let is_wide = as_stored[24..28] == [0xff; 4];
@@ -418,6 +424,17 @@ mod tests {
             let bytes = record(host, attributes, &[]);
             let parsed = Record::parse(&bytes).unwrap();
             assert_eq!((parsed.kind(name), parsed.mode(kind)), (kind, mode), "{host} {attributes:o}");
+        }
+    }
+
+    #[test]
+    fn pipes_and_devices_have_no_content() {
+        for mode in [0o010_644, 0o020_644, 0o060_644] {
+            let mut bytes = record(3, mode << 16, &[]);
+            bytes[24..28].copy_from_slice(&0u32.to_le_bytes());
+            assert_ne!(Record::parse(&bytes).unwrap().kind(b"f"), Kind::File);
+            bytes[24] = 1;
+            assert_eq!(Record::parse(&bytes).unwrap().kind(b"f"), Kind::File);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
-use crate::tui::state::State;
+use crate::tui::state::{READ_ONLY, State, WRITE_PROTECTED};
 
 /// What stands between crumbs.
 pub const BETWEEN: &str = " ▸ ";
@@ -64,7 +64,9 @@ pub fn totals(state: &State, width: u16) -> String {
             _ => String::new(),
         };
     }
+    let is_kept = [READ_ONLY, WRITE_PROTECTED].contains(&state.archive.fixed);
     match width {
+        80.. if is_kept => format!("read-only · {entries} · {content} → {whole}"),
         80.. => format!("{entries} · {content} → {whole}"),
         56.. => format!("{entries} · {content}"),
         36.. => text::count(info.entries),

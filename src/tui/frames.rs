@@ -103,7 +103,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let width = plans.iter().map(|plan| glyphs::width(&plan.told())).max().unwrap_or(0).clamp(44, 96);
             (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
         }
-        Dialog::Jobs { cursor } => {
+        Dialog::Jobs { cursor, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
             let log = job(state, *cursor).map_or(0, |job| said(job, usize::from(width)).len());
             let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
@@ -151,7 +151,7 @@ pub fn row_at(dialog: &Dialog, state: &State, frame: &Frame, at: Position) -> Op
         }
         Dialog::Commits { list, cursor } => (row + (cursor + 1).saturating_sub(height), list.len()),
         Dialog::Plans { cursor } => (row + (cursor + 1).saturating_sub(height), state.staged.list().len()),
-        Dialog::Jobs { cursor } => {
+        Dialog::Jobs { cursor, .. } => {
             let has_log = job(state, *cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
             let shown = jobs_shown(inner.height, has_log);
             let index = row / 2;

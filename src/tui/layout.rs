@@ -105,6 +105,8 @@ pub struct Columns {
     pub bar: u16,
     /// Size.
     pub size: u16,
+    /// Bytes in the archive.
+    pub stored: u16,
     /// Stored to raw.
     pub ratio: u16,
     /// Time of modification.
@@ -122,6 +124,8 @@ pub enum Column {
     Bar,
     /// Size.
     Size,
+    /// Bytes in the archive.
+    Stored,
     /// Stored to raw.
     Ratio,
     /// Time of modification.
@@ -132,7 +136,7 @@ pub enum Column {
 
 impl Column {
     /// Those that can be chosen.
-    pub const CHOICES: [Self; 4] = [Self::Size, Self::Ratio, Self::Time, Self::Mode];
+    pub const CHOICES: [Self; 5] = [Self::Size, Self::Stored, Self::Ratio, Self::Time, Self::Mode];
 
     /// Returns what stands above the column.
     pub fn title(self) -> &'static str {
@@ -140,6 +144,7 @@ impl Column {
             Self::Name => "name",
             Self::Bar => "",
             Self::Size => "size",
+            Self::Stored => "stored",
             Self::Ratio => "ratio",
             Self::Time => "modified",
             Self::Mode => "mode",
@@ -160,13 +165,15 @@ impl Columns {
         };
         let wanted = |column, width| if chosen.contains(&column) { width } else { 0 };
         let (size, ratio) = (wanted(Column::Size, size), wanted(Column::Ratio, ratio));
+        let stored = wanted(Column::Stored, if width >= 104 { 10 } else { 0 });
         let (time, mode) = (wanted(Column::Time, time), wanted(Column::Mode, mode));
         // Bars take the place of times where there is not room for both.
         let bar = if bars && width >= 40 { 10 } else { 0 };
         let time = if bar > 0 && width < 80 { 0 } else { time };
         let ratio = if bar > 0 && width < 54 { 0 } else { ratio };
-        let used: u16 = [bar, size, ratio, time, mode].into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
-        Self { name: width.saturating_sub(FRONT + used + 1), bar, size, ratio, time, mode }
+        let used: u16 =
+            [bar, size, stored, ratio, time, mode].into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
+        Self { name: width.saturating_sub(FRONT + used + 1), bar, size, stored, ratio, time, mode }
     }
 
     /// Iterates over the columns right of the name: where each begins, how wide it is.
@@ -174,6 +181,7 @@ impl Columns {
         let columns = [
             (Column::Bar, self.bar),
             (Column::Size, self.size),
+            (Column::Stored, self.stored),
             (Column::Ratio, self.ratio),
             (Column::Time, self.time),
             (Column::Mode, self.mode),

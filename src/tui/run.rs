@@ -30,7 +30,7 @@ use crate::tui::left::Left;
 use crate::tui::memory::Memory;
 use crate::tui::session::{Next, Session};
 use crate::tui::state::jobs::Ending;
-use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, State, Tone};
+use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, State, Tone, WRITE_PROTECTED};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{has_keys_only, keep, start};
@@ -66,10 +66,10 @@ impl Opened {
         let home = home.and_then(|path| path.to_str().map(str::to_owned));
         let (path, fixed) = match &self.path {
             Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
-                _ if read_only => (None, "the browser was started with --read-only"),
+                _ if read_only => (None, READ_ONLY),
                 _ if self.is_past => (None, "an earlier commit is shown: ] goes on to the newest, where changes are planned"),
                 _ if damaged => (None, DAMAGED),
-                Err(_) => (None, "the file is write-protected"),
+                Err(_) => (None, WRITE_PROTECTED),
                 Ok(()) => (Some(path.clone()), ""),
             },
             _ => (None, ONLY_NRA),

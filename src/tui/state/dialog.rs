@@ -58,6 +58,8 @@ pub enum Dialog {
     Jobs {
         /// Index of the job under the cursor, counted from the newest.
         cursor: usize,
+        /// Lines of what it said that stand below those that are shown.
+        back: usize,
     },
 }
 

@@ -54,6 +54,12 @@ pub enum Focus {
 /// Why archives of other formats can't be changed.
 pub const ONLY_NRA: &str = "only NRA 5 archives in files can be changed";
 
+/// Why nothing is changed at the user's wish.
+pub const READ_ONLY: &str = "the browser was started with --read-only";
+
+/// Why a file that nobody may write to can't be changed.
+pub const WRITE_PROTECTED: &str = "the file is write-protected";
+
 /// Why damaged archives can't be changed.
 pub const DAMAGED: &str = "a damaged archive can't be changed";
 

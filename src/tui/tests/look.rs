@@ -2,7 +2,9 @@
 
 use super::{Story, everything};
 use crate::tui::effect::Effect;
+use crate::tui::event::Event;
 use crate::tui::sample;
+use crate::tui::state::jobs::News;
 
 #[test]
 fn directories_are_entered_and_left() {
@@ -21,6 +23,31 @@ fn directories_are_entered_and_left() {
     // The cursor is where it was.
     story.then("l");
     assert_eq!(story.name(), "docs/more");
+}
+
+#[test]
+fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
+    let mut story = Story::begin(everything(), 120, 40);
+    story.misses("stored").misses("read-only");
+    story.then("p s z").sees("stored ▾");
+    story.state.archive.fixed = crate::tui::state::READ_ONLY;
+    story.sees("read-only · 14 entries");
+}
+
+#[test]
+fn what_a_job_said_is_scrolled() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify".to_owned(), story.now);
+    for number in 0..100 {
+        story.event(Event::Job(id, News::Warning(format!("remark {number:02}"))));
+    }
+    story.then("J").sees("remark 99").misses("remark 80");
+    story.then("pageup pageup pageup pageup pageup").sees("remark 70").misses("remark 99");
+    story.then("pagedown pagedown pagedown pagedown pagedown").sees("remark 99");
+    for _ in 0..40 {
+        story.then("ctrl-u");
+    }
+    story.sees("remark 00");
 }
 
 #[test]

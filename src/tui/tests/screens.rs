@@ -264,7 +264,9 @@ fn a_tiny_screen_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
     for (width, height) in [(19, 24), (80, 4), (1, 1), (0, 0)] {
         story.event(Event::Resize(width, height));
-        assert!("too small: 20x5 are needed".starts_with(story.screen().trim()));
+        let shown = story.screen();
+        assert!("too small: 20x5 are needed".starts_with(shown.trim()));
+        assert!(width < 10 || shown.starts_with("too small"), "{shown}");
     }
     story.event(Event::Resize(20, 5));
     story.sees("README.md");
@@ -272,7 +274,29 @@ fn a_tiny_screen_says_so() {
 
 #[test]
 fn every_size_can_be_drawn() {
-    for keys in ["", "?", "f3", "j j j enter", "5", "e", "/ m", ":", "s", "i", "V J", "t j j j l", "f x", "b b", "F x enter"] {
+    for keys in [
+        "",
+        "?",
+        "f3",
+        "j j j enter",
+        "5",
+        "e",
+        "/ m",
+        ":",
+        "s",
+        "i",
+        "V J",
+        "t j j j l",
+        "f x",
+        "b b",
+        "F x enter",
+        "m a '",
+        ";",
+        "R",
+        "c",
+        "V J pageup",
+        "V q",
+    ] {
         let mut story = Story::begin(everything(), 80, 24);
         story.then(keys);
         for width in (0..130).step_by(7) {

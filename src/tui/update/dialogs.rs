@@ -300,7 +300,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         }
         Some(Dialog::Finder(finder)) => std::mem::replace(&mut finder.cursor, row) == row,
         Some(Dialog::Commits { cursor, .. }) => std::mem::replace(cursor, row) == row,
-        Some(Dialog::Plans { cursor } | Dialog::Jobs { cursor }) => {
+        Some(Dialog::Plans { cursor } | Dialog::Jobs { cursor, .. }) => {
             *cursor = row;
             false
         }
@@ -331,6 +331,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     let jobs = state.jobs.list.len();
     let inner =
         state.dialogs.last().and_then(|dialog| frames::frame(dialog, state)).map_or_else(Default::default, |frame| frame.inner());
+    let page = usize::from(inner.height / 4).max(1);
+    let log = match state.dialogs.last() {
+        Some(Dialog::Jobs { cursor, .. }) => {
+            frames::job(state, *cursor).map_or(0, |job| frames::said(job, usize::from(inner.width)).len())
+        }
+        _ => 0,
+    };
     let rows = usize::from(inner.height);
     let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {
@@ -345,7 +352,17 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
         Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.staged.list().len().saturating_sub(1), action),
-        Some(Dialog::Jobs { cursor }) => *cursor = scrolled(*cursor, jobs.saturating_sub(1), action),
+        // Pages are those of what the job said.
+        Some(Dialog::Jobs { back, .. }) if matches!(action, Action::PageUp | Action::HalfUp) => {
+            *back = back.saturating_add(page).min(log.saturating_sub(1));
+        }
+        Some(Dialog::Jobs { back, .. }) if matches!(action, Action::PageDown | Action::HalfDown) => {
+            *back = back.saturating_sub(page);
+        }
+        Some(Dialog::Jobs { cursor, back }) => {
+            *cursor = scrolled(*cursor, jobs.saturating_sub(1), action);
+            *back = 0;
+        }
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)) => {}
     }
     true

@@ -252,7 +252,7 @@ fn wait(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Returns the job under the cursor of the list of jobs, if it runs.
 fn running(state: &mut State) -> Option<&mut Job> {
-    let Some(Dialog::Jobs { cursor }) = state.dialogs.last() else { return None };
+    let Some(Dialog::Jobs { cursor, .. }) = state.dialogs.last() else { return None };
     let index = state.jobs.list.len().checked_sub(cursor + 1)?;
     state.jobs.list.get_mut(index).filter(|job| job.ending.is_none())
 }

@@ -239,7 +239,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
         Action::Verify => jobs::verify(state, effects),
         Action::Convert => jobs::ask_output(state),
-        Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0 }),
+        Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),

@@ -123,6 +123,7 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
     let action = match column {
         Column::Name => Action::SortName,
         Column::Size | Column::Bar => Action::SortSize,
+        Column::Stored => Action::SortStored,
         Column::Ratio => Action::SortRatio,
         Column::Time => Action::SortTime,
         Column::Mode => return,

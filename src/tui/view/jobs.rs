@@ -51,8 +51,8 @@ fn figures(job: &Job) -> String {
     format!("{done}{rate} ETA {left}")
 }
 
-/// Draws the list of jobs, the newest on top, and what the one under the cursor said.
-pub fn view(state: &State, cursor: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
+/// Draws the list of jobs, the newest on top, and what the one under the cursor said, but for so many lines at its end.
+pub fn view(state: &State, cursor: usize, back: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
     let area = dialog::frame("Jobs", frame, theme, state.screen, buffer);
     let log = frames::job(state, cursor).map_or_else(Vec::new, |job| frames::said(job, usize::from(area.width)));
@@ -98,7 +98,8 @@ pub fn view(state: &State, cursor: usize, frame: &Frame, buffer: &mut Buffer) ->
         row += 2;
     }
     let left = usize::from(area.height.saturating_sub(row + 1));
-    for (line, row) in log[log.len().saturating_sub(left)..].iter().zip(row + 1..) {
+    let first = log.len().saturating_sub(left).saturating_sub(back);
+    for (line, row) in log[first..].iter().zip(row + 1..area.height) {
         put(buffer, area, 0, row, line, theme.warning);
     }
     place

@@ -25,7 +25,7 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     let theme = &state.theme;
     let head = |column: Column| {
         let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
-        let sorted = sorted(state.arrangement.sort) == column && !state.arrangement.is_natural();
+        let sorted = sorted(state.arrangement.sort, &columns) == column && !state.arrangement.is_natural();
         if sorted { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
     put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
@@ -79,10 +79,11 @@ fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
 }
 
 /// Returns the column that an order goes by.
-fn sorted(sort: Sort) -> Column {
+fn sorted(sort: Sort, columns: &Columns) -> Column {
     match sort {
         Sort::Name | Sort::Kind => Column::Name,
         Sort::Size => Column::Size,
+        Sort::Stored if columns.stored > 0 => Column::Stored,
         Sort::Stored | Sort::Ratio => Column::Ratio,
         Sort::Time => Column::Time,
     }
@@ -227,6 +228,9 @@ fn value(line: &Line, column: Column, width: u16) -> String {
     let entry = &line.row.entry;
     match column {
         Column::Size => line.size().map_or_else(String::new, |size| SizeStyle::Binary.show(size)),
+        Column::Stored => {
+            line.facts.and_then(|facts| facts.stored_bytes).map_or_else(String::new, |stored| SizeStyle::Binary.show(stored))
+        }
         Column::Ratio => match line.facts.and_then(|facts| facts.stored_bytes) {
             Some(stored) => ratio(stored, entry.size),
             None => String::new(),

@@ -234,7 +234,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
         return whole(Form::Hex, Body::Hex(hex::load(&**archive, entry, request)?));
     }
     let mut page = text::load(&**archive, entry, request, encoding.unwrap_or_default())?;
-    syntax::paint(&mut page.lines, &String::from_utf8_lossy(entry.path.name()));
+    syntax::paint(&mut page.lines, &String::from_utf8_lossy(entry.path.name()), syntax::MAX_TIME);
     whole(Form::Text, Body::Text(page))
 }
 

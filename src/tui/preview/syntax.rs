@@ -15,7 +15,7 @@ use crate::tui::theme::{Depth, Theme};
 /// Bytes of a line that has colours.
 const MAX_LINE: usize = 1 << 10;
 /// Time for the colours of a window.
-const MAX_TIME: Duration = Duration::from_millis(150);
+pub const MAX_TIME: Duration = Duration::from_millis(150);
 
 static LANGUAGES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
@@ -107,8 +107,8 @@ fn language(name: &str, first: &str) -> Option<&'static SyntaxReference> {
     (found.name != "Plain Text").then_some(found)
 }
 
-/// Finds the roles in lines of a file of this name.
-pub fn paint(lines: &mut [Line], name: &str) {
+/// Finds the roles in lines of a file of this name; after so much time the rest stays without.
+pub fn paint(lines: &mut [Line], name: &str, time: Duration) {
     let Some(first) = lines.first().filter(|line| line.text.len() <= MAX_LINE) else { return };
     let Some(language) = language(name, &first.text) else { return };
     let start = Instant::now();
@@ -118,7 +118,7 @@ pub fn paint(lines: &mut [Line], name: &str) {
         if line.text.len() > MAX_LINE {
             continue;
         }
-        if start.elapsed() > MAX_TIME {
+        if start.elapsed() > time {
             return;
         }
         let text = format!("{}\n", line.text);
@@ -149,7 +149,7 @@ mod tests {
 
     fn painted(name: &str, text: &str) -> Vec<Vec<(String, Role)>> {
         let mut lines: Vec<Line> = text.lines().map(|text| Line { text: text.to_owned(), ..Line::default() }).collect();
-        paint(&mut lines, name);
+        paint(&mut lines, name, Duration::MAX);
         let part = |line: &Line| {
             let mut at = 0;
             line.roles
@@ -184,6 +184,13 @@ mod tests {
         let long = format!("{{{}", "(".repeat(MAX_LINE));
         assert!(painted("a.rs", &long)[0].is_empty());
         assert!(!painted("a.rs", &format!("fn a() {{}}\n{long}\nfn b() {{}}"))[2].is_empty());
+    }
+
+    #[test]
+    fn what_takes_too_long_has_no_colours() {
+        let mut lines = vec![Line { text: "fn a() {}".to_owned(), ..Line::default() }; 1_000];
+        paint(&mut lines, "a.rs", Duration::ZERO);
+        assert!(lines[999].roles.is_empty());
     }
 
     #[test]

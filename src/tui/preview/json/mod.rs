@@ -62,7 +62,7 @@ pub enum Fold {
 impl Page {
     fn of(lines: Lines, at_start: bool, at_end: bool, end: u64) -> Self {
         let mut page = Self { ends: lines.ends, lines: lines.done, at_start, at_end, end, ..Self::default() };
-        syntax::paint(&mut page.lines, "a.json");
+        syntax::paint(&mut page.lines, "a.json", syntax::MAX_TIME);
         // One record a row.
         if page.roots().nth(1).is_some() {
             page.folded = page.roots().filter(|root| page.ends[*root] > *root).collect();

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use crate::convert::extract::Overwrite;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
+use crate::tui::asked::{Subject, Ticket};
 use crate::tui::program::Program;
 use crate::tui::rows::Scope;
 use crate::tui::state::arrange::ArrangeRequest;
@@ -23,6 +24,8 @@ use crate::tui::state::staged::{Stage, Staged};
 /// Something to do outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// Do another one, whose answers bring this number back.
+    Ask(Ticket, Box<Effect>),
     /// Fetch rows.
     Rows(RowsRequest),
     /// Find out what rows show beside their entries.
@@ -75,6 +78,21 @@ pub enum Effect {
     Detach,
     /// End.
     Quit,
+}
+
+impl Effect {
+    /// Returns what it asks for, if its answer has no number of its own.
+    pub fn subject(&self) -> Option<Subject> {
+        match self {
+            Self::Open(_) | Self::Unlock(..) => Some(Subject::Opening),
+            Self::Check(_) => Some(Subject::Check),
+            Self::Marks(_) => Some(Subject::Marks),
+            Self::Inspect(_) => Some(Subject::Sheet),
+            Self::Commits => Some(Subject::Commits),
+            Self::Content(_) => Some(Subject::Content),
+            _ => None,
+        }
+    }
 }
 
 /// What was typed, and can be known only outside.

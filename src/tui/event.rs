@@ -5,6 +5,7 @@ use std::ops::Range;
 use crossterm::event::MouseEvent;
 
 use crate::format::archive::CommitInfo;
+use crate::tui::asked::Ticket;
 use crate::tui::effect::Door;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
@@ -22,6 +23,8 @@ use crate::tui::state::staged::Stage;
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// The answer to a request of this number.
+    Answer(Ticket, Box<Event>),
     /// A key was pressed.
     Key(Key),
     /// Something was pasted.
@@ -60,10 +63,8 @@ pub enum Event {
     Checked(Result<Option<Stage>, String>),
     /// The marks of this generation hold so many bytes, if that reads.
     MarkTotals(u64, Option<u64>),
-    /// What is known of an entry: its name and the facts.
-    Inspected(String, Result<Sheet, String>),
-    /// The same with what took longer to find out.
-    Completed(String, Sheet),
+    /// What is known of an entry so far.
+    Inspected(Result<Sheet, String>),
     /// The content of an entry that is to be copied, or why not.
     Content(Result<Vec<u8>, String>),
     /// The commits of the archive, the newest first.

@@ -1,7 +1,7 @@
 //! A run from its start to its end: the terminal taken and given back, archives opened, what a [`Session`] can't do itself.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -78,8 +78,8 @@ impl Opened {
     }
 }
 
-/// Opens what a door leads to, with a password if one was typed.
-pub type Opener = Arc<dyn Fn(&Door, Option<Secret>) -> Result<Opened> + Send + Sync>;
+/// Opens what a door leads to, beside the archive file that is shown, with a password if one was typed.
+pub type Opener = Arc<dyn Fn(&Door, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
 
 /// How the browser runs.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
     let opened = archive.map_or_else(nothing, Ok)?;
-    let (facts, archive) = (opened.facts(options), opened.archive);
+    let (facts, archive, file) = (opened.facts(options), opened.archive, opened.path);
     let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.linear = options.config.linear;
@@ -161,6 +161,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     state.pane.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
     screen.draws(protocol);
     let mut session = Session::new(state, work, events);
+    session.file = file.unwrap_or_default();
     let mut effects = match &options.locked {
         Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
@@ -212,13 +213,14 @@ fn outside(
                 Err(error) => return Ok(session.take(trouble("show it in another program", &error))),
             }
         }
-        Next::Open(Door::Outside, _) => {
+        Next::Open(ticket, Door::Outside, _) => {
             if let Some((facts, archive)) = session.outer.last().cloned() {
-                *session.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(archive);
-                return Ok(session.take(Event::Opened(Box::new(facts))));
+                session.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, (archive, None));
+                return Ok(session.take(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts))))));
             }
         }
-        Next::Open(door, password) => {
+        Next::Open(ticket, door, password) => {
+            let file = session.file.clone();
             let around = &session.state.archive;
             let keys_only = has_keys_only(around);
             // An archive within another one is opened anew from there.
@@ -236,29 +238,31 @@ fn outside(
                         let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
                         (Opened { archive, name, path: None, is_past: false, remains: None }, around.depth + 1)
                     }),
-                    _ => opener(&way, secret).map(|opened| (opened, 0)),
+                    _ => opener(&way, &file, secret).map(|opened| (opened, 0)),
                 };
                 let event = match found {
                     Ok((opened, depth)) => {
                         let inside = if let Door::Inside(entry) = way { Some(entry) } else { None };
                         let facts = Facts { depth, inside, ..opened.facts(&options) };
-                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.archive);
+                        let found = (opened.archive, opened.path);
+                        slot.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, found);
                         Event::Opened(Box::new(facts))
                     }
                     Err(Error::KeyNeeded) => Event::Locked(door, false),
                     Err(Error::WrongKey) => Event::Locked(door, true),
                     Err(error) => Event::Trouble(told(&error)),
                 };
-                drop(events.send(event));
+                drop(events.send(Event::Answer(ticket, Box::new(event))));
             });
         }
-        Next::Commits => {
-            let (opener, events) = (Arc::clone(&options.opener), events.clone());
+        Next::Commits(ticket) => {
+            let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
             thread::spawn(move || {
                 // From the newest on, whichever is open.
-                let commits = opener(&Door::Commit(None), None)
+                let commits = opener(&Door::Commit(None), &file, None)
                     .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
-                drop(events.send(Event::Commits(commits.map_err(|error| told(&error)))));
+                let commits = Event::Commits(commits.map_err(|error| told(&error)));
+                drop(events.send(Event::Answer(ticket, Box::new(commits))));
             });
         }
         Next::Redraw => screen.clear()?,

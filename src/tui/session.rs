@@ -1,7 +1,8 @@
 //! A run between two things that concern the terminal itself: events taken, effects handed to the threads, the screen drawn.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use ratatui::backend::Backend;
 
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
+use crate::tui::asked::Ticket;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::program::Program;
@@ -26,6 +28,9 @@ const FRAME: Duration = Duration::from_millis(8);
 /// Events taken at once before the screen is drawn.
 const BATCH: usize = 256;
 
+/// An archive that has been opened, and its file, if it is one.
+pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
+
 /// What the caller of [`Session::turn`] has to do with the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -38,9 +43,9 @@ pub enum Next {
     /// Show content in another program.
     Show(Entry, Program),
     /// Open another archive or commit, with a password if one was typed.
-    Open(Door, Option<Password>),
+    Open(Ticket, Door, Option<Password>),
     /// List the commits.
-    Commits,
+    Commits(Ticket),
     /// Draw every cell.
     Redraw,
 }
@@ -56,8 +61,10 @@ pub struct Session {
     pub(super) keys: Option<Sender<()>>,
     /// Effects that concern the terminal and are still to be done.
     outside: VecDeque<Effect>,
-    /// The archive that has been opened last and is not shown yet.
-    pub(super) opened: Arc<Mutex<Option<Arc<dyn Archive>>>>,
+    /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
+    pub(super) opened: Arc<Mutex<HashMap<u64, Found>>>,
+    /// The file of the archive that is shown, or of the outermost around it.
+    pub(super) file: PathBuf,
     /// The archives that this one lies in, the outermost first.
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
     /// Since when a new list has been awaited.
@@ -83,6 +90,7 @@ impl Session {
             keys: None,
             outside,
             opened,
+            file: PathBuf::new(),
             outer: Vec::new(),
             pending: None,
             terminated: false,
@@ -114,9 +122,11 @@ impl Session {
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
                 Some(Effect::Show(entry, program)) => return Ok(Next::Show(entry, program)),
-                Some(Effect::Open(door)) => return Ok(Next::Open(door, None)),
-                Some(Effect::Unlock(door, password)) => return Ok(Next::Open(door, Some(password))),
-                Some(Effect::Commits) => return Ok(Next::Commits),
+                Some(Effect::Ask(ticket, asked)) => match *asked {
+                    Effect::Open(door) => return Ok(Next::Open(ticket, door, None)),
+                    Effect::Unlock(door, password) => return Ok(Next::Open(ticket, door, Some(password))),
+                    _ => return Ok(Next::Commits(ticket)),
+                },
                 Some(_) => return Ok(Next::Redraw),
             }
             // The rows of a new list come before drawing, if they come soon.
@@ -161,17 +171,27 @@ impl Session {
     fn take_all(&mut self, event: Event) -> Vec<Effect> {
         let mut effects = self.take(event);
         for _ in 0..BATCH {
+            // What was asked of this archive is handed over before the next event, which may bring another one.
+            for effect in effects.drain(..) {
+                self.outside.extend(self.work.perform(effect));
+            }
+            if !self.outside.is_empty() {
+                break;
+            }
             let Ok(event) = self.events.try_recv() else { break };
-            effects.extend(self.take(event));
+            effects = self.take(event);
         }
         effects
     }
 
     pub(super) fn take(&mut self, event: Event) -> Vec<Effect> {
         self.terminated |= event == Event::Terminate;
-        if let Event::Opened(facts) = &event
-            && let Some(archive) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take()
+        if let Event::Answer(ticket, answer) = &event
+            && let Event::Opened(facts) = &**answer
+            && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.number)
+            && self.state.asked.awaits(*ticket)
         {
+            self.file = file.unwrap_or_else(|| std::mem::take(&mut self.file));
             if facts.depth > self.state.archive.depth {
                 self.outer.push((self.state.archive.clone(), Arc::clone(self.work.archive())));
             } else {

@@ -1,5 +1,6 @@
 //! `nra browse`
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -200,24 +201,24 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
 
 /// Returns how other archives, and commits of the one that is open, are opened.
 fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
-    // The file that is open, and what opens it.
-    let current = Mutex::new((current, options.key.clone()));
-    Arc::new(move |door, secret| {
-        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+    // Files that were opened, and what opens them.
+    let keys = Mutex::new(HashMap::from([(current, options.key.clone())]));
+    Arc::new(move |door, shown, secret| {
+        let known = || keys.lock().unwrap_or_else(PoisonError::into_inner).get(shown).cloned().flatten();
         let (path, commit, known) = match door {
             Door::File(path) => (path.clone(), None, None),
             // The browser itself goes into archives within this one.
-            Door::Inside(_) | Door::Outside => (current.0.clone(), None, current.1.clone()),
-            Door::Content if current.0.as_os_str().is_empty() => {
+            Door::Inside(_) | Door::Outside => (shown.to_owned(), None, known()),
+            Door::Content if shown.as_os_str().is_empty() => {
                 let detail = "standard input can't be read again: -p asks for the password at the start".to_owned();
                 return Err(Error::Usage { detail });
             }
-            Door::Content => (current.0.clone(), None, current.1.clone()),
-            Door::Commit(commit) => (current.0.clone(), *commit, current.1.clone()),
+            Door::Content => (shown.to_owned(), None, known()),
+            Door::Commit(commit) => (shown.to_owned(), *commit, known()),
         };
         let key = secret.or(known);
         let opened = open(path.clone(), &OpenOptions { commit, key: key.clone(), ..options.clone() })?;
-        *current = (path, key);
+        keys.lock().unwrap_or_else(PoisonError::into_inner).insert(path, key);
         Ok(opened)
     })
 }

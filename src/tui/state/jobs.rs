@@ -70,6 +70,8 @@ pub struct Job {
     pub ending: Option<(Ending, String)>,
     /// What went wrong on the way.
     pub log: Vec<String>,
+    /// Which of the archives that were shown it was started for.
+    pub epoch: u64,
     /// It has been asked to stop.
     pub stopping: bool,
     /// It waits until it may go on.
@@ -157,6 +159,7 @@ impl Jobs {
             current: String::new(),
             ending: None,
             log: Vec::new(),
+            epoch: 0,
             stopping: false,
             paused: false,
             rate: 0.0,

@@ -21,6 +21,7 @@ use ratatui::layout::Rect;
 use crate::format::archive::Info;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
+use crate::tui::asked::{Asked, Subject};
 use crate::tui::crumbs::BETWEEN;
 use crate::tui::effect::{Door, Task};
 use crate::tui::key::Key;
@@ -225,8 +226,12 @@ pub struct State {
     pub(super) generation: u64,
     /// Keys that wait for the rows they are about, or for what was typed to be looked at.
     pub(super) held: VecDeque<Key>,
-    /// What was typed is being looked at.
-    pub(super) checking: bool,
+    /// What was typed is being looked at: what for, and the text.
+    pub(super) checking: Option<(dialog::Purpose, String)>,
+    /// The answers that are awaited.
+    pub(super) asked: Asked,
+    /// A job waits for a password, and the question for its turn: the one that was given, if any, is wrong.
+    pub(super) question: Option<bool>,
     /// The next key is the letter of a bookmark.
     pub(super) naming: bool,
 }
@@ -282,7 +287,9 @@ impl State {
             remembered: HashMap::new(),
             generation: 0,
             held: VecDeque::new(),
-            checking: false,
+            checking: None,
+            asked: Asked::default(),
+            question: None,
             naming: false,
         }
     }
@@ -329,6 +336,12 @@ impl State {
     pub(super) fn home(&self) -> Option<&str> {
         let home = self.outer.first().map_or(&self.archive.home, |spot| &spot.home);
         home.as_deref()
+    }
+
+    /// Takes all marks away, also those that are still to come.
+    pub(super) fn unmark(&mut self) {
+        self.marks.clear();
+        self.asked.forget(Subject::Marks);
     }
 
     /// Keeps where the cursor is.

@@ -393,6 +393,8 @@ fn plans_are_not_dropped_without_a_question() {
     story.sees("remove a.txt: 1 entry").sees("b  back").sees("d  drop them and go on");
     story.then("esc");
     story.event(Event::Resize(100, 24));
+    story.then("H");
+    story.outside.clear();
     story.event(Event::Commits(Ok(commits)));
     story.then("enter");
     story.sees("Changes are not written");

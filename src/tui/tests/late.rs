@@ -1,11 +1,12 @@
-//! What comes later than the user: plans while others are written, the end of work on leaving.
+//! What comes later than the user: plans while others are written, the end of work on leaving, answers to what is no longer asked.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{Story, everything};
 use crate::format::archive::{OpenOptions, open_path};
-use crate::tui::effect::{Door, Effect};
+use crate::tui::asked::Subject;
+use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::event::Event;
 use crate::tui::state::dialog::Dialog;
 use crate::tui::state::jobs::{Ending, News};
@@ -70,6 +71,116 @@ fn nothing_is_planned_while_plans_are_written() {
     assert_eq!(story.state.staged.list().len(), 2);
 }
 
+/// Does what has been held back, the last first if `backwards`, and nothing more of it later.
+fn release(story: &mut Story, backwards: bool) {
+    let mut effects = std::mem::take(&mut story.back);
+    if backwards {
+        effects.reverse();
+    }
+    story.held_back = false;
+    effects.into_iter().for_each(|effect| story.perform(vec![effect]));
+    story.rest();
+}
+
+#[test]
+fn a_check_that_was_given_up_answers_no_other_line() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.held_back = true;
+    story.then("c ctrl-u");
+    story.event(Event::Paste(work.path().join("new.tar").display().to_string()));
+    story.then("enter");
+    // What is pasted now is not what is looked at.
+    story.event(Event::Paste("more".to_owned()));
+    story.then("esc r ctrl-u").types("c.txt");
+    story.then("enter");
+    release(&mut story, false);
+    story.sees("a.txt will be renamed to c.txt");
+    assert!(story.state.jobs.list.is_empty() && !work.path().join("new.tar").exists());
+}
+
+#[test]
+fn marks_that_come_late_mark_nothing() {
+    for another in [false, true] {
+        let mut story = Story::begin(everything(), 100, 24);
+        story.held_back = true;
+        story.then("+ ctrl-u").types("*.md");
+        story.then("enter");
+        if another {
+            story.event(Event::Opened(Box::new(story.state.archive.clone())));
+        } else {
+            story.state.unmark();
+        }
+        release(&mut story, false);
+        assert!(story.state.marks.is_empty(), "{another}");
+    }
+}
+
+#[test]
+fn a_sheet_that_was_closed_stays_so() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.held_back = true;
+    story.then("i");
+    story.sees("reading …");
+    story.then("esc j i");
+    // That of the first file comes last.
+    release(&mut story, true);
+    story.sees("a-very-long").sees("2 B");
+    story.held_back = true;
+    story.then("esc i esc /").types("x");
+    release(&mut story, false);
+    assert!(matches!(story.state.dialogs.as_slice(), [Dialog::Finder(_)]));
+    // So does the list of commits.
+    story.then("esc H esc");
+    story.event(Event::Commits(Ok(vec![Default::default()])));
+    assert!(story.state.dialogs.is_empty());
+}
+
+#[test]
+fn keys_wait_for_what_is_being_opened() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.then("ctrl-r d");
+    story.sees("opening …");
+    assert!(story.state.staged.is_empty());
+    let late = story.state.asked.ticket(Subject::Opening);
+    open(&mut story, &file);
+    story.sees("a.txt: 1 entry will be removed");
+    // Escape gives up, and what opens later is not shown.
+    story.then("u ctrl-r d esc");
+    story.sees("not opened");
+    story.then("j d");
+    story.event(Event::Answer(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
+    story.event(Event::Answer(late, Box::new(Event::Locked(Door::Content, false))));
+    story.sees("b.txt: 1 entry will be removed");
+    assert!(story.state.dialogs.is_empty() && story.state.staged.list().len() == 1);
+}
+
+#[test]
+fn a_job_asks_for_a_password_in_its_turn() {
+    let task = || Box::new(Task::Verify { ranges: None });
+    let mut story = Story::begin(everything(), 100, 24);
+    story.held_back = true;
+    story.then("V f").types("half");
+    let id = story.state.jobs.list[0].id;
+    story.event(Event::Job(id, News::Sealed(task(), false)));
+    story.event(Event::Job(id, News::End(Ending::Cancelled, String::new())));
+    story.types("x");
+    story.misses("encrypted");
+    story.then("esc");
+    story.sees("its content is encrypted");
+    // One of another archive does not ask here.
+    release(&mut story, false);
+    story.then("esc V");
+    let id = story.state.jobs.list.last().unwrap().id;
+    story.event(Event::Opened(Box::new(story.state.archive.clone())));
+    story.event(Event::Job(id, News::Sealed(task(), false)));
+    story.rest();
+    assert!(story.state.resume.is_none());
+    story.misses("encrypted");
+}
+
 #[test]
 fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
     let work = tempfile::tempdir().unwrap();
@@ -77,10 +188,7 @@ fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
     story.then("d");
     story.held_back = true;
     story.then("W enter f").types("b");
-    let effects = std::mem::take(&mut story.back);
-    story.held_back = false;
-    story.perform(effects);
-    story.rest();
+    release(&mut story, false);
     assert!(story.outside.is_empty(), "{:?}", story.outside);
     story.sees("› b");
     story.then("esc");

@@ -26,6 +26,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use crate::format::archive::Archive;
+use crate::tui::asked::Subject;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
@@ -100,6 +101,10 @@ impl Story {
     }
 
     pub fn event(&mut self, event: Event) {
+        // What opens, or does not, answers what was asked last.
+        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening;
+        let ticket = self.state.asked.ticket(Subject::Opening);
+        let event = if opens { Event::Answer(ticket, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
     }
@@ -110,8 +115,18 @@ impl Story {
         }
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
+            let (ticket, effect) = match effect {
+                Effect::Ask(ticket, asked) => (Some(ticket), *asked),
+                effect => (None, effect),
+            };
+            let numbered = |event| match ticket {
+                Some(ticket) => Event::Answer(ticket, Box::new(event)),
+                None => event,
+            };
             match work::answers(&self.archive, effect.clone()) {
-                Some(events) => events.into_iter().for_each(|event| queue.extend(update(&mut self.state, event, self.now))),
+                Some(events) => {
+                    events.into_iter().map(numbered).for_each(|event| queue.extend(update(&mut self.state, event, self.now)))
+                }
                 None => self.outside.push(effect),
             }
         }

@@ -56,7 +56,7 @@ fn remove(state: &mut State) {
         return state.say(Tone::Warning, "it is to be renamed, or something in it: take that back first (P)");
     }
     let subject = jobs::subject(state);
-    state.marks.clear();
+    state.unmark();
     plan(state, Stage::Remove(ranges, subject));
 }
 

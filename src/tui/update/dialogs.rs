@@ -120,14 +120,11 @@ pub fn complete(state: &mut State, typed: &str, paths: &[String], effects: &mut 
 /// Takes what became of what was typed: done, or the dialog says why not.
 pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects: &mut Vec<Effect>) {
     // Nobody waits for it any more.
-    if !std::mem::take(&mut state.checking) {
-        return;
-    }
+    let Some((purpose, text)) = state.checking.take() else { return };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     match answer {
         Err(error) => prompt.error = Some(error),
         Ok(stage) => {
-            let (purpose, text) = (prompt.purpose, prompt.input.value().trim().to_owned());
             state.dialogs.pop();
             match (stage, purpose) {
                 (Some(stage), _) => change::plan(state, stage),
@@ -195,8 +192,9 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         return;
     }
     // The dialog stays until that has been looked at.
-    state.checking = effects.iter().any(|effect| matches!(effect, Effect::Check(_)));
-    if state.checking {
+    let checking = effects.iter().any(|effect| matches!(effect, Effect::Check(_)));
+    state.checking = checking.then(|| (purpose, text.clone()));
+    if checking {
         return;
     }
     let typed = state.dialogs.pop();

@@ -12,11 +12,18 @@ use crate::tui::update::{browse, change, recall, sealed};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
+    let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
+    if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
+        state.dialogs.retain(|dialog| !is_list(dialog));
+    }
     match commits {
         Ok(list) if list.is_empty() => state.say(Tone::Warning, "this archive keeps no history"),
         Ok(list) => {
             let cursor = list.iter().position(|commit| Some(commit.number) == state.archive.info.commit).unwrap_or(0);
-            state.dialogs.push(Dialog::Commits { list, cursor });
+            // Unless it has been closed meanwhile.
+            if let Some(commits @ Dialog::Commits { .. }) = state.dialogs.iter_mut().find(|dialog| is_list(dialog)) {
+                *commits = Dialog::Commits { list, cursor };
+            }
         }
         Err(error) => state.say(Tone::Error, error),
     }
@@ -25,6 +32,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
 /// Asks for the commits.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     if has_history(state) {
+        state.dialogs.push(Dialog::Commits { list: Vec::new(), cursor: 0 });
         effects.push(Effect::Commits);
     }
 }
@@ -63,8 +71,6 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 /// Asks for the password of an archive.
 pub fn locked(state: &mut State, door: Door, wrong: bool) {
     state.message = None;
-    state.opening = false;
-    state.writing.take_if(|writing| writing.done);
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
@@ -111,12 +117,13 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     let back = turn(state, &facts);
     state.vacant = false;
     state.opening = false;
+    state.asked.turn();
     state.archive = facts;
     remark(state);
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
     // Numbers mean other entries now.
-    state.marks.clear();
+    state.unmark();
     state.staged = Staged::default();
     state.writing = None;
     state.pane = state.pane.renewed();

@@ -12,7 +12,7 @@ use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
 use crate::tui::state::line::Line;
 use crate::tui::state::{Dialog, State, Tone};
-use crate::tui::update::{change, sealed};
+use crate::tui::update::change;
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
@@ -102,7 +102,7 @@ pub fn extract(state: &mut State, target: String, policy: usize, effects: &mut V
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
     let id = state.jobs.add(format!("extract {} to {}", subject(state), glyphs::shown(target.as_bytes())), state.now);
-    state.marks.clear();
+    state.unmark();
     effects.push(Effect::Start(id, task));
 }
 
@@ -163,9 +163,14 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 /// Takes what a job tells.
 pub fn take(state: &mut State, id: JobId, news: News) {
     if let News::Sealed(task, wrong) = news {
-        let title = state.jobs.list.iter().find(|job| job.id == id).map(|job| job.title.clone());
-        state.resume = title.map(|title| (title, *task));
-        return sealed::ask(state, wrong);
+        // A password is asked for only where it is of use: what a job of another archive was to do means other entries here.
+        let epoch = state.asked.epoch;
+        let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
+        if let Some(job) = job {
+            state.resume = Some((job.title.clone(), *task));
+            state.question = Some(wrong);
+        }
+        return;
     }
     if matches!(news, News::Written(_)) {
         change::written(state, id);

@@ -38,7 +38,7 @@ pub fn step_back(state: &mut State) -> bool {
     }
     let any = !state.marks.is_empty() && state.focus == Focus::List && !state.zoom;
     if any {
-        state.marks.clear();
+        state.unmark();
     }
     any
 }

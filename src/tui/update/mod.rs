@@ -26,9 +26,12 @@ use ratatui::layout::Rect;
 use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
 use crate::tui::action::Action;
+use crate::tui::asked::Subject;
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
+use crate::tui::glyphs;
 use crate::tui::key::Key;
+use crate::tui::preview::sheet::Sheet;
 use crate::tui::program::Program;
 use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, State, Tone};
@@ -59,7 +62,23 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         state.message = None;
     }
     let mut effects = Vec::new();
+    let event = match event {
+        Event::Answer(ticket, _) if !state.asked.awaits(ticket) => Event::Tick,
+        Event::Answer(ticket, answer) => {
+            state.opening &= ticket.subject != Subject::Opening;
+            // The commit that was written does not open.
+            if ticket.subject == Subject::Opening && !matches!(*answer, Event::Opened(_)) {
+                state.writing.take_if(|writing| writing.done);
+            }
+            *answer
+        }
+        event => event,
+    };
     match event {
+        // It has been taken out above.
+        Event::Answer(..) => {}
+        // What is shown, or typed, is looked at, and stays as it is.
+        Event::Paste(_) | Event::Mouse(_) if state.opening || state.checking.is_some() => {}
         Event::Key(key) => take_key(state, key, &mut effects),
         Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
         Event::Mouse(event) => mouse::take(state, event, &mut effects),
@@ -98,21 +117,19 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths, &mut effects),
         Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
-        Event::Inspected(name, Ok(sheet)) => state.dialogs.push(Dialog::Sheet { title: name, sheet, top: 0 }),
-        Event::Completed(name, more) => {
+        Event::Inspected(Ok(more)) => {
             // Unless it has been closed meanwhile.
-            if let Some(Dialog::Sheet { title, sheet, .. }) = state.dialogs.last_mut()
-                && *title == name
+            if let Some(Dialog::Sheet { sheet, .. }) =
+                state.dialogs.iter_mut().rev().find(|dialog| matches!(dialog, Dialog::Sheet { .. }))
             {
                 *sheet = more;
             }
         }
-        Event::Inspected(_, Err(error)) => state.say(Tone::Error, error),
+        Event::Inspected(Err(error)) => {
+            state.dialogs.retain(|dialog| !matches!(dialog, Dialog::Sheet { .. }));
+            state.say(Tone::Error, error);
+        }
         Event::Trouble(error) => {
-            if std::mem::take(&mut state.opening) {
-                // What was to be shown does not open.
-                state.writing.take_if(|writing| writing.done);
-            }
             // Without an archive there is another one to choose.
             if state.vacant && state.dialogs.is_empty() {
                 find::archives(state);
@@ -141,9 +158,44 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     }
     jobs::leave_at_last(state, &mut effects);
     change::show_written(state, &mut effects);
-    state.opening |= effects.iter().any(|effect| matches!(effect, Effect::Open(_) | Effect::Unlock(..)));
+    sealed::ask_in_turn(state);
+    for effect in &mut effects {
+        number(state, effect);
+    }
     effects.extend(state.pane.wake(now).map(Effect::Preview));
     effects
+}
+
+/// Gives a request its number.
+fn number(state: &mut State, effect: &mut Effect) {
+    if let Effect::Start(id, _) = effect
+        && let Some(job) = state.jobs.list.iter_mut().find(|job| job.id == *id)
+    {
+        job.epoch = state.asked.epoch;
+    }
+    let Some(subject) = effect.subject() else { return };
+    if matches!(effect, Effect::Open(_)) {
+        // What waits for a password of this archive waits in vain.
+        (state.resume, state.question) = (None, None);
+    }
+    state.opening |= subject == Subject::Opening;
+    let asked = std::mem::replace(effect, Effect::Redraw);
+    *effect = Effect::Ask(state.asked.ask(subject), Box::new(asked));
+}
+
+/// Gives up what is being opened; says whether there was something.
+fn give_up(state: &mut State) -> bool {
+    if !std::mem::take(&mut state.opening) {
+        return false;
+    }
+    state.asked.forget(Subject::Opening);
+    state.writing.take_if(|writing| writing.done);
+    state.resume = None;
+    if state.vacant && state.dialogs.is_empty() {
+        find::archives(state);
+    }
+    state.say(Tone::Calm, "not opened");
+    true
 }
 
 /// Takes a key, now or when what it is about has come.
@@ -164,10 +216,19 @@ fn hold(state: &mut State, key: Key) -> bool {
         Some(Action::QuitNow | Action::Suspend | Action::Redraw) => return false,
         _ if key.code == KeyCode::Esc => {
             state.held.clear();
-            state.checking = false;
-            return false;
+            if state.checking.take().is_some() {
+                state.asked.forget(Subject::Check);
+            }
+            return give_up(state);
         }
-        _ if !state.held.is_empty() || state.checking || jump::is_awaited(state) || state.listing.is_leaping() => true,
+        _ if !state.held.is_empty()
+            || state.opening
+            || state.checking.is_some()
+            || jump::is_awaited(state)
+            || state.listing.is_leaping() =>
+        {
+            true
+        }
         // Steps add up.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
@@ -185,7 +246,7 @@ fn hold(state: &mut State, key: Key) -> bool {
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    state.checking || jump::is_awaited(state) || rows
+    state.opening || state.checking.is_some() || jump::is_awaited(state) || rows
 }
 
 /// Says whether an action needs rows.
@@ -234,7 +295,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         _ if dialogs::act(state, action, effects) => {}
-        Action::Inspect => effects.extend(state.listing.entry().cloned().map(Effect::Inspect)),
+        Action::Inspect => {
+            if let Some(entry) = state.listing.entry().cloned() {
+                let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::remark("reading …"));
+                state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
+                effects.push(Effect::Inspect(entry));
+            }
+        }
         Action::Extract => jobs::ask_target(state, effects),
         Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
         Action::Verify => jobs::verify(state, effects),

@@ -33,6 +33,17 @@ pub fn ask(state: &mut State, wrong: bool) {
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
+/// Asks for the password that a job waits for, as soon as nothing is being typed or chosen.
+pub fn ask_in_turn(state: &mut State) {
+    let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
+    if !state.opening
+        && !state.dialogs.iter().any(over)
+        && let Some(wrong) = state.question.take()
+    {
+        ask(state, wrong);
+    }
+}
+
 /// Takes that no password was given.
 pub fn decline(state: &mut State) {
     state.declined |= state.door.take() == Some(Door::Content);

@@ -21,9 +21,9 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
+use crate::tui::asked::Ticket;
 use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest};
 use crate::tui::event::Event;
-use crate::tui::glyphs;
 use crate::tui::preview;
 use crate::tui::preview::seek::{self, Place};
 use crate::tui::rows;
@@ -52,8 +52,8 @@ pub struct Work {
     map: Sender<MapRequest>,
     jump: Sender<JumpRequest>,
     find: Sender<FindRequest>,
-    marks: Sender<MarksRequest>,
-    inspect: Sender<Entry>,
+    marks: Sender<(Ticket, MarksRequest)>,
+    inspect: Sender<(Ticket, Entry)>,
     jobs: jobs::Jobs,
 }
 
@@ -102,9 +102,17 @@ impl Work {
                     line.is_awaited()
                 });
             }),
-            marks: serve(archive, events, |_| {}, |archive, request, line| line.tell(marks::answer(archive, request))),
-            inspect: serve(archive, events, newest, |archive, entry, line| {
-                inspect(archive, &entry, &mut |event| line.tell(event), &|| line.is_awaited());
+            marks: serve(
+                archive,
+                events,
+                |_| {},
+                |archive, (ticket, request), line| {
+                    line.tell(Event::Answer(ticket, Box::new(marks::answer(archive, request))));
+                },
+            ),
+            inspect: serve(archive, events, newest, |archive, (ticket, entry), line| {
+                let tell = &mut |event| line.tell(Event::Answer(ticket, Box::new(event)));
+                inspect(archive, &entry, tell, &|| line.is_awaited());
             }),
             jobs: jobs::Jobs::default(),
         }
@@ -142,24 +150,16 @@ impl Work {
             Effect::Map(request) => drop(self.map.send(request)),
             Effect::Jump(request) => drop(self.jump.send(request)),
             Effect::Find(request) => drop(self.find.send(request)),
-            Effect::Marks(request) => drop(self.marks.send(request)),
             Effect::Complete(typed, only_directories) => {
                 let events = self.events.clone();
                 thread::spawn(move || drop(events.send(complete::complete(&typed, only_directories))));
             }
-            Effect::Check(check) => {
-                // Once in a while, and a network file system may take its time.
-                let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
-                thread::spawn(move || drop(events.send(Event::Checked(change::check(&*archive, check)))));
-            }
-            Effect::Inspect(entry) => drop(self.inspect.send(entry)),
-            Effect::Content(entry) => {
-                let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
-                thread::spawn(move || drop(events.send(content(&*archive, &entry))));
-            }
+            Effect::Ask(ticket, asked) => return self.ask(ticket, *asked),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
+            // These have a number.
+            Effect::Marks(_) | Effect::Check(_) | Effect::Inspect(_) | Effect::Content(_) => {}
             Effect::Commits
             | Effect::Open(_)
             | Effect::Unlock(..)
@@ -169,6 +169,27 @@ impl Work {
             | Effect::Redraw
             | Effect::Detach
             | Effect::Quit => return Some(effect),
+        }
+        None
+    }
+}
+
+impl Work {
+    /// Hands a request that has a number to its thread.
+    fn ask(&mut self, ticket: Ticket, asked: Effect) -> Option<Effect> {
+        let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
+        let answer = move |event| drop(events.send(Event::Answer(ticket, Box::new(event))));
+        match asked {
+            Effect::Marks(request) => drop(self.marks.send((ticket, request))),
+            Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
+            // Once in a while, and a network file system may take its time.
+            Effect::Check(check) => {
+                thread::spawn(move || answer(Event::Checked(change::check(&*archive, check))));
+            }
+            Effect::Content(entry) => {
+                thread::spawn(move || answer(content(&*archive, &entry)));
+            }
+            asked => return Some(Effect::Ask(ticket, Box::new(asked))),
         }
         None
     }
@@ -314,11 +335,10 @@ fn content(archive: &dyn Archive, entry: &Entry) -> Event {
 
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.
 fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let name = glyphs::shown(entry.path.name());
     let sheet = details::facts(archive, entry).map_err(|error| told(&error));
-    tell(Event::Inspected(name.clone(), sheet.clone()));
+    tell(Event::Inspected(sheet.clone()));
     if let Some(sheet) = sheet.ok().and_then(|sheet| details::more(archive, entry, sheet, go_on)) {
-        tell(Event::Completed(name, sheet));
+        tell(Event::Inspected(Ok(sheet)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -261,21 +261,6 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     for remark in remarks {
         ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded, damage });
     }
-}
-
-/// Writes the zero bytes of a hole.
-///
-/// # Errors
-///
-/// What writing gives.
-pub fn write_zeros(out: &mut dyn Write, mut length: u64) -> io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    while length > 0 {
-        let step = usize::try_from(length).unwrap_or(ZEROS.len()).min(ZEROS.len());
-        out.write_all(&ZEROS[..step])?;
-        length -= step as u64;
-    }
-    Ok(())
 }
 
 /// Builds the threads that `-j` asks for; one for an archive that is read from its start to its end.

@@ -25,5 +25,4 @@ pub mod tarball;
 pub mod transfer;
 mod umask;
 mod walk;
-mod zeros;
 pub mod zipfile;

@@ -11,7 +11,6 @@ use super::loss::{Container, attributes_lost, holes_filled, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
 use super::transfer::within;
-use super::zeros::each_run;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -20,6 +19,7 @@ use crate::format::shard::{
     ALIGNMENTS, Compression, Dialect, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
     Style, described, description, flags, is_own, metadata_of, stands_for, value, with_description,
 };
+use crate::format::zeros::each_run;
 
 /// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
 const HOLD: u64 = 8 << 20;

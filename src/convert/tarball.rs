@@ -10,13 +10,13 @@ use crate::convert::loss::{Container, attributes_lost, tell_whole};
 use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
-use crate::convert::zeros::each_zero;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor};
 use crate::format::stream::{Compression, Encoder, Level, thread_bytes};
 use crate::format::tar::{END, Loss, encode, encode_comment, padding};
+use crate::format::zeros::each_zero;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;

@@ -26,6 +26,7 @@ pub mod table;
 pub mod tar;
 pub mod top;
 pub(crate) mod wire;
+pub mod zeros;
 pub mod zip;
 
 pub use error::{Error, Result};

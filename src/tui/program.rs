@@ -12,11 +12,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::Error;
+use crate::format::zeros::each_run;
 use crate::tui::preview::HEAD;
 use crate::tui::preview::encoding::Encoding;
 
-/// Zero bytes written at once for a hole.
-const ZEROS: [u8; 4096] = [0; 4096];
 /// Longest content that is copied for an editor, bytes.
 const MAX_COPY: u64 = 256 << 20;
 /// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
@@ -174,17 +173,7 @@ fn copy(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<
 }
 
 fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {
-    match part {
-        Part::Data(bytes) => to.write_all(bytes),
-        Part::Hole(mut len) => {
-            while len > 0 {
-                let step = usize::try_from(len).unwrap_or(ZEROS.len()).min(ZEROS.len());
-                to.write_all(&ZEROS[..step])?;
-                len -= step as u64;
-            }
-            Ok(())
-        }
-    }
+    each_run(part, &mut |bytes| to.write_all(bytes))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::STANDARD_OUTPUT;
 use crate::format::path::{Quoted, normal};
 use crate::format::progress::Warning;
+use crate::format::zeros::each_zero;
 
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
@@ -210,7 +211,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
         opened.archive.with_content(entry, Access::Random, &mut |part| {
             let (length, written) = match part {
                 Part::Data(bytes) => (bytes.len() as u64, out.write_all(bytes)),
-                Part::Hole(length) => (length, reading::write_zeros(out, length)),
+                Part::Hole(length) => (length, each_zero(length, |zeros| out.write_all(zeros))),
             };
             printed += length;
             written.map_err(failed)

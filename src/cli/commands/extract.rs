@@ -21,6 +21,7 @@ use crate::format::archive::{Access, Ending, Part};
 use crate::format::entry::Kind;
 use crate::format::error::STANDARD_OUTPUT;
 use crate::format::path::Quoted;
+use crate::format::zeros::each_zero;
 use crate::format::{Error, Result};
 
 /// Default for `--memory`.
@@ -406,7 +407,7 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
         let out = ui.out();
         let result = opened.archive.with_content(&entry, Access::Sequential, &mut |part| match part {
             Part::Data(bytes) => out.write_all(bytes).map_err(failed),
-            Part::Hole(length) => reading::write_zeros(out, length).map_err(failed),
+            Part::Hole(length) => each_zero(length, |zeros| out.write_all(zeros)).map_err(failed),
         });
         reading::intact_content(result, entry.path.as_bytes(), &opened.name, &console)?;
     }

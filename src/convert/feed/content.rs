@@ -4,9 +4,9 @@ use std::convert::Infallible;
 
 use super::batch::{Item, Outlet, Run, Stopped};
 use super::threads::MIN_BUFFER;
-use crate::convert::zeros::each_zero;
 use crate::format::chunker::{WHOLE_MAX, next_piece};
 use crate::format::entry::Entry;
+use crate::format::zeros::each_zero;
 
 /// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
 /// storing the rest.

@@ -17,13 +17,13 @@ use crate::convert::loss::{Container, attributes_lost, holes_filled, tell_whole}
 use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
-use crate::convert::zeros::each_run;
 use crate::format::archive::{Archive, Part};
 use crate::format::codec::looks_incompressible;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::stream::InOrder;
+use crate::format::zeros::each_run;
 use crate::format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
 
 /// Level of deflate unless another one is asked for, as that of zip itself.

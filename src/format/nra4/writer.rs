@@ -22,6 +22,7 @@ use super::header::{HEADER_LEN, Header};
 use super::manifest::PREFIX;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result, THE_ARCHIVE};
+use crate::format::zeros::each_zero;
 
 /// Raw length from which a block is full.
 const BLOCK: usize = 4 << 20;
@@ -31,7 +32,6 @@ const CHUNK: (usize, usize, usize) = (2 << 10, 8 << 10, 64 << 10);
 const BUFFER: usize = 1 << 20;
 /// Version that manifests name.
 const VERSION: &str = "3.0.0-beta";
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// How blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,13 +248,8 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     ///
     /// As [`Writer::write`].
-    pub fn hole(&mut self, mut len: u64) -> Result<()> {
-        while len > 0 {
-            let step = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-            self.write(&ZEROS[..step])?;
-            len -= step as u64;
-        }
-        Ok(())
+    pub fn hole(&mut self, len: u64) -> Result<()> {
+        each_zero(len, |bytes| self.write(bytes))
     }
 
     /// Ends the entry in work.

@@ -12,6 +12,7 @@ use crate::format::shard::layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
     index_end,
 };
+use crate::format::zeros::each_zero;
 
 /// What entries are aligned to, bytes; 0 = nothing.
 pub const ALIGNMENTS: [u8; 4] = [0, 16, 32, 64];
@@ -370,14 +371,8 @@ impl<W: Write + Seek> ShardWriter<W> {
         Ok(())
     }
 
-    fn zeros(&mut self, mut len: u64) -> Result<()> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        while len > 0 {
-            let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-            self.put(&ZEROS[..part])?;
-            len -= part as u64;
-        }
-        Ok(())
+    fn zeros(&mut self, len: u64) -> Result<()> {
+        each_zero(len, |bytes| self.put(bytes))
     }
 }
 

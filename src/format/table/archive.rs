@@ -12,6 +12,7 @@ use crate::format::error::{Error, Result};
 use crate::format::inside;
 use crate::format::progress::Monitor;
 use crate::format::top::Top;
+use crate::format::zeros::each_run;
 
 /// The content of an entry, as its engine knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -366,17 +367,10 @@ impl<M: Members> Archive for TableArchive<M> {
         }
         let mut hasher = blake3::Hasher::new();
         self.with_content(entry, Access::Random, &mut |part| {
-            match part {
-                Part::Data(bytes) => drop(hasher.update(bytes)),
-                Part::Hole(mut len) => {
-                    while len > 0 {
-                        let step = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-                        hasher.update(&ZEROS[..step]);
-                        len -= step as u64;
-                    }
-                }
-            }
-            Ok(())
+            each_run(part, &mut |bytes| {
+                hasher.update(bytes);
+                Ok(())
+            })
         })?;
         Ok(Some(hasher.finalize().into()))
     }
@@ -385,5 +379,3 @@ impl<M: Members> Archive for TableArchive<M> {
         verify::run(self, depth, select, monitor)
     }
 }
-
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];

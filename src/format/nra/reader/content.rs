@@ -12,9 +12,7 @@ use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::reader::map::each_segment;
 use crate::format::nra::reader::tree::is_damage;
-
-/// Zero bytes for holes.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+use crate::format::zeros::each_run;
 
 type Sink<'s> = dyn FnMut(Part<'_>) -> Result<()> + 's;
 
@@ -139,19 +137,10 @@ impl NraReader {
     pub(super) fn computed_digest(&self, entry: &Entry) -> Result<Digest> {
         let mut hasher = blake3::Hasher::new();
         self.with_content(entry, Access::Random, &mut |part| {
-            match part {
-                Part::Data(bytes) => {
-                    hasher.update(bytes);
-                }
-                Part::Hole(mut len) => {
-                    while len > 0 {
-                        let zeros = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-                        hasher.update(&ZEROS[..zeros]);
-                        len -= zeros as u64;
-                    }
-                }
-            }
-            Ok(())
+            each_run(part, &mut |bytes| {
+                hasher.update(bytes);
+                Ok(())
+            })
         })?;
         Ok(hasher.finalize().into())
     }

@@ -10,6 +10,7 @@ use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
 use crate::format::nra::head::REQUIRED_ENCRYPTION;
 use crate::format::nra::layout::sealed;
+use crate::format::zeros::each_zero;
 
 /// Small parts are gathered to writes of about this length, bytes; longer ones go through as they are.
 const BUFFER: usize = 128 << 10;
@@ -184,14 +185,8 @@ impl<W: Write> Output<W> {
         Ok((out, self.place))
     }
 
-    fn zeros(&mut self, mut len: u64) -> Result<()> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        while len > 0 {
-            let part = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
-            self.write(&ZEROS[..part])?;
-            len -= part as u64;
-        }
-        Ok(())
+    fn zeros(&mut self, len: u64) -> Result<()> {
+        each_zero(len, |bytes| self.write(bytes))
     }
 }
 

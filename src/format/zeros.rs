@@ -1,12 +1,15 @@
 //! Holes as zero bytes, for what knows no holes.
 
 use crate::format::archive::Part;
-use crate::format::error::Result;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Hands `len` zero bytes to `sink`, run by run.
-pub(super) fn each_zero<E>(mut len: u64, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+///
+/// # Errors
+///
+/// What `sink` gives.
+pub fn each_zero<E>(mut len: u64, mut sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     while len > 0 {
         let run = usize::try_from(len).unwrap_or(usize::MAX).min(ZEROS.len());
         sink(&ZEROS[..run])?;
@@ -16,7 +19,11 @@ pub(super) fn each_zero<E>(mut len: u64, mut sink: impl FnMut(&[u8]) -> Result<(
 }
 
 /// Hands a part of content to `sink`, a hole as zero bytes.
-pub(super) fn each_run(part: Part<'_>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+///
+/// # Errors
+///
+/// What `sink` gives.
+pub fn each_run<E>(part: Part<'_>, sink: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     match part {
         Part::Data(bytes) => sink(bytes),
         Part::Hole(len) => each_zero(len, sink),

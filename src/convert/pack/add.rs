@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::describe::LastMetadata;
-use super::{Describer, Job, PackOptions, PackStats, READ_SHARE, input, look, named, refuse_input, share, walk_options};
+use super::{Describer, Job, PackOptions, PackStats, input, look, named, refuse_input, share, walk_options};
 use crate::convert::pack::Input;
 use crate::convert::walk::{Facts, Walk};
 use crate::format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
@@ -97,7 +97,7 @@ pub fn add_to<W: Write + Send>(
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let describer = Describer::new(options)?;
     let threads = options.writer.threads.max(1);
-    let read_bytes = options.writer.memory_bytes / READ_SHARE;
+    let (_, read_bytes) = share(options);
     let known = Known::new(writer.present()?, AddPolicy::default());
     let job = Job { describer, options, own, known: Some(known), threads, read_bytes, monitor };
     Ok(job.fill(&mut walk, writer)?.into_writer())

@@ -42,8 +42,6 @@ use crate::format::top::Top;
 
 /// Names that are put into order together: more would hardly compress better.
 const WINDOW_NAMES: usize = 1_000_000;
-/// The part of the memory budget that reading ahead gets; the rest is the writer's.
-const READ_SHARE: u64 = 4;
 
 /// How to pack. The default keeps everything that an archive can hold.
 #[derive(Debug, Clone)]
@@ -171,8 +169,7 @@ fn refuse_input(inputs: &[Input], file: (u64, u64), action: &'static str, why: &
 /// Returns the options of the writer, and the memory that is left for reading, bytes.
 fn share(options: &PackOptions) -> (WriterOptions, u64) {
     let mut writer = options.writer.clone();
-    let read_bytes = writer.memory_bytes / READ_SHARE;
-    writer.memory_bytes -= read_bytes;
+    let read_bytes = writer.share_memory();
     writer.reproducible |= options.reproducible;
     if options.reproducible {
         writer.time = options.latest;

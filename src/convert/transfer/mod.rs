@@ -41,9 +41,6 @@ use crate::format::source::{FileSource, ReadAt};
 use crate::format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
 use crate::format::tar;
 
-/// The part of the memory budget that reading ahead gets; the rest is the writer's.
-const READ_SHARE: u64 = 4;
-
 /// What is converted.
 pub enum Input {
     /// A file.
@@ -126,8 +123,7 @@ pub fn transfer(
 fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dyn Monitor) -> Result<TransferStats> {
     let mut writer_options = options.writer.clone();
     let threads = writer_options.threads.max(1);
-    let read_bytes = writer_options.memory_bytes / READ_SHARE;
-    writer_options.memory_bytes -= read_bytes;
+    let read_bytes = writer_options.share_memory();
     writer_options.repeats = true;
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);

@@ -24,9 +24,6 @@ use crate::format::nra::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOp
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::Store;
 
-/// The part of the memory budget that reading the archive takes.
-const READ_SHARE: u64 = 4;
-
 /// The state that is appended to.
 pub(super) struct Base {
     pub reader: Arc<NraReader>,
@@ -106,7 +103,7 @@ impl Writer<StoreEnd> {
         let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(Arc::clone(&store));
         // A reader keeps that part of its memory for pages and directories; content is hardly read.
         let (reader, state) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
-        options.memory_bytes -= options.memory_bytes / READ_SHARE;
+        options.share_memory();
         let kept = Arc::new(AtomicBool::new(false));
         let end = StoreEnd::new(Arc::clone(&store), &state, Arc::clone(&kept));
         let attributes = reader.info().attributes.clone();

@@ -125,6 +125,13 @@ impl WriterOptions {
 }
 
 impl WriterOptions {
+    /// Takes the part of the memory away that reading gets beside the writer, and returns it, bytes.
+    pub(crate) fn share_memory(&mut self) -> u64 {
+        let read_bytes = self.memory_bytes / 4;
+        self.memory_bytes -= read_bytes;
+        read_bytes
+    }
+
     /// Checks that they make sense together, and sorts the attributes.
     pub(super) fn check(&mut self) -> Result<()> {
         self.attributes.sort_unstable();

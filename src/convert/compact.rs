@@ -29,6 +29,23 @@ pub enum Target {
     },
 }
 
+impl Target {
+    /// Opens `archive` to be written anew to the target. Returns its bytes, the path that the new file gets, and whether it may replace a file.
+    ///
+    /// An archive that is replaced is locked while the source lives, so that nobody else changes it.
+    pub(in crate::convert) fn open(&self, archive: &Path) -> Result<(Arc<dyn ReadAt>, PathBuf, bool)> {
+        match self {
+            Self::InPlace => {
+                let name = archive.as_os_str().as_bytes();
+                // What a symlink leads to is replaced, not the symlink.
+                let path = archive.canonicalize().map_err(|error| Error::io("open", name, error))?;
+                Ok((Arc::new(FileStore::open(&path)?), path, true))
+            }
+            Self::File { path, overwrite } => Ok((Arc::new(FileSource::open(archive)?), path.clone(), *overwrite)),
+        }
+    }
+}
+
 /// Tells what [`compact`] would do.
 ///
 /// # Errors
@@ -61,15 +78,7 @@ pub fn compact(
     options: &WriterOptions,
     monitor: &dyn Monitor,
 ) -> Result<Option<Compaction>> {
-    let name = archive.as_os_str().as_bytes();
-    let (source, path, overwrite): (Arc<dyn ReadAt>, PathBuf, bool) = match target {
-        Target::InPlace => {
-            // What a symlink leads to is replaced, not the symlink.
-            let path = archive.canonicalize().map_err(|error| Error::io("open", name, error))?;
-            (Arc::new(FileStore::open(&path)?), path, true)
-        }
-        Target::File { path, overwrite } => (Arc::new(FileSource::open(archive)?), path.clone(), *overwrite),
-    };
+    let (source, path, overwrite) = target.open(archive)?;
     let beside = Beside::create(&path, overwrite)?;
     let open = || FileStore::open(beside.path()).map(|store| Arc::new(store) as Arc<dyn Store>);
     let shown = path.as_os_str().as_bytes();

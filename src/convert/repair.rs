@@ -1,6 +1,5 @@
 //! Recovery data of an archive file: made in place, used beside it.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,11 +7,11 @@ pub use crate::format::nra::recovery::{Geometry, Report};
 
 use crate::convert::beside::Beside;
 use crate::convert::compact::Target;
-use crate::format::error::{Error, Result};
+use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::recovery::{self, check, restore};
 use crate::format::progress::Monitor;
-use crate::format::source::{FileSource, FileStore, ReadAt};
+use crate::format::source::{FileSource, FileStore};
 
 /// Memory that recovery data is made and used with when nothing else is said, bytes.
 pub const MEMORY_BYTES: u64 = 256 << 20;
@@ -58,14 +57,7 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
 /// `Io` when a file can't be read or written, or another process is changing the archive; `Limit` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
 /// as it was.
 pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
-    let (source, path, overwrite): (Box<dyn ReadAt>, _, _) = match target {
-        Target::InPlace => {
-            // What a symlink leads to is replaced, not the symlink.
-            let path = archive.canonicalize().map_err(|error| Error::io("open", archive.as_os_str().as_bytes(), error))?;
-            (Box::new(FileStore::open(&path)?), path, true)
-        }
-        Target::File { path, overwrite } => (Box::new(FileSource::open(archive)?), path.clone(), *overwrite),
-    };
+    let (source, path, overwrite) = target.open(archive)?;
     let Some(report) = check(&*source, monitor)? else { return Ok(None) };
     let needless = report.is_whole() && *target == Target::InPlace;
     if needless || !report.is_restorable() {

@@ -119,11 +119,14 @@ fn duplicates_are_told() {
     assert_eq!(remarks, ["name a stands more than once; the first one counts"]);
 }
 
+/// A name and its content.
+type Named = (Box<[u8]>, Vec<u8>);
+
 #[test]
 fn every_cut_and_flip_is_harmless() {
     for (name, floor) in [("py_mixed.shard", 70), ("go_metadata.shard", 90), ("wpy_zstd.wshard", 80)] {
         let whole = bytes(name);
-        let read = |bytes: Vec<u8>| -> Option<Vec<(Box<[u8]>, Vec<u8>)>> {
+        let read = |bytes: Vec<u8>| -> Option<Vec<Named>> {
             let shard = Shard::open(std::sync::Arc::new(nra::format::source::MemorySource::new(bytes))).ok()?;
             let read = |at| Some((shard.name(at).into(), shard.read(at, 1 << 20).ok()?));
             Some((0..shard.entries().len()).filter_map(read).collect())

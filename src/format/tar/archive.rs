@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::decoder::{Decoder, Event, Member as TarMember, MemberKind};
+use super::decoder::{Decoder, Event};
+use super::member::{Member as TarMember, MemberKind};
 use super::{PROBE, detect, detect_stream};
 use crate::format::archive::{Access, Damage, Depth, Info, MAX_HOLES, OpenOptions, Part};
 use crate::format::entry::{Attribute, Kind, Metadata, Owner};

@@ -1,15 +1,17 @@
 //! From bytes in order to entries and their content.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
+use super::attributes;
 use super::header::{BLOCK, Block, Header, WrongChecksum};
+use super::member::{Member, MemberKind};
 use super::pax::{Records, Wrong};
 use super::sparse::{self, Lines, Segment};
-use crate::format::entry::{Attribute, Device, Kind, Namespace, Timestamp};
+use crate::format::entry::{Attribute, Device, Timestamp};
 use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_MESSAGE, MAX_OFFSET, MAX_OWNER_NAME};
+use crate::format::limits::{MAX_MESSAGE, MAX_OFFSET, MAX_OWNER_NAME};
 use crate::format::names::NameEncoding;
 use crate::format::path::Quoted;
 
@@ -17,21 +19,6 @@ use crate::format::path::Quoted;
 const MAX_EXTENSION: u64 = 16 << 20;
 /// Memory for the records that hold for all entries, bytes: each entry is put together with them.
 const MAX_GLOBAL: u64 = 1 << 20;
-/// Records of extended attributes, as most programs write them, and their other form, with names and values in other letters.
-const XATTR: &str = "SCHILY.xattr.";
-const LIBARCHIVE: &str = "LIBARCHIVE.xattr.";
-/// The record of the attribute `security.selinux`, as GNU tar writes it.
-const SELINUX: &str = "RHT.security.selinux";
-/// Records that tell of attributes: how their keys begin, how the names of the attributes begin instead, and whose they are. Lists with names in
-/// them mean something on their own machine alone: kept as they are.
-const ATTRIBUTES: [(&str, &str, Namespace); 4] = [
-    (SELINUX, "security.selinux", Namespace::Xattr),
-    (XATTR, "", Namespace::Xattr),
-    ("SCHILY.acl.", "SCHILY.acl.", Namespace::Foreign),
-    (LIBARCHIVE, "", Namespace::Xattr),
-];
-/// Attributes of an entry.
-const MAX_ATTRIBUTES: usize = 4096;
 /// Remarks on parts of an archive that are told one by one.
 const MAX_REMARKS: usize = 100;
 /// Damaged headers that are passed over.
@@ -44,78 +31,6 @@ const LONG_LINK: u8 = b'K';
 const PAX: u8 = b'x';
 const PAX_SOLARIS: u8 = b'X';
 const PAX_GLOBAL: u8 = b'g';
-
-/// What an entry of a tar archive is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberKind {
-    /// A file.
-    File,
-    /// A further name of an earlier entry.
-    HardLink,
-    /// A symlink.
-    Symlink,
-    /// A character device.
-    CharacterDevice,
-    /// A block device.
-    BlockDevice,
-    /// A directory.
-    Directory,
-    /// A fifo.
-    Fifo,
-}
-
-impl MemberKind {
-    /// Returns the kind of the entry that it becomes: a hard link is a file.
-    pub fn entry_kind(self) -> Kind {
-        match self {
-            Self::File | Self::HardLink => Kind::File,
-            Self::Directory => Kind::Directory,
-            Self::Symlink => Kind::Symlink,
-            Self::Fifo => Kind::Fifo,
-            Self::CharacterDevice => Kind::CharacterDevice,
-            Self::BlockDevice => Kind::BlockDevice,
-        }
-    }
-}
-
-/// An entry of a tar archive, as it is written there: names are not checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
-    pub name: Vec<u8>,
-    /// What it is.
-    pub kind: MemberKind,
-    /// Length of the content with holes, bytes; 0 for everything but files.
-    pub size: u64,
-    /// Where the data is in the file, if there are holes in it; in order, no part is empty.
-    pub segments: Option<Vec<(u64, u64)>>,
-    /// Length of the data, bytes.
-    pub stored: u64,
-    /// Offset of the header in the archive.
-    pub header: u64,
-    /// Offset of the data in the archive.
-    pub data: u64,
-    /// Target of a link.
-    pub link: Vec<u8>,
-    /// Permission, set-id and sticky bits.
-    pub mode: u16,
-    /// Owner.
-    pub user_id: u64,
-    /// Group.
-    pub group_id: u64,
-    /// Name of the owner, empty when unknown.
-    pub user: Vec<u8>,
-    /// Name of the group, empty when unknown.
-    pub group: Vec<u8>,
-    /// Time of last modification.
-    pub modified: Option<Timestamp>,
-    /// Numbers of a device.
-    pub device: Option<Device>,
-    /// Extended attributes, sorted, no two of one name.
-    pub attributes: Arc<[Attribute]>,
-    /// What of it can't be kept, for people.
-    pub remarks: Vec<String>,
-}
 
 /// What comes next in an archive.
 #[derive(Debug)]
@@ -718,74 +633,14 @@ impl Decoder {
     /// Returns the extended attributes that the records tell of. Those of all entries are the same ones for each that has none of its own; what is
     /// wrong with them is told of the first.
     fn attributes(&mut self, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
-        if ATTRIBUTES.iter().any(|(prefix, ..)| self.next.with_prefix(prefix).next().is_some()) {
-            return self.parsed_attributes(remarks);
+        if attributes::has_any(&self.next) {
+            return attributes::parse(&self.global, &self.next, remarks);
         }
         if self.global_attributes.is_none() {
-            self.global_attributes = Some(self.parsed_attributes(remarks));
+            self.global_attributes = Some(attributes::parse(&self.global, &self.next, remarks));
         }
         self.global_attributes.clone().unwrap_or_default()
     }
-
-    fn parsed_attributes(&self, remarks: &mut Vec<String>) -> Arc<[Attribute]> {
-        let mut found: BTreeMap<Box<[u8]>, Attribute> = BTreeMap::new();
-        let records = [&self.global, &self.next].into_iter().flat_map(|records| {
-            ATTRIBUTES.iter().flat_map(|&(prefix, kept, namespace)| {
-                records.with_prefix(prefix).map(move |(name, value)| (prefix, namespace, [kept.as_bytes(), name].concat(), value))
-            })
-        });
-        let (mut impossible, mut other) = (0u64, 0u64);
-        // The bound is one of records, as those that are left out are work, too.
-        for (number, (prefix, namespace, name, value)) in records.enumerate() {
-            if number >= MAX_ATTRIBUTES {
-                remarks.push(format!("its attributes beyond {MAX_ATTRIBUTES} are left out"));
-                break;
-            }
-            if prefix == LIBARCHIVE {
-                // Most programs that write this form write the other one beside it.
-                let name = percent_decoded(&name);
-                if self.record([XATTR.as_bytes(), &name].concat()).is_none() {
-                    other += 1;
-                    if other == 1 {
-                        let shown = Quoted::new(&name[..name.len().min(MAX_ATTRIBUTE_NAME)]);
-                        remarks.push(format!("the attribute {shown} is left out: it is there as {LIBARCHIVE}* alone"));
-                    }
-                }
-            } else if name.is_empty() || name.len() > MAX_ATTRIBUTE_NAME {
-                impossible += 1;
-            } else if value.len() > MAX_ATTRIBUTE_VALUE {
-                let (name, len) = (Quoted::new(&name), value.len());
-                remarks.push(format!("the attribute {name} is left out: it has {len} bytes, more than {MAX_ATTRIBUTE_VALUE}"));
-            } else {
-                let attribute = Attribute { namespace, name: name.as_slice().into(), value: value.into() };
-                found.insert(name.into(), attribute);
-            }
-        }
-        if other > 1 {
-            remarks.push(format!("{} more attributes are left out: they are there as {LIBARCHIVE}* alone", other - 1));
-        }
-        match impossible {
-            0 => {}
-            1 => remarks.push("an attribute with an impossible name is left out".into()),
-            more => remarks.push(format!("{more} attributes with impossible names are left out")),
-        }
-        let mut found: Vec<Attribute> = found.into_values().collect();
-        found.sort_unstable();
-        found.into()
-    }
-}
-
-/// Resolves `%41` and the like.
-fn percent_decoded(name: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((&first, more)) = rest.split_first() {
-        let digits = more.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        decoded.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &more[2..] } else { more };
-    }
-    decoded
 }
 
 /// How the content of an entry begins.

@@ -4,17 +4,20 @@
 //! same code reads a file, a pipe and a compressed stream. Lengths are bounded before anything is kept.
 
 mod archive;
+mod attributes;
 mod decoder;
 mod encode;
 mod header;
+mod member;
 mod pax;
 mod sparse;
 #[cfg(test)]
 mod tests;
 
 pub use archive::{TarMembers, probe, probe_compressed};
-pub use decoder::{Decoder, Event, Member, MemberKind};
+pub use decoder::{Decoder, Event};
 pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
+pub use member::{Member, MemberKind};
 
 use header::{BLOCK, Header};
 

@@ -30,6 +30,14 @@ fn keys_wait_for_the_rows_they_are_about() {
 }
 
 #[test]
+fn what_was_typed_for_the_pager_is_no_key_of_the_browser() {
+    let mut story = Story::begin(everything(), 100, 30);
+    let effects = quickly(&mut story, "G k enter o q d");
+    story.perform(effects);
+    assert!(matches!(story.outside.as_slice(), [Effect::Show(..)]), "{:?}", story.outside);
+}
+
+#[test]
 fn whoever_waits_in_vain_can_leave() {
     let mut story = Story::begin(everything(), 100, 30);
     drop(quickly(&mut story, "G k enter j"));

@@ -155,6 +155,10 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         && let Some(key) = state.held.pop_front()
     {
         press(state, key, &mut effects);
+        // What was typed behind such a key was not meant for nra.
+        if effects.iter().any(|effect| matches!(effect, Effect::Show(..) | Effect::Suspend | Effect::Detach | Effect::Quit)) {
+            state.held.clear();
+        }
     }
     jobs::leave_at_last(state, &mut effects);
     change::show_written(state, &mut effects);

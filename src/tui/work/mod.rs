@@ -13,6 +13,7 @@ mod marks;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -54,28 +55,32 @@ pub struct Work {
     find: Sender<FindRequest>,
     marks: Sender<(Ticket, MarksRequest)>,
     inspect: Sender<(Ticket, Entry)>,
+    /// Without it nobody waits for them.
+    _asker: Asker,
     jobs: jobs::Jobs,
 }
 
 impl Work {
-    /// Starts the threads. They end when this is dropped.
+    /// Starts the threads. When this is dropped nobody waits for them any more: they end what they are at, and themselves.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
+        let asker = Asker::default();
+        let gone = &asker.0;
         let mut finder = find::Finder::default();
         let previewed = Arc::clone(archive);
         Self {
             archive: Arc::clone(archive),
             events: events.clone(),
-            rows: serve(archive, events, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
-            facts: serve(archive, events, of_newest_list, |archive, request, line| {
+            rows: serve(archive, events, gone, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
+            facts: serve(archive, events, gone, of_newest_list, |archive, request, line| {
                 line.tell(facts(archive, request, &|| line.is_awaited()));
             }),
-            previews: serve(archive, events, newest, move |_, request, line| {
+            previews: serve(archive, events, gone, newest, move |_, request, line| {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
-            stops: serve(archive, events, newest, |archive, request, line| {
+            stops: serve(archive, events, gone, newest, |archive, request, line| {
                 stops(archive, &request, &|| line.is_awaited(), &mut |event| line.tell(event));
             }),
-            arrange: serve(archive, events, newest, |archive, request, line| {
+            arrange: serve(archive, events, gone, newest, |archive, request, line| {
                 let told = Cell::new(Instant::now());
                 let share = |share: f64| {
                     if told.get().elapsed() >= PROGRESS {
@@ -88,13 +93,13 @@ impl Work {
                     line.tell(Event::Arranged(answer));
                 }
             }),
-            map: serve(archive, events, newest, |archive, request, line| {
+            map: serve(archive, events, gone, newest, |archive, request, line| {
                 if let Some(answer) = map::map(archive, &request, &|| line.is_awaited()) {
                     line.tell(Event::Mapped(answer));
                 }
             }),
-            jump: serve(archive, events, newest, |archive, request, line| line.tell(jump(archive, &request))),
-            find: serve(archive, events, newest, move |archive, request, line| {
+            jump: serve(archive, events, gone, newest, |archive, request, line| line.tell(jump(archive, &request))),
+            find: serve(archive, events, gone, newest, move |archive, request, line| {
                 finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
                         line.tell(Event::Found(answer));
@@ -105,16 +110,18 @@ impl Work {
             marks: serve(
                 archive,
                 events,
+                gone,
                 |_| {},
                 |archive, (ticket, request), line| {
                     line.tell(Event::Answer(ticket, Box::new(marks::answer(archive, request))));
                 },
             ),
-            inspect: serve(archive, events, newest, |archive, (ticket, entry), line| {
+            inspect: serve(archive, events, gone, newest, |archive, (ticket, entry), line| {
                 let tell = &mut |event| line.tell(Event::Answer(ticket, Box::new(event)));
                 inspect(archive, &entry, tell, &|| line.is_awaited());
             }),
             jobs: jobs::Jobs::default(),
+            _asker: asker,
         }
     }
 
@@ -195,10 +202,22 @@ impl Work {
     }
 }
 
+/// Tells the threads, when it is dropped, that nobody waits for them.
+#[derive(Default)]
+struct Asker(Arc<AtomicBool>);
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The way back from a thread to the screen.
 struct Answers<'a, T> {
     events: &'a Sender<Event>,
     requests: &'a Receiver<T>,
+    /// Nobody asks any more.
+    gone: &'a AtomicBool,
 }
 
 impl<T> Answers<'_, T> {
@@ -208,9 +227,9 @@ impl<T> Answers<'_, T> {
         drop(self.events.send(event));
     }
 
-    /// Says whether nothing newer has been asked for.
+    /// Says whether somebody is there who waits, and nothing newer has been asked for.
     fn is_awaited(&self) -> bool {
-        self.requests.is_empty()
+        self.requests.is_empty() && !self.gone.load(Ordering::Relaxed)
     }
 }
 
@@ -218,13 +237,14 @@ impl<T> Answers<'_, T> {
 fn serve<T: Send + 'static>(
     archive: &Arc<dyn Archive>,
     events: &Sender<Event>,
+    gone: &Arc<AtomicBool>,
     choose: fn(&mut Vec<T>),
     mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
 ) -> Sender<T> {
     let (sender, requests): (Sender<T>, Receiver<T>) = unbounded();
-    let (archive, events) = (Arc::clone(archive), events.clone());
+    let (archive, events, gone) = (Arc::clone(archive), events.clone(), Arc::clone(gone));
     thread::spawn(move || {
-        let answers = Answers { events: &events, requests: &requests };
+        let answers = Answers { events: &events, requests: &requests, gone: &gone };
         let mut queue: Vec<T> = Vec::new();
         while let Ok(request) = requests.recv() {
             queue.push(request);
@@ -409,5 +429,29 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             Some(events.try_iter().collect())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_ends_with_whoever_asked() {
+        let archive: Arc<dyn Archive> = crate::tui::sample::archive(&["a"]);
+        let (events, told) = unbounded();
+        let asker = Asker::default();
+        let requests = serve(&archive, &events, &asker.0, newest, |_, (), line| {
+            line.tell(Event::Tick);
+            while line.is_awaited() {
+                thread::yield_now();
+            }
+            line.tell(Event::Terminate);
+        });
+        requests.send(()).unwrap();
+        assert_eq!(told.recv(), Ok(Event::Tick));
+        assert!(told.try_recv().is_err());
+        drop((requests, asker));
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Event::Terminate));
     }
 }

@@ -147,43 +147,6 @@ fn a_rewritten_file_is_told_of() {
     assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].message.contains("changed"), "{warnings:?}");
 }
 
-/// Sets a flag when it goes.
-fn set_on_drop(flag: &AtomicBool) -> impl Drop + '_ {
-    struct Guard<'a>(&'a AtomicBool);
-    impl Drop for Guard<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    Guard(flag)
-}
-
-#[test]
-fn a_small_file_that_is_rewritten_is_never_a_mixture_in_silence() {
-    let place = Place::new();
-    let path = place.write("state", "");
-    let letters = |letter: u8| vec![letter; 64 << 10];
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let file = OpenOptions::new().write(true).open(&path).unwrap();
-            for letter in (b'a'..=b'z').cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
-                std::os::unix::fs::FileExt::write_all_at(&file, &letters(letter), 0).unwrap();
-            }
-        });
-        // Also when something fails.
-        let _stop = set_on_drop(&stop);
-        for _ in 0..60 {
-            let recorder = Recorder::default();
-            let destination = Destination::File { path: place.output(), overwrite: true };
-            pack(&[Input::new(place.at("in"))], destination, &narrow(), &recorder).unwrap();
-            let content = Packed::open(&place.output()).content("state");
-            let is_mixed = content.windows(2).any(|pair| pair[0] != pair[1]);
-            assert!(!is_mixed || !recorder.take_warnings().is_empty());
-        }
-    });
-}
-
 #[test]
 fn what_vanishes_is_told_of() {
     let (place, _) = with_large_file();

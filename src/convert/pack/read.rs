@@ -23,8 +23,10 @@ use crate::format::progress::{Counter, Monitor, Warning};
 const HOLE_MIN: u64 = 4_096;
 /// Files up to this length whose status rests are not asked again after reading, bytes: that is one call of six, and a page is copied at once.
 const RESTING_MAX: usize = 4_096;
-/// A status rests that has not changed for so long, seconds.
-const REST_SECONDS: i64 = 2;
+/// A status rests that has not changed for so long.
+const REST: Duration = Duration::from_secs(2);
+/// What is told of a file that was written to meanwhile.
+const CHANGED: &str = "changed while it was read";
 
 /// What all readers of a window share.
 #[derive(Clone, Copy)]
@@ -496,7 +498,7 @@ impl<'a> Reader<'a> {
         if after.size > before.size {
             self.warn(name, "grew while it was read: stored as long as it was at first".to_owned(), false);
         } else if after.size < before.size || after.modified != before.modified {
-            self.warn(name, "changed while it was read".to_owned(), true);
+            self.warn(name, CHANGED.to_owned(), true);
         }
     }
 }
@@ -517,8 +519,10 @@ fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, 
 
 /// Says whether nothing about a file has changed for a while.
 fn rests(facts: &Facts) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    i64::try_from(now).is_ok_and(|now| facts.changed.seconds < now.saturating_sub(REST_SECONDS))
+    let Ok(seconds) = u64::try_from(facts.changed.seconds) else { return true };
+    let changed = Duration::new(seconds, facts.changed.nanoseconds);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.checked_sub(changed).is_some_and(|since| since > REST)
 }
 
 /// Returns where the first hole starts, if that is in front of the end.

@@ -62,6 +62,8 @@ fn every_key_works_at_every_size_in_every_place() {
             let begun = Story::begin(everything(), width, height);
             let mut story = begun;
             story.then(opening);
+            // Some keys would write files to where the tests run.
+            story.works = false;
             let place = story.state.place();
             let (state, now) = (story.state.clone(), story.now);
             for (command, keys) in keymap.commands() {

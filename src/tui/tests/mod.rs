@@ -49,6 +49,8 @@ pub struct Story {
     pub held_back: bool,
     /// and kept here, to be performed whenever the story says so.
     pub back: Vec<Effect>,
+    /// Jobs are done; otherwise they are only begun.
+    pub works: bool,
 }
 
 impl Story {
@@ -59,7 +61,8 @@ impl Story {
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);
-        let mut story = Self { archive, state, now: Duration::ZERO, outside: Vec::new(), held_back: false, back: Vec::new() };
+        let mut story =
+            Self { archive, state, now: Duration::ZERO, outside: Vec::new(), held_back: false, back: Vec::new(), works: true };
         story.perform(effects);
         story.rest();
         story
@@ -123,7 +126,8 @@ impl Story {
                 Some(ticket) => Event::Answer(ticket, Box::new(event)),
                 None => event,
             };
-            match work::answers(&self.archive, effect.clone()) {
+            let is_left = matches!(effect, Effect::Start(..)) && !self.works;
+            match (!is_left).then(|| work::answers(&self.archive, effect.clone())).flatten() {
                 Some(events) => {
                     events.into_iter().map(numbered).for_each(|event| queue.extend(update(&mut self.state, event, self.now)))
                 }

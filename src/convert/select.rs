@@ -1,7 +1,7 @@
 //! Which entries are meant: literal paths, directories with all below them, globs.
 //!
 //! A pattern is a path from the top of the archive; a directory stands for itself and everything below it. With `*`, `?`, `[` or `{` it is
-//! a glob (see [`pattern`](crate::convert::pattern)), at any depth when there is no `/` in it; a directory that matches brings everything below it. A path that is spelled exactly like a glob, or like one that makes no sense, is found too. From what the patterns
+//! a glob, at any depth when there is no `/` in it; a directory that matches brings everything below it. A path that is spelled exactly like a glob, or like one that makes no sense, is found too. From what the patterns
 //! mean, [`Rules`] may leave something out again.
 
 use std::collections::HashMap;

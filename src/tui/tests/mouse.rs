@@ -220,6 +220,8 @@ fn any_click_anywhere_is_taken() {
         for keys in ["", "?", "s", "/ m", ":", "e", "f", "i", "V J", "f3", "b b", ";", "m a '", "t j j j l"] {
             let mut story = Story::begin(everything(), 80, 24);
             story.then(keys);
+            // Some clicks would write files to where the tests run.
+            story.works = false;
             story.event(Event::Resize(width, height));
             for row in 0..height {
                 for column in (0..width).step_by(3) {

@@ -99,7 +99,7 @@ fn open_with(
             options.key = key;
             let Some(ui) = ui else { return open_path(&path, &options) };
             let progress = Arc::new(ui.opening());
-            archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options)
+            archive::settled(&path, &mut || archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options))
         })?
     };
     let archive = opened.map_err(|error| {

@@ -63,7 +63,7 @@ mod tests;
 pub use detect::{is_no_archive, misnamed};
 pub use endings::{Container, ENDINGS, Ending};
 pub use engines::{ENGINES, Engine};
-pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream};
+pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream, settled};
 pub use stream::{EntryReader, reader};
 
 use std::ops::Range;

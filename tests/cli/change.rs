@@ -444,3 +444,31 @@ fn names_of_one_file_stay_together_when_its_metadata_change() {
         }
     }
 }
+
+#[test]
+fn readers_beside_a_writer_see_no_damage() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let room = Room::new();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 0.. {
+                if done.load(Ordering::Relaxed) {
+                    return number;
+                }
+                assert_eq!(room.run(&["attr", "rich.nra", "set", &format!("count={number}")]).code, Some(0));
+            }
+            0
+        });
+        let said: Vec<_> = (0..60)
+            .map(|number| room.run(&[["list", "log", "verify"][number % 3], "rich.nra"]))
+            .filter(|said| said.code != Some(0) || said.err.contains("damaged"))
+            .map(|said| said.err)
+            .collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(writer.join().unwrap() > 10);
+        assert_eq!(said, [""; 0]);
+    });
+    assert_eq!(room.run(&["verify", "rich.nra"]).code, Some(0));
+}

@@ -289,8 +289,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 /// Opens a file to be read by its index, while it is shown how far that is, and says what is wrong with its name.
 fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
     let progress = Arc::new(ui.opening());
-    let source = Watched::new(FileSource::open(path)?, &progress);
-    let archive: Arc<dyn Archive> = Arc::from(archive::open(Arc::new(source), &options.open)?);
+    let archive: Arc<dyn Archive> = Arc::from(archive::settled(path, &mut || {
+        archive::open(Arc::new(Watched::new(FileSource::open(path)?, &progress)), &options.open)
+    })?);
     let name = path.as_os_str().as_bytes();
     if let Some(message) = misnamed(name, &archive.info().format) {
         progress.warn(Warning { path: name.to_vec(), message, degraded: false, damage: false });

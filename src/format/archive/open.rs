@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use crate::format::archive::{Archive, ENGINES, Engine, detect};
 use crate::format::crypt::Secret;
 use crate::format::error::{Error, Result};
 use crate::format::names::NameEncoding;
-use crate::format::source::{FileSource, MemorySource, ReadAt};
+use crate::format::source::{FileSource, MemorySource, ReadAt, is_locked};
 
 /// How archives are opened.
 #[derive(Debug, Clone)]
@@ -77,7 +78,44 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
 ///
 /// `Io` when there is no such regular file; otherwise as [`open`].
 pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>> {
-    open(Arc::new(FileSource::open(path)?), options)
+    settled(path, &mut || open(Arc::new(FileSource::open(path)?), options))
+}
+
+/// Opens the archive file at `path` by `open`, and again when it looks damaged, or as if a change had stopped, while somebody changes it: between
+/// two writes of a commit the head tells of one whose end is not there yet.
+///
+/// # Errors
+///
+/// Those of `open`.
+pub fn settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archive>>) -> Result<Box<dyn Archive>> {
+    let mut attempts = 0;
+    loop {
+        let opened = open();
+        let patience = match &opened {
+            Ok(archive) if archive.is_recovered() => SETTLING_TRIES,
+            // Bytes behind the last commit: a change that is under way may take long, and then they are told.
+            Ok(archive) if !archive.remarks().is_empty() => SHORT_TRIES,
+            Err(Error::Corrupt { .. }) => SETTLING_TRIES,
+            _ => return opened,
+        };
+        let changes = || is_locked(path) || path.metadata().and_then(|status| status.modified()).is_ok_and(is_recent);
+        if attempts >= patience || !changes() {
+            return opened;
+        }
+        attempts += 1;
+        std::thread::sleep(SETTLING);
+    }
+}
+
+/// How long two writes of a commit may lie apart: a disk is synced between them.
+const SETTLING: Duration = Duration::from_millis(20);
+/// How often that is waited for.
+const SETTLING_TRIES: u32 = 50;
+/// How often a change is waited for that may take any time.
+const SHORT_TRIES: u32 = 10;
+
+fn is_recent(time: SystemTime) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING)
 }
 
 /// What the limit is called that [`open_stream`] keeps.

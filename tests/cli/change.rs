@@ -443,6 +443,17 @@ fn names_of_one_file_stay_together_when_its_metadata_change() {
             assert_eq!(status(name).ino() == status("a").ino(), name != "other", "{name}");
         }
     }
+    // A name that has become a file of its own, of the same time.
+    let modified = fs::metadata(at("t/c")).unwrap().modified().unwrap();
+    fs::remove_file(at("t/c")).unwrap();
+    room.write("t/c", "hello");
+    let file = fs::File::open(at("t/c")).unwrap();
+    file.set_times(fs::FileTimes::new().set_modified(modified)).unwrap();
+    file.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(room.run(&["add", "linked.nra", "t", "--update"]).code, Some(0));
+    assert_eq!(room.run(&["extract", "linked.nra", "-C", "apart"]).code, Some(0));
+    let inode = |name: &str| fs::metadata(at(name)).unwrap().ino();
+    assert!(inode("apart/a") == inode("apart/b") && inode("apart/a") != inode("apart/c"));
 }
 
 #[test]

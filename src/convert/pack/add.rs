@@ -163,7 +163,8 @@ impl Known {
         let mut entry = describer.entry(old.path.clone(), kind, facts, attributes, &mut LastMetadata::default());
         entry.target.clone_from(&old.target);
         let size = if kind == Kind::File { facts.size } else { 0 };
-        matches!(self.standing(&entry, Some(old), size), Standing::Same)
+        let is_apart = kind == Kind::File && facts.links == 1 && old.link_group != 0;
+        !is_apart && matches!(self.standing(&entry, Some(old), size), Standing::Same)
     }
 
     /// Compares an entry of a file of `size` bytes, or of something that is no file.

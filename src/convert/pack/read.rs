@@ -420,6 +420,8 @@ impl<'a> Reader<'a> {
                     return Ok(());
                 }
             }
+            // It was a name of a file that had others, and has none any more.
+            Some(Item::Other(Special::Same(_))) if identity.is_none() && old.is_some_and(|old| old.link_group != 0) => {}
             Some(item) => {
                 outlet.push(place, identity, item);
                 return Ok(());

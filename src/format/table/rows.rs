@@ -132,12 +132,12 @@ impl Table {
         })
     }
 
-    /// Returns the place of a row, for sorting.
     /// Returns all entries, in path order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         (0..self.rows.len()).filter_map(|number| self.entry(number))
     }
 
+    /// Returns the place of a row, for sorting.
     pub(super) fn place(&self, number: usize) -> (u64, u64) {
         self.rows[number].place
     }

@@ -168,6 +168,34 @@ fn in_the_way(obstacle: Obstacle, paths: &[Vec<u8>], count: u64) -> String {
     if more == 0 { format!("{what}: {names}") } else { format!("{what}: {names} and {more} more") }
 }
 
+/// An [`Error::Corrupt`] that can be given several times.
+#[derive(Debug)]
+pub(crate) struct Flaw {
+    structure: &'static str,
+    offset: u64,
+    detail: String,
+}
+
+impl Flaw {
+    /// Keeps what `error` says, if it is about the bytes of the file.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        match error {
+            Error::Corrupt { structure, offset, detail } => Some(Self { structure, offset: *offset, detail: detail.clone() }),
+            _ => None,
+        }
+    }
+
+    /// Gives the error again.
+    pub(crate) fn error(&self) -> Error {
+        Error::corrupt(self.structure, self.offset, self.detail.as_str())
+    }
+
+    /// Memory that it takes beside its own size, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.detail.len()
+    }
+}
+
 impl Error {
     /// Returns an [`Error::Io`] for `action` on `path`.
     pub fn io(action: &'static str, path: impl AsRef<[u8]>, source: io::Error) -> Self {

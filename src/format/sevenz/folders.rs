@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::decode::{Decoding, decode};
 use super::streams::Streams;
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Flaw, Result};
 use crate::format::source::ReadAt;
 use crate::format::table::Decoded;
 
@@ -43,9 +43,7 @@ pub(super) struct Folders {
 struct Broken {
     /// Bytes before the damage.
     good: u64,
-    structure: &'static str,
-    offset: u64,
-    detail: String,
+    flaw: Flaw,
 }
 
 /// A block of a folder: both numbers.
@@ -143,9 +141,9 @@ impl Folders {
 
     /// Remembers damage that comes behind so many good bytes.
     fn noted(&self, folder: usize, good: u64, result: Result<()>) -> Result<()> {
-        if let Err(Error::Corrupt { structure, offset, detail }) = &result {
+        if let Some(flaw) = result.as_ref().err().and_then(Flaw::of) {
             let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-            broken.entry(folder).or_insert(Broken { good, structure, offset: *offset, detail: detail.clone() });
+            broken.entry(folder).or_insert(Broken { good, flaw });
         }
         result
     }
@@ -153,8 +151,8 @@ impl Folders {
     /// Returns the damage of a folder, if it is known and lies before `end`.
     fn damage(&self, folder: usize, end: u64) -> Option<Error> {
         let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        let Broken { good, structure, offset, detail } = broken.get(&folder)?;
-        (end > *good).then(|| Error::corrupt(structure, *offset, detail.as_str()))
+        let Broken { good, flaw } = broken.get(&folder)?;
+        (end > *good).then(|| flaw.error())
     }
 
     /// Returns where the packed bytes of a folder begin in the file.

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Flaw, Result};
 use crate::format::source::ReadAt;
 
 /// Length of a decoded block, bytes.
@@ -36,19 +36,6 @@ struct State {
     doubt: Option<u64>,
     /// The first block that damage leaves nothing of, and the damage.
     failed: Option<(u64, Flaw)>,
-}
-
-/// An [`Error::Corrupt`] that can be given several times.
-struct Flaw {
-    structure: &'static str,
-    offset: u64,
-    detail: String,
-}
-
-impl Flaw {
-    fn error(&self) -> Error {
-        Error::corrupt(self.structure, self.offset, self.detail.as_str())
-    }
 }
 
 impl Blocks {
@@ -93,14 +80,12 @@ impl Blocks {
                 if casts_doubt(&error) {
                     state.doubt = Some(decoder.member());
                 }
-                let Error::Corrupt { structure, offset, detail } = error else { return Err(error) };
+                let Some(flaw) = Flaw::of(&error) else { return Err(error) };
                 // What came before the damage is served.
                 let missing = at + u64::from(len > 0);
                 if len > 0 {
                     state.keep(at, &block);
                 }
-                let flaw = Flaw { structure, offset, detail };
-                let error = flaw.error();
                 state.failed = Some((missing, flaw));
                 return if found && len > 0 { Ok(block) } else { Err(error) };
             }

@@ -10,13 +10,13 @@ use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::crypt::{Part, SEGMENT, segments_of};
 use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Flaw, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
 use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::{Piece, parse_pieces};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
 use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::cache::{Content, Flaw, Key};
+use crate::format::nra::reader::cache::{Content, Key};
 use crate::format::nra::reader::frames::Start;
 use crate::format::nra::reader::opener::Opener;
 use crate::format::nra::reader::tree::is_damage;
@@ -145,7 +145,7 @@ impl NraReader {
     fn content(&self, key: Key, load: impl FnOnce() -> Result<Block>) -> Result<Arc<Block>> {
         let content = self.caches.contents.get_or_insert_with(&key, || match load() {
             Ok(block) => Ok(Content::Good(Arc::new(block))),
-            Err(error) => Flaw::keep(error).map(|flaw| Content::Damaged(Arc::new(flaw))),
+            Err(error) => Flaw::of(&error).map(|flaw| Content::Damaged(Arc::new(flaw))).ok_or(error),
         })?;
         match content {
             Content::Good(block) => Ok(block),

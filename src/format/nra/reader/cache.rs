@@ -9,7 +9,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::format::codec::Dictionary;
 use crate::format::entry::{Attribute, Entry, Metadata};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Flaw, Result};
 use crate::format::nra::content::{BlockRef, Content as Stored, Extent, FrameRef};
 use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
 use crate::format::nra::reader::blocks::{Block, Pieces};
@@ -65,27 +65,6 @@ pub(super) enum Content {
     Damaged(Arc<Flaw>),
 }
 
-/// An [`Error::Corrupt`] that can be given several times.
-pub(super) struct Flaw {
-    structure: &'static str,
-    offset: u64,
-    detail: String,
-}
-
-impl Flaw {
-    /// Keeps `error` if it is about the bytes of the file, else gives it back.
-    pub(super) fn keep(error: Error) -> Result<Self> {
-        match error {
-            Error::Corrupt { structure, offset, detail } => Ok(Self { structure, offset, detail }),
-            other => Err(other),
-        }
-    }
-
-    pub(super) fn error(&self) -> Error {
-        Error::corrupt(self.structure, self.offset, self.detail.clone())
-    }
-}
-
 /// Memory beside the value itself, bytes: key, counters, heads of allocations.
 const ITEM: u64 = 128;
 
@@ -110,7 +89,7 @@ impl Weighter<Key, Content> for Weigh {
     fn weight(&self, _: &Key, content: &Content) -> u64 {
         ITEM + match content {
             Content::Good(block) => block.weight(),
-            Content::Damaged(flaw) => flaw.detail.len() as u64,
+            Content::Damaged(flaw) => flaw.heap_bytes() as u64,
         }
     }
 }

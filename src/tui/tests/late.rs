@@ -1,10 +1,9 @@
 //! What comes later than the user: plans while others are written, the end of work on leaving, answers to what is no longer asked.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use super::deeds::open;
 use super::{Story, everything};
-use crate::format::archive::{OpenOptions, open_path};
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::event::Event;
@@ -17,15 +16,6 @@ fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, file);
     story
-}
-
-fn open(story: &mut Story, file: &Path) {
-    story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
-    let mut facts = story.state.archive.clone();
-    facts.info = story.archive.info().clone();
-    facts.path = Some(file.to_owned());
-    story.event(Event::Opened(Box::new(facts)));
-    story.rest();
 }
 
 #[test]

@@ -206,8 +206,9 @@ impl Crafted {
             name = [&prefix[..], b"/", &name].concat();
         }
         push(block, content, out);
-        // A name of the oldest form with a slash at its end is that of a directory, to nra.
-        is_known &= !(magic == Magic::V7 && kind == MemberKind::File && name.ends_with(b"/"));
+        // A file without content whose name ends with a slash is a directory, as the oldest form tells one.
+        let is_directory = kind == MemberKind::File && content.is_empty() && name.ends_with(b"/");
+        let kind = if is_directory { MemberKind::Directory } else { kind };
         is_known.then(|| Seen { name, kind, link, content: content.to_vec() })
     }
 }

@@ -484,12 +484,15 @@ impl Decoder {
             (None, Some(link)) => self.decoded(link.clone()),
             (None, None) => self.decoded(header.link().to_vec()),
         };
+        let own_size = self.number("size")?;
+        let size = match own_size {
+            Some(size) => size,
+            None => header.size().and_then(|size| u64::try_from(size).ok()).ok_or("its size is not a number")?,
+        };
         let mut remarks = Vec::new();
         let kind = match flag {
             // As the first form of tar tells a directory, and most readers take it from every form.
-            b'0' | 0 | b'7' if name.ends_with(b"/") && header.size() == Some(0) && self.record("size").is_none() => {
-                MemberKind::Directory
-            }
+            b'0' | 0 | b'7' if name.ends_with(b"/") && size == 0 => MemberKind::Directory,
             b'0' | 0 | b'7' | b'S' => MemberKind::File,
             b'1' => MemberKind::HardLink,
             b'2' => MemberKind::Symlink,
@@ -501,11 +504,6 @@ impl Decoder {
                 remarks.push(format!("unknown type '{}': kept as a file", char::from(flag).escape_default()));
                 MemberKind::File
             }
-        };
-        let own_size = self.number("size")?;
-        let size = match own_size {
-            Some(size) => size,
-            None => header.size().and_then(|size| u64::try_from(size).ok()).ok_or("its size is not a number")?,
         };
         let stored = match kind {
             MemberKind::File => size,

@@ -239,6 +239,15 @@ fn limits_end_the_work_with_the_option_that_raises_them() {
             assert!(!at.join("limited.nra").exists());
         }
     }
+    // Entries are those that `list` tells, without the directory above them.
+    if other(at, "tar", &["-cf", "top.tar", "-C", "tree", "."]).is_some_and(|output| output.status.success()) {
+        let listed = nra(at, &["list", "top.tar"]).stdout.iter().filter(|&&byte| byte == b'\n').count();
+        for (limit, code) in [(listed - 1, 1), (listed, 0)] {
+            for output in ["limited.nra", "limited.tar"] {
+                expect(at, &["convert", "top.tar", output, "--limit-entries", &limit.to_string()], code);
+            }
+        }
+    }
 }
 
 #[test]
@@ -389,6 +398,48 @@ fn a_name_that_exists_is_not_replaced() {
     assert!(expect(at, &["convert", "first.tar"], 1).contains("-f replaces"));
     assert!(expect(at, &["convert", "first.nra", "first.nra", "-f"], 2).contains("is the input"));
     expect(at, &["convert", "first.nra", "first.tar", "-f"], 0);
+}
+
+#[test]
+fn a_name_of_what_is_not_written_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    for output in ["out.7z", "out.rar", "out.gz", "out.JAR", "out.tar.lzma"] {
+        let said = expect(at, &["convert", "first.nra", output], 2);
+        assert!(said.contains(&format!("cannot write {output}")) && said.contains(".tar.zst"), "{said}");
+        assert!(!at.join(output).exists());
+    }
+    expect(at, &["convert", "first.nra", "out.jar", "--to", "zip"], 3);
+    expect(at, &["convert", "first.nra", "out.data"], 0);
+}
+
+#[test]
+fn an_earlier_commit_has_its_number_in_the_name() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["rm", "first.nra", "a.txt"], 0);
+    for arguments in [&["convert", "first.nra@1"][..], &["convert", "first.nra", "--at", "1", "-f"]] {
+        expect(at, arguments, 0);
+        expect(at, &["info", "first@1.nra"], 0);
+        fs::remove_file(at.join("first@1.nra")).unwrap();
+    }
+}
+
+#[test]
+fn a_warning_about_the_whole_names_the_input() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["rm", "first.nra", "a.txt"], 0);
+    for output in ["out.nra", "out.tar"] {
+        let said = expect(at, &["convert", "first.nra", output], 3);
+        assert!(said.contains("warning: first.nra: earlier commits are not kept"), "{said}");
+    }
 }
 
 /// Rows of the table in `docs/convert.md` that say what is lost, by the column of the target, but for what is told once for all entries.

@@ -15,7 +15,7 @@ use crate::cli::opening::Watched;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
-use crate::format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
+use crate::format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
 use crate::format::error::{Looks, STANDARD_INPUT};
 use crate::format::path::Quoted;
@@ -105,14 +105,21 @@ fn open_with(
     let archive = opened.map_err(|error| {
         match &error {
             // What does not open can't be verified either.
-            Error::Corrupt { .. } => Failure::from(error)
-                .context(&name)
-                .hint("get another copy; of an NRA 5 archive nra salvage finds what is left, of others nra convert --keep-going"),
+            Error::Corrupt { .. } => Failure::from(error).context(&name).hint(lost(&path)),
             _ => explain(error, &name),
         }
     })?;
     let needless_key = keys.is_given() && !archive.info().encrypted;
     Ok(Opened { archive, name, path, needless_key })
+}
+
+/// Says what can be done about an archive that is too damaged to be opened.
+pub fn lost(path: &Path) -> &'static str {
+    if FileSource::open(path).is_ok_and(|source| is_nra(&source)) {
+        "get another copy, or let nra salvage take out what is left"
+    } else {
+        "get another copy: without its index nothing of it is found"
+    }
 }
 
 /// Tells the file and the commit that `name` stands for: `A@N` is A at commit N, unless there is a file of exactly that name.

@@ -12,7 +12,7 @@ use crate::convert::shardfile::{ShardOptions, write_shard};
 use crate::convert::tarball::{TarOptions, write_tar};
 use crate::convert::transfer::{Input, TransferOptions, transfer};
 use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use crate::format::archive::{Archive, Container, ENDINGS, Ending};
+use crate::format::archive::{Archive, Container, ENDINGS, Ending, foreign};
 use crate::format::error::Result;
 use crate::format::nra::writer::WriterOptions;
 use crate::format::nra4;
@@ -61,17 +61,29 @@ pub fn endings() -> impl Iterator<Item = &'static str> {
     ENDINGS.iter().filter(|ending| Kind::of(ending).is_some()).map(|ending| ending.text)
 }
 
-/// Tells the kind by the name of the output; `None` when its ending is not known.
+/// Tells the kind by the name of the output; `None` when its ending is not known, or nothing is written that is called so.
 pub fn kind_of(output: &Path) -> Option<Kind> {
     Kind::of(Ending::of(output.as_os_str().as_bytes())?)
 }
 
-/// Returns the name beside the input with `.nra` in place of its ending.
-pub fn default_output(input: &Path) -> PathBuf {
+/// Returns the ending of the output if it promises a kind that is not written.
+pub fn unwritten(output: &Path) -> Option<&'static str> {
+    let name = output.as_os_str().as_bytes();
+    match Ending::of(name) {
+        Some(ending) => Some(ending.text).filter(|_| Kind::of(ending).is_none()),
+        None => foreign(name),
+    }
+}
+
+/// Returns the name beside the input with `.nra` in place of its ending; an earlier `commit` of it is told by its number.
+pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
     // Over an archive of NRA nothing is written.
-    let ending = Ending::of(name).filter(|ending| ending.container != Container::Nra);
+    let ending = Ending::of(name).filter(|ending| commit.is_some() || ending.container != Container::Nra);
     let mut stem = ending.map_or(name, |ending| ending.stem(name)).to_vec();
+    if let Some(number) = commit {
+        stem.extend_from_slice(format!("@{number}").as_bytes());
+    }
     stem.extend_from_slice(b".nra");
     input.with_file_name(std::ffi::OsString::from_vec(stem))
 }
@@ -160,8 +172,10 @@ mod tests {
             ("x.jar", "x.nra"),
             ("x.nra", "x.nra.nra"),
         ] {
-            assert_eq!(default_output(Path::new(input)), Path::new(expected));
+            assert_eq!(default_output(Path::new(input), None), Path::new(expected));
         }
+        assert_eq!(default_output(Path::new("a/x.nra"), Some(3)), Path::new("a/x@3.nra"));
+        assert_eq!(default_output(Path::new("x"), Some(3)), Path::new("x@3.nra"));
     }
 
     #[test]
@@ -172,6 +186,10 @@ mod tests {
         assert_eq!(kind_of(Path::new("a.taz")), Some(Kind::Tar(Some(Compression::Gzip))));
         for other in ["a.rar", "a.7z", "a.gz", "a.tar.lzma", "a.jar"] {
             assert_eq!(kind_of(Path::new(other)), None, "{other}");
+            assert!(unwritten(Path::new(other)).is_some(), "{other}");
+        }
+        for other in ["a.nra", "a", ".7z", "a.data", "a.tar.gz"] {
+            assert_eq!(unwritten(Path::new(other)), None, "{other}");
         }
         assert_eq!(Kind::named("CSHARD"), Some(Kind::Shard(Some(Role::COLUMNS))));
         assert_eq!(Kind::named("shard"), Some(Kind::Shard(None)));

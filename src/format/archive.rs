@@ -60,8 +60,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use detect::{is_no_archive, misnamed};
-pub use endings::{Container, ENDINGS, Ending};
+pub use detect::{is_no_archive, is_nra, misnamed};
+pub use endings::{Container, ENDINGS, Ending, foreign};
 pub use engines::{ENGINES, Engine};
 pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream, settled};
 pub use stream::{EntryReader, reader};
@@ -305,6 +305,13 @@ pub trait Archive: Send + Sync {
     fn reads_ranges(&self, entry: &Entry) -> bool {
         let _ = entry;
         true
+    }
+
+    /// Says whether the content of `entry` is encrypted by itself, so that a key shows to be missing or wrong only when it is read. An archive that
+    /// opens with its key has no such entries.
+    fn is_encrypted(&self, entry: &Entry) -> bool {
+        let _ = entry;
+        false
     }
 
     /// Returns the keys that opened an encrypted archive to which can be added; whoever does needs them.

@@ -106,6 +106,19 @@ fn what_is_cut_or_changed_is_damage() {
 }
 
 #[test]
+fn what_has_lost_its_index_is_not_promised() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let sevenz = include_bytes!("sevenz/copy.7z");
+    fs::write(at.join("cut.7z"), &sevenz[..sevenz.len() - 10]).unwrap();
+    for arguments in [&["convert", "cut.7z"][..], &["convert", "cut.7z", "--keep-going"], &["list", "cut.7z"]] {
+        let (code, said) = nra(at, arguments);
+        assert!(code == 4 && said.contains("without its index nothing of it is found"), "{said}");
+        assert!(!said.contains("hint: --keep-going"), "{said}");
+    }
+}
+
+#[test]
 fn what_follows_the_end_is_told() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
@@ -164,6 +177,12 @@ fn a_member_that_needs_a_password_is_named() {
         expect(at, &[command, "mixed.zip", "-q"], 5, &told);
     }
     fs::write(at.join("wrong"), "open barley").unwrap();
+    // Nothing was made by then.
+    expect(at, &["extract", "mixed.zip", "-C", "out"], 5, &["sealed is encrypted: a password or key is needed"]);
+    let wrong = ["extract", "mixed.zip", "-C", "out", "--password-file", "wrong"];
+    expect(at, &wrong, 5, &["sealed is encrypted: the password or key is wrong"]);
+    assert!(!at.join("out").exists() && !at.join("mixed").exists());
+    expect(at, &["extract", "mixed.zip", "plain", "-C", "out"], 0, &[]);
     expect(at, &["convert", "mixed.zip", "--password-file", "wrong"], 5, &["sealed is encrypted: the password or key is wrong"]);
     assert!(!at.join("mixed.nra").exists());
     assert_eq!(nra(at, &["cat", "mixed.zip", "plain"]).1, "for all");

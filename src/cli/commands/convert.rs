@@ -15,21 +15,22 @@ use crate::cli::commands::pack;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::opening::Watched;
 use crate::cli::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
+use crate::cli::progress::Progress;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, ArchiveField, parse_size};
 use crate::cli::ui::{self, Ui};
-use crate::convert::kinds::{Kind, default_output, kind_of};
+use crate::convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
 use crate::convert::pack::{Destination, OwnerPolicy};
-use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, transfer};
+use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, reads_in_order, transfer};
 use crate::format::Error;
 use crate::format::archive::{self, Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
 use crate::format::error::STANDARD_INPUT;
 use crate::format::path::Quoted;
-use crate::format::progress::{Monitor, Warning};
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::sevenz;
-use crate::format::source::FileSource;
+use crate::format::source::{FileSource, ReadAt};
 use crate::format::stream::RATIO;
 
 /// Arguments of `nra convert`.
@@ -131,10 +132,20 @@ struct LimitArgs {
 }
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::named(text).ok_or_else(|| {
-        "nra writes nra, nra4, zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2 and tar.lz4"
-            .to_owned()
-    })
+    Kind::named(text).ok_or_else(|| format!("nra writes {}", written()))
+}
+
+/// Lists the endings of what is written.
+fn written() -> String {
+    endings().collect::<Vec<_>>().join(" ")
+}
+
+/// Tells the kind that the name of the output asks for.
+fn kind_by_name(output: &Path) -> CommandResult<Kind> {
+    let Some(ending) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
+    let shown = Quoted::new(output.as_os_str().as_bytes());
+    let failure = Failure::usage(format!("cannot write {shown}: nra makes nothing that is called {ending}"));
+    Err(failure.hint(format!("it writes {}", written())).hint("--to KIND writes that kind, whatever the name"))
 }
 
 /// What was converted.
@@ -191,8 +202,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         None if from_stdin => {
             return Err(Failure::usage("an archive from standard input needs a name for the output").hint("-o FILE gives it"));
         }
-        None => default_output(&in_path),
+        None => default_output(&in_path, commit),
     };
+    let kind = args.to.map_or_else(|| kind_by_name(&output), Ok)?;
     let to_stdout = output == Path::new("-");
     if to_stdout && !args.dry_run {
         ui.refuse_archive(args.overwrite)?;
@@ -209,7 +221,6 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
     let input =
         if from_stdin { Input::Stream(Box::new(reading::stdin()?), STANDARD_INPUT.into()) } else { Input::File(in_path.clone()) };
-    let kind = args.to.or_else(|| kind_of(&output)).unwrap_or(Kind::Nra);
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
@@ -228,6 +239,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
     }
+    let source = Source { name: &name, path: (!from_stdin).then_some(&in_path), open: options.open.clone() };
     let mut earlier_key = None;
     if args.encrypt {
         let secret = options.open.key.clone().map_or_else(|| args.keys.for_new(), Ok)?;
@@ -249,26 +261,27 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let input = match input {
         Input::File(path) if kind != Kind::Nra => {
-            let opened = open_file(&path, &options, ui).map_err(|error| explain(error, &name, &output, args.keep_going))?;
+            let opened = open_file(&path, &options, ui).map_err(|error| explain(error, &source, &output, args.keep_going))?;
             Input::Archive(opened)
         }
         input => input,
     };
     let progress = ui.progress("converting");
+    let monitor = &Of { progress: &progress, input: &name };
     let result = match kind {
-        Kind::Nra => transfer(input, destination, &options, &progress).map(Report::from),
+        Kind::Nra => transfer(input, destination, &options, monitor).map(Report::from),
         Kind::Nra4 => {
             let title = title(args, &output);
-            to_nra4(title, earlier_key, input, destination, &options, &progress)?
+            to_nra4(title, earlier_key, input, destination, &options, monitor)?
         }
-        Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, &progress)?,
-        Kind::Shard(role) => to_shard(args, role, input, destination, &options, &progress)?,
-        Kind::Zip => to_zip(args, input, destination, &options, &progress)?,
+        Kind::Tar(compression) => to_tar(args, input, destination, compression, &options, monitor)?,
+        Kind::Shard(role) => to_shard(args, role, input, destination, &options, monitor)?,
+        Kind::Zip => to_zip(args, input, destination, &options, monitor)?,
     };
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let report = result.map_err(|error| explain(error, &name, &output, args.keep_going))?;
+    let report = result.map_err(|error| explain(error, &source, &output, args.keep_going))?;
     let line = summary_line(&report, elapsed, ui);
     ui.console().note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     if kind == Kind::Nra && !args.compression.is_given() && has_grown(&report) {
@@ -284,6 +297,33 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let summary = Summary { archive: ArchiveField::new(&output), dry_run: args.dry_run, report, seconds: ui::seconds(elapsed) };
     ui.finish(outcome, "summary", &summary)
+}
+
+/// Says of which archive a warning is that is about none of its entries.
+struct Of<'a> {
+    progress: &'a Progress,
+    input: &'a str,
+}
+
+impl Monitor for Of<'_> {
+    fn add(&self, counter: Counter, amount: u64) {
+        self.progress.add(counter, amount);
+    }
+    fn expect(&self, counter: Counter, amount: u64) {
+        self.progress.expect(counter, amount);
+    }
+    fn current(&self, path: &[u8]) {
+        self.progress.current(path);
+    }
+    fn warn(&self, mut warning: Warning) {
+        if warning.path.is_empty() {
+            warning.message = format!("{}: {}", self.input, warning.message);
+        }
+        self.progress.warn(warning);
+    }
+    fn cancelled(&self) -> bool {
+        self.progress.cancelled()
+    }
 }
 
 /// Opens a file to be read by its index, while it is shown how far that is, and says what is wrong with its name.
@@ -357,16 +397,32 @@ fn needs_file(kind: Kind) -> Option<&'static str> {
     }
 }
 
-/// Returns what is to be done about damage of this part of a file, when the work has `kept_going` or not.
-fn advice(structure: &str, kept_going: bool) -> Option<&'static str> {
-    match structure {
-        "Shard header" | "Shard index record" => Some("get another copy: without its index nothing of it is found"),
-        _ if kept_going => None,
-        _ => Some("--keep-going keeps what is not hurt"),
+/// What is converted, for messages about it.
+struct Source<'a> {
+    /// What it is called.
+    name: &'a str,
+    /// Its file, unless it is standard input.
+    path: Option<&'a Path>,
+    open: OpenOptions,
+}
+
+impl Source<'_> {
+    /// Returns what is to be done about damage, when the work has `kept_going` or not.
+    fn advice(&self, kept_going: bool) -> Option<&'static str> {
+        let unopened = self.path.filter(|path| {
+            // What is read in order gives what it can. What has an index needs that.
+            let in_order = FileSource::open(path).and_then(|source| reads_in_order(&(Arc::new(source) as Arc<dyn ReadAt>)));
+            matches!(in_order, Ok(false)) && matches!(open_path(path, &self.open), Err(Error::Corrupt { .. }))
+        });
+        match unopened {
+            Some(path) => Some(reading::lost(path)),
+            None => (!kept_going).then_some("--keep-going keeps what is not hurt"),
+        }
     }
 }
 
-fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failure {
+fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -> Failure {
+    let input = source.name;
     match error {
         Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
         Error::Limit { what, .. } => {
@@ -383,9 +439,9 @@ fn explain(error: Error, input: &str, output: &Path, kept_going: bool) -> Failur
                 None => Failure::from(error).context(input),
             }
         }
-        Error::Corrupt { structure, .. } => {
+        Error::Corrupt { .. } => {
             let failure = Failure::from(error).context(input);
-            advice(structure, kept_going).into_iter().fold(failure, Failure::hint)
+            source.advice(kept_going).into_iter().fold(failure, Failure::hint)
         }
         Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("nra formats lists what is read"),
         error => {

@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub use options::{Action, Answer, Ask, Conflict, Event, ExtractOptions, ExtractStats, Observe, Overwrite, Target};
 
 use crate::convert::select::Selection;
-use crate::format::archive::Archive;
+use crate::format::archive::{Access, Archive};
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -50,7 +50,7 @@ use tree::{ROOT, Tree};
 /// # Errors
 ///
 /// Before anything is written: `InTheWay` when something stands where entries go and no policy settles it, `Limit` when there is
-/// more content than allowed. Later: `Io` when nothing further can be written (a full disk, say), `Cancelled`; what was whole by then stays.
+/// more content than allowed, `EntryLocked` when a key is missing or wrong. Later: `Io` when nothing further can be written (a full disk, say), `Cancelled`; what was whole by then stays.
 pub fn extract(
     archive: &dyn Archive,
     selection: &Selection,
@@ -78,6 +78,7 @@ pub fn extract(
     }
     monitor.expect(Counter::Entries, selected.sums.entries);
     monitor.expect(Counter::Bytes, selected.sums.bytes);
+    selected.try_key()?;
     let (handle, made) = root.make(&run.rules)?;
     root::check_space(&handle, &root.path, selected.sums.distinct_bytes, monitor);
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
@@ -138,6 +139,28 @@ impl<'a> Selected<'a> {
         }
         selected.held = held;
         Ok(selected)
+    }
+
+    /// Reads the start of the content that is reached first of what is encrypted, so that a key that is missing or wrong leaves nothing behind.
+    fn try_key(&self) -> Result<()> {
+        if !self.archive.info().encrypted || self.archive.keyring().is_some() {
+            return Ok(());
+        }
+        let mut first: Option<Entry> = None;
+        self.try_each(|item| {
+            let entry = &item.entry;
+            let is_earlier = first.as_ref().is_none_or(|first| entry.place() < first.place());
+            if is_earlier && entry.size > 0 && self.archive.is_encrypted(entry) {
+                first = Some(entry.clone());
+            }
+            Ok(())
+        })?;
+        let Some(entry) = first else { return Ok(()) };
+        match self.archive.with_range(&entry, 0..1, Access::Random, &mut |_| Ok(())) {
+            Err(error @ (Error::KeyNeeded | Error::WrongKey)) => Err(error.of_entry(entry.path.as_bytes())),
+            // What else is wrong with it is told when it is its turn.
+            _ => Ok(()),
+        }
     }
 
     /// Calls `each` for all items until it fails.

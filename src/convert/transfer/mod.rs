@@ -199,6 +199,16 @@ fn copy(
     Ok(TransferStats { written, input_bytes: archive.info().archive_bytes, ..TransferStats::default() })
 }
 
+/// Says whether a file is read once, in order: what came before damage is there without an index.
+///
+/// # Errors
+///
+/// As reading it does.
+pub fn reads_in_order(source: &Arc<dyn ReadAt>) -> Result<bool> {
+    let mut start = Buffered::new(SourceStream::new(Arc::clone(source), 0), 0);
+    Ok(tar::detect_stream(&mut start)? || detect(&mut start)?.is_some())
+}
+
 /// Tells what an input is and opens it.
 fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result<Opened> {
     match input {

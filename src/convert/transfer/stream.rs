@@ -267,7 +267,6 @@ impl StreamReader<'_> {
 
     /// Begins an entry; returns its content if that is wanted.
     fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
-        self.ledger.entry()?;
         for remark in &member.remarks {
             self.warn(&member.name, remark.clone(), true);
         }
@@ -293,6 +292,8 @@ impl StreamReader<'_> {
             }
             Named::Nothing => return Ok(None),
         };
+        // The directory above all of them is none, and what is left out does not grow.
+        self.ledger.entry()?;
         let mut entry = Entry::new(path, kind);
         entry.modified = member.modified;
         entry.device = member.device;

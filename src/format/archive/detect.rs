@@ -42,6 +42,14 @@ pub(super) fn refusal(source: &dyn ReadAt, from: Option<&Engine>) -> Result<Erro
     Ok(Error::NotAnArchive { looks: looks(&first), wanted: from.map(|engine| engine.name) })
 }
 
+/// Says whether a file begins like an archive of NRA 5.
+pub fn is_nra(source: &dyn ReadAt) -> bool {
+    let mut first = [0; 6];
+    source.len() >= 6
+        && source.read_exact_at(0, &mut first).is_ok()
+        && first.strip_prefix(b"NRA\0").is_some_and(|version| version == VERSION.to_le_bytes())
+}
+
 /// Says whether the first 512 bytes of a file show that it is no archive: there are none, or they are text, or all zero.
 pub fn is_no_archive(first: &[u8]) -> bool {
     matches!(looks(first), Looks::Empty | Looks::Text | Looks::Zeros)

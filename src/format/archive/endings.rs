@@ -80,13 +80,40 @@ pub static ENDINGS: &[Ending] = &[
     read_only(".lzma", Container::Compressed(Compression::Lzma)),
 ];
 
+/// Endings of archives that nra neither reads nor writes.
+const FOREIGN: [&str; 16] = [
+    ".rar",
+    ".cpio",
+    ".iso",
+    ".cab",
+    ".deb",
+    ".rpm",
+    ".squashfs",
+    ".sqfs",
+    ".lha",
+    ".lzh",
+    ".arj",
+    ".xar",
+    ".wim",
+    ".zpaq",
+    ".tar.lz",
+    ".tar.Z",
+];
+
+/// Returns the ending that `name` has if it is that of an archive which nra neither reads nor writes.
+pub fn foreign(name: &[u8]) -> Option<&'static str> {
+    FOREIGN.into_iter().find(|ending| ends_with(name, ending))
+}
+
+/// Says whether a name is more than this ending, and has it.
+fn ends_with(name: &[u8], ending: &str) -> bool {
+    name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+}
+
 impl Ending {
     /// Returns the ending that `name` has; a name is more than an ending.
     pub fn of(name: &[u8]) -> Option<&'static Self> {
-        ENDINGS.iter().find(|ending| {
-            let text = ending.text.as_bytes();
-            name.len() > text.len() && name[name.len() - text.len()..].eq_ignore_ascii_case(text)
-        })
+        ENDINGS.iter().find(|ending| ends_with(name, ending.text))
     }
 
     /// Returns the ending of this text, which may lack the dot.

@@ -174,6 +174,10 @@ impl Nra4 {
 }
 
 impl Members for Nra4 {
+    fn is_encrypted(&self, _: &Member) -> bool {
+        self.manifest.encrypted
+    }
+
     fn with_range(
         &self,
         member: &Member,

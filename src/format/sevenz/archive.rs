@@ -262,6 +262,10 @@ impl Members for SevenzMembers {
         largest.unwrap_or_default() > self.decoded_bytes() / 2
     }
 
+    fn is_encrypted(&self, member: &Member) -> bool {
+        self.folders.streams.folders.get(self.located(member).0).is_some_and(|folder| folder.is_encrypted)
+    }
+
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         let (folder, _) = self.located(member);
         let streams = &self.folders.streams;

@@ -100,6 +100,12 @@ pub trait Members: Send + Sync {
         false
     }
 
+    /// Says whether the content of the member is encrypted, as [`Archive::is_encrypted`] does.
+    fn is_encrypted(&self, member: &Member) -> bool {
+        let _ = member;
+        false
+    }
+
     /// Returns the holes of the member, as [`Archive::holes`] does.
     fn holes(&self, member: &Member) -> Vec<Range<u64>> {
         let _ = member;
@@ -342,6 +348,10 @@ impl<M: Members> Archive for TableArchive<M> {
 
     fn reads_ranges(&self, entry: &Entry) -> bool {
         matches!(Member::of(entry), Ok(Some(member)) if self.members.reads_ranges(&member))
+    }
+
+    fn is_encrypted(&self, entry: &Entry) -> bool {
+        matches!(Member::of(entry), Ok(Some(member)) if self.members.is_encrypted(&member))
     }
 
     fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {

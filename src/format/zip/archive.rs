@@ -366,6 +366,10 @@ impl Members for ZipMembers {
         self.located(member.number).is_ok_and(|located| located.is_plain())
     }
 
+    fn is_encrypted(&self, member: &Member) -> bool {
+        self.located(member.number).is_ok_and(|located| located.is_encrypted)
+    }
+
     fn stored_bytes(&self, member: &Member) -> Option<u64> {
         self.located(member.number).ok().map(|located| located.stored_len)
     }

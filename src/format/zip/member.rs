@@ -51,7 +51,7 @@ pub(super) struct Located {
     pub size: u64,
     pub method: u16,
     crc: u32,
-    is_encrypted: bool,
+    pub is_encrypted: bool,
     local: u64,
     shift: u64,
 }

@@ -127,7 +127,8 @@ pub fn ask_output(state: &mut State) {
         Some(stem) => (stem, true),
         None => (name, false),
     };
-    let output = if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem)).display().to_string() };
+    let output =
+        if is_nra { format!("{stem}.tar.zst") } else { kinds::default_output(Path::new(stem), None).display().to_string() };
     let title = format!("Write everything in {} as", state.archive.name);
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Convert, title, note, output)));
 }

@@ -980,16 +980,14 @@ class Blocks:
 
 
 class Recovery:
-    """Recovery data in front of the tail at `tail` (section 19): checked, not used."""
+    """Recovery data by the structure of the frame at `offset` (section 19): checked, not used."""
 
-    def __init__(self, source, tail):
-        self.source, self.tail = source, tail
-        frame = Frame.parse(source, tail - FRAME_LEN - 64).follow_rules()
-        need(frame.kind == RECOVERY and frame.end == tail, "recovery: no such frame in front of the tail")
-        self.fields = self.structure(frame.offset)
-        (self.protected, self.shard_len, self.groups, self.parities, self.frame_units, percent, self.commit, self.last) = self.fields
+    def __init__(self, source, offset):
+        self.source, self.offset = source, offset
+        self.fields = self.structure(offset)
+        (self.protected, self.shard_len, self.groups, self.parities, self.frame_units, percent, self.commit, number) = self.fields
         shard_len, groups = self.shard_len, self.groups
-        need(self.protected % 8 == 0 and self.protected <= frame.offset, "recovery: bad length of what is protected")
+        need(self.protected % 8 == 0 and self.protected <= offset, "recovery: bad length of what is protected")
         need(256 <= shard_len <= 65536 and shard_len & (shard_len - 1) == 0, "recovery: bad length of a shard")
         self.shards = -(-self.protected // shard_len)
         need(1 <= groups <= self.shards and 1 <= self.parities <= 32768, "recovery: bad numbers of groups or parities")
@@ -1000,7 +998,15 @@ class Recovery:
         need(self.parities <= 2 * self.count + 2, "recovery: more parities than allowed")
         self.pieces = -(-8 * (self.count + self.parities) // (shard_len - 8))
         self.units = (3 * self.pieces + self.parities) * groups
-        need(self.last == -(-self.units // self.frame_units), "recovery: bad number of frames")
+        self.last = -(-self.units // self.frame_units)
+        need(number <= self.last and self.place(number) == offset, "recovery: a frame that does not lie here")
+        self.tail = self.place(self.last) + FRAME_LEN + 64
+
+    def place(self, number):
+        """The offset of a frame."""
+        first = -(-(self.protected + FRAME_LEN + 64) // self.shard_len)
+        before = number - 1 + min(number * self.frame_units, self.units)
+        return (first + before) * self.shard_len if number else self.protected
 
     def structure(self, offset):
         data = self.source.read(offset + FRAME_LEN, 64)
@@ -1062,20 +1068,32 @@ class Archive(Blocks):
     def __init__(self, file):
         super().__init__(Source(file))
         self.notes = []
+        self.recovery = None
         self.tail = self.find_tail()
         check_features(self.tail.required)
-        self.recovery = None
-        first = self.tail.commit_offset + self.tail.commit_length
-        if first < self.tail.offset:
-            # Recovery data lie between the tail and its second copy.
-            self.recovery = Recovery(self.source, self.tail.offset)
-            again, self.tail = self.tail, Tail.parse(self.source, first)
-            need(replace(again, offset=first) == self.tail, "tail: not the one in front of the recovery data")
-            need(self.recovery.protected == first + TAIL_LEN, "recovery: it does not begin behind the tail")
+        if self.recovery:
+            # They lie between the tail and its second copy.
+            again, self.tail = self.tail, Tail.parse(self.source, self.recovery.protected - TAIL_LEN)
+            need(replace(again, offset=self.tail.offset) == self.tail, "tail: not the one in front of the recovery data")
         self.end = self.tail.offset + TAIL_LEN
         if self.tail.required & 1:
             self.source.keys = self.unlock()
         self.commit = self.commit_before(self.tail)
+        if self.recovery and self.recovery.offset != self.end:
+            need(not self.is_followed(), f"tail at {self.source.size - TAIL_LEN}: a later commit than its own is in front of it")
+
+    def is_followed(self):
+        """Whether nothing but frames leads from the end of the commit to the next one."""
+        offset = self.end
+        try:
+            while True:
+                frame = Frame.parse(self.source, offset)
+                if frame.kind == COMMIT:
+                    commit = Commit.parse(frame, self.payload(frame))
+                    return commit.number == self.commit.number + 1 and commit.previous.offset == self.tail.commit_offset
+                offset = frame.end
+        except Refused:
+            return False
 
     def unlock(self):
         """Section 18.3: by the key frame that the tail names, else by the first."""
@@ -1094,7 +1112,10 @@ class Archive(Blocks):
     def find_tail(self):
         source = self.source
         try:
-            return Tail.parse(source, source.size - TAIL_LEN)
+            tail = Tail.parse(source, source.size - TAIL_LEN)
+            if tail.commit_offset + tail.commit_length < tail.offset:
+                self.recovery = self.recovery_before(tail)
+            return tail
         except Unsupported:
             raise
         except Refused as error:
@@ -1119,6 +1140,18 @@ class Archive(Blocks):
         behind = source.size - best.offset - TAIL_LEN
         self.notes.append(f"{behind} bytes behind commit {best.number} are remains of an append that did not finish")
         return best
+
+    def recovery_before(self, tail):
+        """What has to lie between a tail and its commit where they are apart: told by its first frame, or by its last one."""
+        first = tail.commit_offset + tail.commit_length + TAIL_LEN
+        for offset in (first, tail.offset - FRAME_LEN - 64):
+            try:
+                found = Recovery(self.source, offset)
+                need((found.protected, found.commit, found.tail) == (first, tail.number, tail.offset), "recovery: of another tail")
+                return found
+            except Refused as error:
+                reason = error
+        raise Refused(f"tail at {tail.offset}: it is that of commit {tail.number}, and what lies between is none ({reason})")
 
     def commit_before(self, tail):
         frame = Frame.parse(self.source, tail.commit_offset).follow_rules()

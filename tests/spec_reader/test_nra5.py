@@ -227,6 +227,29 @@ class Damage(unittest.TestCase):
             self.assertEqual(bool(nra5.Check(data).problems), length > first_end)
             self.assertIn(b"many/000.json", {entry.path for entry in archive.entries()})
 
+    def test_tail_of_an_earlier_commit(self):
+        whole = make_tiny.rich().data
+        first_end = struct.unpack_from("<Q", whole, 64 + 16)[0]
+        data = bytearray(whole[:-64] + whole[first_end - 64:first_end])
+        struct.pack_into("<Q", data, len(data) - 8, nra5.checksum(bytes(data[-64:-8]), len(data) - 64))
+        self.assertEqual(nra5.Tail.parse(nra5.Source(data), len(data) - 64).number, 1)
+        archive = nra5.Archive(data)
+        self.assertIn("remains of an append", archive.notes[-1])
+        self.assertTrue(nra5.Check(data).problems)
+        # Without the head nothing else leads to a state.
+        data[:256] = bytes(256)
+        with self.assertRaises(nra5.Refused):
+            nra5.Archive(data)
+
+    def test_recovery_data_that_lost_one_end(self):
+        whole = (GOLDEN / "v5-protected.nra").read_bytes()
+        archive = nra5.Archive(whole)
+        for place in (archive.end, len(whole) - 64 - 128):
+            data = bytearray(whole)
+            data[place:place + 128] = bytes(128)
+            self.assertEqual(nra5.Archive(data).commit.number, archive.commit.number)
+            self.assertTrue(nra5.Check(data).problems)
+
     def test_features_and_versions(self):
         for place, value, name in ((8, 2, "feature 1"), (4, 6, "version 6")):
             data = bytearray(make_tiny.tiny().data)

@@ -180,6 +180,11 @@ impl Slot {
 }
 
 impl Tail {
+    /// Length of the archive that it ends: its commit, and this tail directly behind that. Recovery data and this tail once more may follow.
+    pub fn archive_end(&self) -> u64 {
+        self.commit_offset + self.commit_length + TAIL_LEN as u64
+    }
+
     /// Returns the bytes of a tail at file offset `place`.
     pub fn encode(&self, place: u64) -> [u8; TAIL_LEN] {
         let mut bytes = [0; TAIL_LEN];

@@ -17,7 +17,7 @@ use crate::format::nra::reader::scan::Scan;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
-use crate::format::nra::recovery;
+use crate::format::nra::recovery::{self, End, Geometry};
 
 /// Required features this reader knows.
 const SUPPORTED: u32 = REQUIRED_ENCRYPTION;
@@ -32,6 +32,8 @@ pub(super) struct State {
     pub(super) salt: Option<[u8; SALT_LEN]>,
     /// Length of the file at that commit, its tail included.
     pub(super) end: u64,
+    /// Recovery data behind it.
+    pub(super) recovery: Option<Geometry>,
     /// Its tail is there and whole.
     pub(super) has_tail: bool,
     pub(super) remarks: Vec<String>,
@@ -45,7 +47,7 @@ pub(super) struct State {
 
 /// Says whether the file is, or was, an NRA 5 archive. One whose tail is of another version counts too, so that opening it tells the version.
 pub(super) fn is_nra(window: &Window) -> Result<bool> {
-    if matches!(tail_at_end(window), Ok(_) | Err(Error::Unsupported { .. })) {
+    if matches!(tail_before(window, window.file_len()), Ok(_) | Err(Error::Unsupported { .. })) {
         return Ok(true);
     }
     if window.file_len() < HEADER_LEN as u64 {
@@ -67,10 +69,9 @@ fn starts_as_nra(start: &[u8]) -> bool {
     start.strip_prefix(&MAGIC).is_some_and(|rest| rest.starts_with(&VERSION.to_le_bytes()))
 }
 
-fn tail_at_end(window: &Window) -> Result<Tail> {
-    let Some(place) = window.file_len().checked_sub(TAIL_LEN as u64) else {
-        return Err(Error::corrupt("tail", 0, format!("the file has only {} bytes", window.file_len())));
-    };
+/// Returns the tail that ends at `end`, whatever is in front of it.
+fn tail_before(window: &Window, end: u64) -> Result<Tail> {
+    let place = end.saturating_sub(TAIL_LEN as u64);
     Tail::parse(&window.array("tail", place)?, place)
 }
 
@@ -82,11 +83,10 @@ fn tail_at_end(window: &Window) -> Result<Tail> {
 /// `Unsupported` for a version or features that this reader does not know; else the error of the tail or commit that should have led to the state, or,
 /// unless `recover`, that of a slot which says that a later commit was there.
 pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
-    let (lost, slots) = match tail_at_end(window) {
-        Ok(tail) => match by_tail(window, &tail) {
-            Err(error) if is_damage(&error) => (error, [None; 2]),
-            other => return other,
-        },
+    let (lost, slots) = match by_end(window) {
+        Ok(Ok(state)) => return Ok(state),
+        Ok(Err(error)) if is_damage(&error) => (error, [None; 2]),
+        Ok(Err(error)) => return Err(error),
         Err(error) if is_damage(&error) => {
             let slots = match head(window) {
                 Ok(head) => {
@@ -159,11 +159,16 @@ fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Erro
     let left = window.file_len().saturating_sub(state.end);
     if left > 0 {
         let is_noted = slots.iter().flatten().any(|slot| slot.number == number);
-        state.remarks.push(match recovery::begins(window.source(), state.end)? {
+        state.recovery = recovery::begins(window, state.end)?;
+        let is_last = |tail: Tail| (tail.number, tail.commit_offset) == (number, state.place.offset);
+        state.remarks.push(match state.recovery {
             Some(geometry) if geometry.file_len() < window.file_len() => {
                 format!("{} bytes behind the recovery data belong to nothing", window.file_len() - geometry.file_len())
             }
             Some(_) => "the recovery data behind the archive is not whole".into(),
+            None if tail_before(window, window.file_len()).is_ok_and(is_last) => {
+                "the recovery data behind the archive is not whole".into()
+            }
             None if state.lost_later => format!("{left} bytes behind commit {number} are what is left of it"),
             None if is_noted => {
                 format!("{left} bytes behind commit {number} are the remains of an append that did not finish")
@@ -186,6 +191,24 @@ pub(in crate::format::nra) fn lost_commit(slots: [Option<Slot>; 2], newest: u64)
 
 fn head(window: &Window) -> Result<Head> {
     Head::parse(&window.array::<HEAD_LEN>("head", 0)?).map(|(head, _)| head)
+}
+
+/// Returns the state that the tail at the end of the file leads to, or why its commit does not read.
+///
+/// # Errors
+///
+/// `Corrupt` when there is no such tail, or it is that of an earlier commit.
+fn by_end(window: &Window) -> Result<Result<State>> {
+    let End { tail, recovery, is_begun } = recovery::end(window)?;
+    let state = match by_tail(window, &tail) {
+        Ok(state) => State { recovery, ..state },
+        Err(error) => return Ok(Err(error)),
+    };
+    // An append drops recovery data before it writes its commit.
+    if !is_begun && finished(window, Some(&state))?.is_some() {
+        return Err(recovery::foreign(&tail, window.file_len()));
+    }
+    Ok(Ok(state))
 }
 
 fn by_tail(window: &Window, tail: &Tail) -> Result<State> {
@@ -214,8 +237,7 @@ fn by_slots(window: &Window, slots: [Option<Slot>; 2]) -> Result<Option<State>> 
     let mut slots: Vec<Slot> = slots.into_iter().flatten().filter(|slot| slot.end <= window.file_len()).collect();
     slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
     for slot in slots {
-        let Some(place) = slot.end.checked_sub(TAIL_LEN as u64) else { continue };
-        let tail = match Tail::parse(&window.array("tail", place)?, place) {
+        let tail = match tail_before(window, slot.end) {
             Ok(tail) if tail.number == slot.number => tail,
             Ok(_) => continue,
             Err(error) if is_damage(&error) => continue,
@@ -236,9 +258,9 @@ pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State
     let head = head(window)?;
     check_required(head.required, SUPPORTED)?;
     check_optional(head.optional, 0)?;
-    let state = match tail_at_end(window) {
-        Ok(tail) => {
-            let state = onwards(window, by_tail(window, &tail)?)?;
+    let state = match by_end(window) {
+        Ok(found) => {
+            let state = onwards(window, found?)?;
             // Bytes may have been cut off, and the commits that were in them.
             lost_commit(head.slots, state.commit.number).map_or(Ok(state), Err)?
         }
@@ -303,6 +325,7 @@ impl State {
             keys: (0, 0),
             salt,
             end,
+            recovery: None,
             has_tail: false,
             remarks: Vec::new(),
             tells_remains: false,
@@ -313,8 +336,7 @@ impl State {
 
     /// Looks whether its tail is whole.
     fn with_tail(mut self, window: &Window) -> Result<Self> {
-        let place = self.end - TAIL_LEN as u64;
-        let tail = match window.array("tail", place).and_then(|bytes| Tail::parse(&bytes, place)) {
+        let tail = match tail_before(window, self.end) {
             Ok(tail) => Some(tail),
             Err(error) if is_damage(&error) => None,
             Err(error) => return Err(error),
@@ -388,8 +410,8 @@ pub(super) fn describe(window: &Window, state: &State, is_newest: bool) -> Resul
         remarks: state.remarks.clone(),
         ..Info::default()
     };
-    if is_newest && window.file_len() > state.end {
-        info.recovery = recovery::present(window.source())?.map(|geometry| geometry.summary());
+    if is_newest {
+        info.recovery = state.recovery.map(|geometry| geometry.summary());
     }
     if let Some(reference) = commit.attributes {
         let attributes = frames::follow(window, FrameKind::Attributes, reference).and_then(|frame| {

@@ -18,6 +18,7 @@ use crate::format::nra::reader::open::State;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
+use crate::format::nra::recovery;
 
 /// Salts kept at hand: one for each commit that frames are read of.
 const MAX_SESSIONS: usize = 256;
@@ -139,8 +140,10 @@ fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
         let is_encrypted = tail.required == REQUIRED_ENCRYPTION;
         is_encrypted.then(|| Candidates { offsets: vec![tail.keys.0, first], named })
     };
-    if let Some(tail) = tail(window.file_len())? {
-        return Ok(by_tail(tail, Named::ByTail));
+    match recovery::end(window) {
+        Ok(end) => return Ok(by_tail(end.tail, Named::ByTail)),
+        Err(error) if is_damage(&error) => {}
+        Err(error) => return Err(error),
     }
     let head = match window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
         Ok((head, _)) => Some(head),

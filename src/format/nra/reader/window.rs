@@ -93,11 +93,7 @@ impl Window {
     /// Fills `buffer` from `offset`.
     pub(super) fn fill(&self, structure: &'static str, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.check(structure, offset, buffer.len())?;
-        match self.in_memory(offset, buffer.len()) {
-            Some(bytes) => buffer.copy_from_slice(bytes),
-            None => self.source.read_exact_at(offset, buffer)?,
-        }
-        Ok(())
+        self.read_exact_at(offset, buffer)
     }
 
     /// Refuses a place outside the file, before memory is allocated for it.
@@ -111,6 +107,24 @@ impl Window {
     fn in_memory(&self, offset: u64, len: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         self.bytes.get(from..from.checked_add(len)?)
+    }
+}
+
+impl ReadAt for Window {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn name(&self) -> &[u8] {
+        self.source.name()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        match self.in_memory(offset, buffer.len()) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => self.source.read_exact_at(offset, buffer)?,
+        }
+        Ok(())
     }
 }
 

@@ -3,13 +3,13 @@
 use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{count, write_group};
-use super::survey::{begins, present};
+use super::survey::{begins, end, present};
 use super::trailer::Trailer;
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
-use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::head::{HEAD_LEN, Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
 use crate::format::nra::reader::lost_commit;
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::source::{ReadAt, Store};
@@ -22,7 +22,7 @@ use crate::format::source::{ReadAt, Store};
 ///
 /// # Errors
 ///
-/// `Usage` for a percentage that is none; `Unsupported` for an archive of another version; `Corrupt` when head or tail are damaged or
+/// `Usage` for a percentage that is none; `Unsupported` for a version or features that this writer does not know; `Corrupt` when head or tail are damaged or
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
     let Plan { head, tail, end, geometry } = plan_of(store, percent, memory_bytes)?;
@@ -74,7 +74,9 @@ fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan>
     let mut head = [0; HEAD_LEN];
     source.read_exact_at(0, &mut head)?;
     let (head, _) = Head::parse(&head)?;
-    let (tail, end) = last_tail(source, &head)?;
+    check_required(head.required, REQUIRED_ENCRYPTION)?;
+    check_optional(head.optional, 0)?;
+    let (tail, end) = newest_tail(source, &head)?;
     if let Some(error) = lost_commit(head.slots, tail.number) {
         return Err(error);
     }
@@ -97,15 +99,11 @@ fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Moni
 }
 
 /// Returns the tail of the newest commit, and where it ends.
-fn last_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
+fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
     let view = View::new(source);
     let len = view.len;
-    match tail_before(view, len) {
-        Ok(tail) => {
-            // Only recovery data lie between a commit and a tail that is not its first.
-            let end = tail.commit_offset + tail.commit_length + TAIL_LEN as u64;
-            tail_before(view, end).map(|tail| (tail, end))
-        }
+    match end(source) {
+        Ok(last) => tail_before(view, last.tail.archive_end()).map(|tail| (tail, last.tail.archive_end())),
         Err(lost @ Error::Corrupt { .. }) => {
             let mut slots: Vec<Slot> = head.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
             slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));

@@ -4,9 +4,9 @@ use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{Group, count};
 use super::protect::{begins_other_frame, fill_front, tail_before, unit_start};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameKind, HEADER_LEN, SYNC};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
+use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
 use crate::format::progress::{Counter, Monitor};
 use crate::format::source::ReadAt;
 
@@ -76,6 +76,48 @@ pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
 /// What reading gives.
 pub fn begins(source: &dyn ReadAt, end: u64) -> Result<Option<Geometry>> {
     Ok(at(View::new(source), end)?.filter(|geometry| geometry.protected == end))
+}
+
+/// The end of a file that is whole.
+pub struct End {
+    /// Its last tail.
+    pub tail: Tail,
+    /// The recovery data between the commit and that tail.
+    pub recovery: Option<Geometry>,
+    /// The recovery data begins as it should. Else an append may have begun to write over it.
+    pub is_begun: bool,
+}
+
+/// Returns what the file ends with: one read, or two where recovery data is long.
+///
+/// # Errors
+///
+/// `Unsupported` for another version; `Corrupt` when there is no tail, or when what lies between it and its commit is no recovery data: then it is the tail of an
+/// earlier commit, which got there by accident or on purpose. What reading gives.
+pub fn end(source: &dyn ReadAt) -> Result<End> {
+    let view = View::new(source);
+    if view.len < TAIL_LEN as u64 {
+        return Err(Error::corrupt("tail", 0, format!("the file has only {} bytes", view.len)));
+    }
+    let tail = tail_before(view, view.len)?;
+    let end = tail.archive_end();
+    if end == view.len {
+        return Ok(End { tail, recovery: None, is_begun: true });
+    }
+    let fits = |geometry: &Geometry| (geometry.protected, geometry.commit, geometry.file_len()) == (end, tail.number, view.len);
+    if let Some(geometry) = at(view, end)?.filter(fits) {
+        return Ok(End { tail, recovery: Some(geometry), is_begun: true });
+    }
+    match present(source)?.filter(fits) {
+        Some(geometry) => Ok(End { tail, recovery: Some(geometry), is_begun: false }),
+        None => Err(foreign(&tail, view.len)),
+    }
+}
+
+/// The damage that a tail at the end of a file of `len` bytes is which belongs to a commit farther in front.
+pub fn foreign(tail: &Tail, len: u64) -> Error {
+    let detail = format!("it is that of commit {}, and what lies between them is no recovery data", tail.number);
+    Error::corrupt("tail", len.saturating_sub(TAIL_LEN as u64), detail)
 }
 
 /// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
@@ -228,9 +270,13 @@ fn frames_are_whole(view: View<'_>, geometry: &Geometry, monitor: &dyn Monitor) 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::format::archive::{Archive, OpenOptions};
     use crate::format::digest::Digest;
     use crate::format::entry::{Entry, Kind};
+    use crate::format::nra::reader::NraReader;
     use crate::format::nra::recovery::group::write_group;
     use crate::format::nra::recovery::protect::write_frames;
     use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
@@ -253,14 +299,44 @@ mod tests {
         std::fs::read(file.path()).unwrap()
     }
 
+    fn add<W: std::io::Write + Send>(writer: &mut Writer<W>, name: &str, bytes: &[u8]) {
+        let whole = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: true };
+        writer.add(Entry::new(EntryPath::try_from(name).unwrap(), Kind::File), whole).unwrap();
+    }
+
+    #[test]
+    fn a_forged_end_does_not_hide_a_later_commit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = || WriterOptions { threads: 1, ..WriterOptions::balanced() };
+        let mut writer = Writer::create(Vec::new(), options()).unwrap();
+        add(&mut writer, "old", &[1; 40_000]);
+        let first = writer.finish(&Recorder::default()).unwrap().0;
+        std::fs::write(file.path(), &first).unwrap();
+        let store = Arc::new(FileStore::open(file.path()).unwrap());
+        let mut writer = Writer::append(store.clone(), options()).unwrap();
+        add(&mut writer, "new", b"new");
+        writer.finish(&Recorder::default()).unwrap();
+        // The last frame and the tail of recovery data that would begin behind the first commit.
+        let forged = Geometry::choose(first.len() as u64, 100, 1, 1 << 20).unwrap();
+        let place = forged.tail_place() - FRONT_LEN as u64 + HEADER_LEN as u64;
+        let store = FileStore::open(file.path()).unwrap();
+        assert!(store.len() < place);
+        store.write_all_at(place, &forged.encode(forged.frames() - 1, place)).unwrap();
+        let tail = tail_before(View::new(&MemorySource::new(first.clone())), first.len() as u64).unwrap();
+        store.write_all_at(forged.tail_place(), &tail.encode(forged.tail_place())).unwrap();
+        let bytes = std::fs::read(file.path()).unwrap();
+        assert_eq!(end(&MemorySource::new(bytes.clone())).ok().and_then(|end| end.recovery), Some(forged));
+        let reader = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+        assert!(reader.find(b"new").unwrap().is_some() && reader.info().commit == Some(2));
+        assert!(reader.remarks()[0].contains("belong to nothing"), "{:?}", reader.remarks());
+    }
+
     #[test]
     fn content_that_looks_like_recovery_data_is_none() {
         let file = forged();
         assert!(find(&MemorySource::new(file.clone()), &Recorder::default()).unwrap().is_some());
         let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::balanced() }).unwrap();
-        let content = [&file[CONTENT..], &[1; 999]].concat();
-        let whole = NewContent::Whole { bytes: &content, digest: Digest::of(&content), incompressible: true };
-        writer.add(Entry::new(EntryPath::try_from("a").unwrap(), Kind::File), whole).unwrap();
+        add(&mut writer, "a", &[&file[CONTENT..], &[1; 999]].concat());
         let archive = writer.finish(&Recorder::default()).unwrap().0;
         assert!(archive[FORGED..].starts_with(&file[FORGED..]));
         for len in [archive.len(), archive.len() - 1, archive.len() - TAIL_LEN] {

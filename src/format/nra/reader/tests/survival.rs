@@ -17,10 +17,11 @@ use crate::format::error::Result;
 use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::directory::Directory;
 use crate::format::nra::frame::{FrameHeader, FrameKind};
-use crate::format::nra::head::HEAD_LEN;
+use crate::format::nra::head::{HEAD_LEN, Tail};
 use crate::format::nra::reader::tests::build::{noise, path, text};
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::{NraReader, frames, open_remains};
+use crate::format::nra::recovery::protect;
 use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::{FileStore, MemorySource};
@@ -28,13 +29,14 @@ use crate::format::source::{FileStore, MemorySource};
 /// First cell of a row, and what is tried.
 type Row = (&'static str, fn(&Sample));
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     ("payload of a block", payload_of_a_block),
     ("directory of a block", directory_of_a_block),
     ("header of a block", header_of_a_block),
     ("a dictionary", dictionary),
     ("a leaf or inner page of the entry tree, the root, the commit", index),
     ("the tail", tail),
+    ("the tail, by that of an earlier commit", stale_tail),
     ("head, all pages of the entry tree, commit and tail at once", all_but_content),
     ("a page of an extent map", extent_page),
     ("a page of a chunk run, attributes", side_pages),
@@ -344,6 +346,26 @@ fn tail(sample: &Sample) {
             assert!(Some(&contents(&reader)) == sample.former.last());
             assert!(reader.remarks()[0].contains("remains of an append"), "{:?}", reader.remarks());
         }
+    }
+}
+
+fn stale_tail(sample: &Sample) {
+    for commit in sample.of_kind(&[FrameKind::Commit]).into_iter().rev().skip(1) {
+        let own = commit.range.end as u64;
+        let stale = Tail::parse(&sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();
+        let place = sample.tail();
+        let mut bytes = sample.bytes.clone();
+        bytes[place.clone()].copy_from_slice(&stale.encode(place.start as u64));
+        assert!(sample.keeps_all("a stale tail", bytes.clone()));
+        assert!(sample.is_found_by_verify(&bytes));
+        let reader = open(&bytes, false, None).unwrap();
+        assert!(Some(&contents(&reader)) == sample.former.last() && reader.has_remains());
+        // Nor is it what a writer goes by: it would cut what is behind.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let store = FileStore::open(file.path()).unwrap();
+        protect(&store, 5, 1 << 20, &Recorder::default()).unwrap_err();
+        assert!(std::fs::read(file.path()).unwrap() == bytes);
     }
 }
 

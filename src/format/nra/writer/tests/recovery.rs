@@ -242,6 +242,22 @@ fn damage_of_the_recovery_data_itself_is_told_and_mended() {
 }
 
 #[test]
+fn recovery_data_that_lost_its_ends_is_no_damage_of_the_archive() {
+    let archive = several_commits();
+    let whole = protected(archive.clone(), 20);
+    let (begin, end) = (archive.len(), whole.len() - 64);
+    for (lost, is_told) in [(vec![begin..begin + 128], false), (vec![end - 128..end], false), (vec![begin..end], true)] {
+        let mut bytes = whole.clone();
+        lost.into_iter().for_each(|range| bytes[range].fill(0));
+        let reader = NraReader::open(super::disk::source(bytes.clone()), &OpenOptions::default()).unwrap();
+        assert_eq!(reader.info().recovery.is_none(), is_told);
+        let told: &[&str] = if is_told { &["the recovery data behind the archive is not whole"] } else { &[] };
+        assert_eq!(reader.remarks(), told);
+        assert_eq!((reader.info().commit, reader.is_recovered()), (Some(4), false));
+    }
+}
+
+#[test]
 fn verify_says_whether_damage_can_be_restored() {
     let whole = protected(large(400_000), 5);
     for (damage, restorable) in [(200_000..200_010, true), (150_000..200_000, false)] {

@@ -126,6 +126,11 @@ impl<'a> Header<'a> {
     }
 }
 
+/// Rounds up to whole blocks.
+pub(super) fn padded(len: u64) -> u64 {
+    len.next_multiple_of(BLOCK as u64)
+}
+
 /// Returns a field up to its first NUL.
 pub(super) fn text(field: &[u8]) -> &[u8] {
     let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());

@@ -5,11 +5,14 @@
 
 mod archive;
 mod attributes;
+mod content;
 mod decoder;
 mod encode;
 mod header;
 mod member;
 mod pax;
+mod preface;
+mod remarks;
 mod sparse;
 #[cfg(test)]
 mod tests;

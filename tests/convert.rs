@@ -751,3 +751,58 @@ fn a_tar_archive_keeps_the_order_of_another_one() {
     let found: Vec<_> = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
     assert_eq!(found, names.map(PathBuf::from));
 }
+
+/// Writes a tar archive of files (with their content), links (with their target) and directories.
+fn records(records: &[(&str, tar::EntryType, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for &(name, kind, what) in records {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        if kind.is_file() {
+            header.set_size(what.len() as u64);
+            builder.append_data(&mut header, name, what.as_bytes()).unwrap();
+        } else if kind.is_dir() {
+            builder.append_data(&mut header, name, &[][..]).unwrap();
+        } else {
+            builder.append_link(&mut header, name, what).unwrap();
+        }
+    }
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn what_comes_last_has_the_name_also_of_a_link_that_waits() {
+    use tar::EntryType::{Directory, Link, Regular, Symlink};
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let (link, target) = (("l", Link, "t"), ("t", Regular, "of t"));
+    for (case, list) in [
+        vec![link, target, ("l", Regular, "own")],
+        vec![link, ("l", Regular, "own"), target],
+        vec![link, ("l", Directory, ""), target],
+        vec![link, ("l", Symlink, "u"), target],
+        vec![link, ("l", Link, "u"), ("u", Regular, "of u"), target],
+        vec![("m", Link, "l"), link, ("l", Regular, "own"), target],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (tar, archive) = (format!("{case}.tar"), format!("{case}.nra"));
+        fs::write(at.join(&tar), records(&list)).unwrap();
+        let said = expect(at, &["convert", &tar, &archive], 0);
+        assert!(said.contains("l: replaced"), "{case}: {said}");
+        let last = list.iter().rfind(|(name, ..)| *name == "l").unwrap();
+        for from in [&tar, &archive] {
+            let found = nra(at, &["cat", from, "l"]).stdout;
+            let expected = match last.1 {
+                Regular => "own",
+                Link => "of u",
+                _ => "",
+            };
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{case} {from}");
+            expect(at, &["extract", from, "-C", &format!("{from}.d")], 0);
+        }
+        assert_eq!(look(&at.join(format!("{tar}.d")), true), look(&at.join(format!("{archive}.d")), true), "{case}");
+    }
+}

@@ -1,18 +1,16 @@
 //! The writing end: entries in the order of the input, and the hard links between them.
 
-use std::collections::HashMap;
 use std::io::Write;
-
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::archive::within;
 use crate::convert::feed::{Batch, Feed, Item, Placed};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{EntryId, Writer, WriterStats};
+use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::progress::{Monitor, Warning};
 use crate::format::stream::casts_doubt;
+use crate::format::tar::{Links, PathKey};
 use crate::format::top::Top;
 
 /// What reading a container gives beside entries.
@@ -38,11 +36,16 @@ pub(super) struct Broken {
     pub(super) kept: bool,
 }
 
-/// A path, short enough to keep one for each entry.
-type Key = u128;
+/// What a hard link leads to.
+#[derive(Debug, Clone)]
+enum Target {
+    File(EntryId),
+    /// What is no file and no directory: links to it are entries like it.
+    Other(Box<Entry>),
+}
 
-fn key(path: &EntryPath) -> Key {
-    xxh3_128(path.as_bytes())
+fn key(path: &EntryPath) -> PathKey {
+    PathKey::of(path.as_bytes())
 }
 
 /// Stores items.
@@ -52,28 +55,13 @@ pub(super) struct Store<'a, W: Write + Send> {
     /// Finish what came before the input failed.
     keep_going: bool,
     failed: bool,
-    /// Files by path.
-    files: HashMap<Key, EntryId>,
-    /// Entries that are no files and no directories, by path.
-    nodes: HashMap<Key, Entry>,
-    /// Links whose target did not come yet, by the path of that.
-    waiting: HashMap<Key, Vec<(Entry, EntryPath)>>,
-    /// Path of the file in work.
-    begun: Option<Key>,
+    /// Hard links, each with the path that it leads to.
+    links: Links<Target, (Entry, EntryPath)>,
 }
 
 impl<'a, W: Write + Send> Store<'a, W> {
     pub(super) fn new(writer: Writer<W>, keep_going: bool, monitor: &'a dyn Monitor) -> Self {
-        Self {
-            feed: Feed::new(writer),
-            monitor,
-            keep_going,
-            failed: false,
-            files: HashMap::new(),
-            nodes: HashMap::new(),
-            waiting: HashMap::new(),
-            begun: None,
-        }
+        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default() }
     }
 
     /// Says whether the input could not be read to its end.
@@ -91,36 +79,20 @@ impl<'a, W: Write + Send> Store<'a, W> {
             Item::Other(Special::Failed(error, entry)) => return self.fail(*error, entry.as_ref()),
             item => item,
         };
-        let (key, kind) = match &item {
+        let (path, kind) = match &item {
             Item::Plain(entry) | Item::Whole(entry, _) => (Some(key(&entry.path)), entry.kind),
-            Item::Begin(entry) => {
-                self.begun = Some(key(&entry.path));
-                (None, Kind::File)
-            }
-            Item::End(_) => (self.begun.take(), Kind::File),
             _ => (None, Kind::File),
         };
         let stored = self.feed.take(item, batch, !matches!(kind, Kind::File | Kind::Directory), self.monitor)?;
-        if let (Some(key), Some((id, entry))) = (key, stored) {
-            match (kind, entry) {
-                (Kind::File, _) => {
-                    self.nodes.remove(&key);
-                    self.files.insert(key, id);
-                }
-                (_, Some(entry)) => {
-                    self.files.remove(&key);
-                    self.nodes.insert(key, entry);
-                }
-                (_, None) => {
-                    // A link to a directory is none.
-                    self.files.remove(&key);
-                    self.nodes.remove(&key);
-                    return Ok(());
-                }
-            }
-            self.settle_waiting(key)?;
-        }
-        Ok(())
+        let Some((id, entry)) = stored else { return Ok(()) };
+        let Some(path) = path.or_else(|| entry.as_ref().map(|entry| key(&entry.path))) else { return Ok(()) };
+        let target = match kind {
+            Kind::Directory => None,
+            Kind::File => Some(Target::File(id)),
+            _ => entry.map(Box::new).map(Target::Other),
+        };
+        let replaced = self.links.entry(path, target);
+        self.settle(replaced)
     }
 
     fn fail(&mut self, error: Error, entry: Option<&Broken>) -> Result<()> {
@@ -151,42 +123,29 @@ impl<'a, W: Write + Send> Store<'a, W> {
     }
 
     fn link(&mut self, entry: Entry, target: EntryPath) -> Result<()> {
-        let wanted = key(&target);
-        if self.files.contains_key(&wanted) || self.nodes.contains_key(&wanted) {
-            let own = key(&entry.path);
-            self.link_now(entry, wanted)?;
-            return self.settle_waiting(own);
-        }
-        self.waiting.entry(wanted).or_default().push((entry, target));
-        Ok(())
+        let replaced = self.links.link(key(&entry.path), key(&target), (entry, target));
+        self.settle(replaced)
     }
 
-    /// Stores the links that waited for a path, and those that waited for them.
-    fn settle_waiting(&mut self, key_stored: Key) -> Result<()> {
-        let mut ready = vec![key_stored];
-        while let Some(target) = ready.pop() {
-            for (entry, _) in self.waiting.remove(&target).unwrap_or_default() {
-                let own = key(&entry.path);
-                self.link_now(entry, target)?;
-                ready.push(own);
-            }
+    /// Stores the links whose target is known, and those that lead to them. `replaced`: a link that never was stored, as another entry has its
+    /// name now.
+    fn settle(&mut self, replaced: Option<(Entry, EntryPath)>) -> Result<()> {
+        if let Some((entry, _)) = replaced {
+            let message = "replaced: a later entry has the same path".to_owned();
+            self.monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: false, damage: false });
         }
-        Ok(())
-    }
-
-    fn link_now(&mut self, mut entry: Entry, target: Key) -> Result<()> {
-        let own = key(&entry.path);
-        if let Some(&id) = self.files.get(&target) {
-            if let Some(id) = self.feed.add_link(entry, id, self.monitor)? {
-                self.nodes.remove(&own);
-                self.files.insert(own, id);
-            }
-        } else if let Some(node) = self.nodes.get(&target) {
-            // Links of symlinks and devices are entries like them.
-            entry = Entry { path: entry.path, ..node.clone() };
-            let copy = entry.clone();
-            if self.feed.add(entry, crate::format::nra::writer::NewContent::None, self.monitor)?.is_some() {
-                self.nodes.insert(own, copy);
+        while let Some(((entry, _), target)) = self.links.take_ready() {
+            let path = key(&entry.path);
+            let stored = match target {
+                Target::File(id) => self.feed.add_link(entry, id, self.monitor)?.map(Target::File),
+                Target::Other(other) => {
+                    let entry = Entry { path: entry.path, ..*other };
+                    let target = Target::Other(Box::new(entry.clone()));
+                    self.feed.add(entry, NewContent::None, self.monitor)?.map(|_| target)
+                }
+            };
+            if stored.is_some() {
+                self.links.entry(path, stored);
             }
         }
         Ok(())
@@ -194,7 +153,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
 
     /// Finishes the archive.
     pub(super) fn finish(mut self) -> Result<(W, WriterStats, u64)> {
-        let mut lost: Vec<_> = std::mem::take(&mut self.waiting).into_values().flatten().collect();
+        let mut lost = std::mem::take(&mut self.links).into_lost();
         lost.sort_by(|a, b| a.0.path.cmp(&b.0.path));
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());

@@ -9,7 +9,10 @@ mod content;
 mod decoder;
 mod encode;
 mod header;
+mod indexer;
+mod links;
 mod member;
+mod open;
 mod pax;
 mod preface;
 mod remarks;
@@ -17,10 +20,12 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-pub use archive::{TarMembers, probe, probe_compressed};
+pub use archive::TarMembers;
 pub use decoder::{Decoder, Event};
 pub use encode::{END, Encoded, Loss, encode, encode_comment, padding};
+pub use links::{Links, PathKey};
 pub use member::{Member, MemberKind};
+pub use open::{probe, probe_compressed};
 
 use header::{BLOCK, Header};
 

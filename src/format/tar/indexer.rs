@@ -1,0 +1,334 @@
+//! The index of a tar archive in the making: one pass over its headers.
+
+use std::sync::Arc;
+
+use super::decoder::{Decoder, Event};
+use super::links::{Links, PathKey};
+use super::member::{Member as TarMember, MemberKind};
+use crate::format::archive::Damage;
+use crate::format::entry::{Attribute, Kind, Metadata, Owner};
+use crate::format::error::{Error, Result};
+use crate::format::path::Quoted;
+use crate::format::source::ReadAt;
+use crate::format::stream::Blocks;
+use crate::format::table::{Cleaned, Item, clean};
+
+/// Bytes read at a time while an index is made: a header, and what often belongs to it.
+const PEEK: usize = 4 << 10;
+/// Memory that an entry takes while an index is made, beside what has no fixed length, bytes.
+const ENTRY_BYTES: u64 = 256;
+/// Memory that a remark and an attribute take beside their bytes.
+const REMARK_BYTES: u64 = 24;
+const ATTRIBUTE_BYTES: u64 = 40;
+/// Bytes of a name in a remark.
+const SHOWN_BYTES: usize = 200;
+
+/// Goes from header to header of a plain archive.
+pub(super) fn walk_plain(source: &dyn ReadAt, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
+    let mut buffer = vec![0; PEEK];
+    loop {
+        let left = source.len().saturating_sub(decoder.offset());
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        // Padding may be missing at the end, which lies behind the last byte then.
+        if len > 0 {
+            source.read_exact_at(decoder.offset(), &mut buffer[..len])?;
+        }
+        let mut used = 0;
+        while used < len || len == 0 {
+            let (taken, event) = decoder.step(&buffer[used..len], len == 0)?;
+            used += taken;
+            match event {
+                Event::Member(member) => {
+                    let skipped = decoder.skip_content();
+                    // Only padding may be missing at the end, which is less than a block.
+                    let data = member.stored.max(skipped.saturating_sub(511));
+                    let end = decoder.offset().saturating_sub(skipped).saturating_add(data);
+                    if end > source.len() {
+                        indexer.cut = Some(member.name);
+                        let detail = "truncated: unexpected end of the input in the content of an entry";
+                        return Err(Error::corrupt("tar archive", source.len(), detail));
+                    }
+                    indexer.add(*member)?;
+                    break;
+                }
+                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Done => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Goes through the whole of a decoded stream.
+pub(super) fn walk_blocks(blocks: &Blocks, decoder: &mut Decoder, indexer: &mut Indexer) -> Result<()> {
+    let mut member: Option<TarMember> = None;
+    for number in 0.. {
+        let block = blocks.block(number)?;
+        let last = block.is_empty();
+        let mut used = 0;
+        loop {
+            let (taken, event) = decoder.step(&block[used..], last)?;
+            used += taken;
+            match event {
+                Event::More if used == block.len() && !last => break,
+                Event::Member(begun) => {
+                    indexer.cut = Some(begun.name.clone());
+                    member = Some(*begun);
+                }
+                Event::End => {
+                    indexer.cut = None;
+                    if let Some(member) = member.take() {
+                        indexer.add(member)?;
+                    }
+                }
+                Event::Damage(error) => indexer.hurt(*error)?,
+                Event::Done => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Collects entries while the archive is gone through.
+#[derive(Default)]
+pub(super) struct Indexer {
+    limit: u64,
+    bytes: u64,
+    /// Names and items; hard links whose target is still to be found have none.
+    pub(super) items: Vec<(Vec<u8>, Option<Item>)>,
+    pub(super) maps: Vec<Box<[(u64, u64)]>>,
+    /// Which item a hard link leads to.
+    links: Links<usize, usize>,
+    groups: u64,
+    last_metadata: Option<Arc<Metadata>>,
+    pub(super) remarks: Vec<String>,
+    /// What is passed over.
+    pub(super) damage: Vec<Damage>,
+    /// Name of the entry that has no end so far.
+    pub(super) cut: Option<Vec<u8>>,
+    /// Something of the archive is not served; a remark says what.
+    pub(super) omits: bool,
+    pub(super) comment: Option<String>,
+}
+
+impl Indexer {
+    /// Starts an index that may take `limit` bytes of memory.
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Takes note of damage behind which the archive goes on.
+    fn hurt(&mut self, error: Error) -> Result<()> {
+        let Error::Corrupt { structure, offset, detail } = error else { return Err(error) };
+        self.damage.push(Damage::new(structure, offset, detail));
+        Ok(())
+    }
+
+    /// Takes what the archive as a whole says, when it has ended or nothing more of it can be read.
+    pub(super) fn ended(&mut self, decoder: &mut Decoder) {
+        let mut remarks = decoder.take_remarks();
+        self.omits |= !remarks.is_empty();
+        self.remarks.append(&mut remarks);
+        self.remarks.extend(decoder.take_behind());
+        self.comment = decoder.comment();
+    }
+
+    /// Counts memory.
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > self.limit {
+            return Err(Error::Limit { what: "memory for the index", found: self.bytes, limit: self.limit });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, member: TarMember) -> Result<()> {
+        self.take(ENTRY_BYTES)?;
+        self.take(member.name.len() as u64 + 16 * member.segments.as_ref().map_or(0, Vec::len) as u64)?;
+        for remark in &member.remarks {
+            self.omits = true;
+            let remark = format!("{}: {remark}", Quoted::new(&member.name[..member.name.len().min(SHOWN_BYTES)]));
+            self.take(REMARK_BYTES + remark.len() as u64)?;
+            self.remarks.push(remark);
+        }
+        let position = self.items.len();
+        let Some(path) = path_of(&member.name) else {
+            // The table tells what is wrong with the name.
+            if !member.name.is_empty() {
+                let item = self.item(&member)?;
+                self.items.push((member.name, Some(item)));
+            }
+            return Ok(());
+        };
+        let replaced = if member.kind == MemberKind::HardLink {
+            self.items.push((member.name, None));
+            // What is no path is never found.
+            self.links.link(path, path_of(&member.link).unwrap_or(PathKey::of(b"")), position)
+        } else {
+            let item = self.item(&member)?;
+            let target = (item.kind != Kind::Directory).then_some(position);
+            self.items.push((member.name, Some(item)));
+            self.links.entry(path, target)
+        };
+        if let Some(replaced) = replaced {
+            // The table tells that it is hidden.
+            self.items[replaced].1 = Some(Item::new(Kind::File));
+        }
+        self.settle()
+    }
+
+    /// Gives links what they lead to, and those that lead to them.
+    fn settle(&mut self) -> Result<()> {
+        while let Some((link, target)) = self.links.take_ready() {
+            self.items[link].1 = self.linked(target)?;
+            if let Some(path) = path_of(&self.items[link].0) {
+                self.links.entry(path, Some(target));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a copy of an item, both being hard links then.
+    fn linked(&mut self, position: usize) -> Result<Option<Item>> {
+        let len = self.items[position].1.as_ref().map_or(0, |item| item.target.len() as u64);
+        self.take(len)?;
+        let groups = &mut self.groups;
+        Ok(self.items[position].1.as_mut().map(|item| {
+            if item.kind == Kind::File && item.link_group == 0 {
+                *groups += 1;
+                item.link_group = *groups;
+            }
+            item.clone()
+        }))
+    }
+
+    /// Returns the names of the links whose target never came.
+    pub(super) fn lost_links(&mut self) -> Result<Vec<Vec<u8>>> {
+        let lost = std::mem::take(&mut self.links).into_lost().into_iter();
+        lost.map(|position| {
+            self.take(self.items[position].0.len() as u64)?;
+            Ok(self.items[position].0.clone())
+        })
+        .collect()
+    }
+
+    fn item(&mut self, member: &TarMember) -> Result<Item> {
+        let kind = member.kind.entry_kind();
+        let number = match &member.segments {
+            Some(map) => {
+                self.maps.push(map.as_slice().into());
+                self.maps.len() as u64
+            }
+            None => 0,
+        };
+        let target = if kind == Kind::Symlink { &*member.link } else { &[] };
+        self.take(target.len() as u64)?;
+        Ok(Item {
+            kind,
+            size: member.size,
+            modified: member.modified,
+            metadata: self.metadata(member)?,
+            link_group: 0,
+            target: target.into(),
+            device: member.device,
+            number,
+            place: (0, member.data),
+        })
+    }
+
+    fn metadata(&mut self, member: &TarMember) -> Result<Arc<Metadata>> {
+        let owner = Owner {
+            user_id: member.user_id,
+            group_id: member.group_id,
+            user: member.user.as_slice().into(),
+            group: member.group.as_slice().into(),
+        };
+        let metadata = Metadata { mode: member.mode, owner: Some(owner), attributes: Arc::clone(&member.attributes) };
+        if let Some(last) = self.last_metadata.as_ref().filter(|last| ***last == metadata) {
+            return Ok(Arc::clone(last));
+        }
+        let attribute = |attribute: &Attribute| ATTRIBUTE_BYTES + (attribute.name.len() + attribute.value.len()) as u64;
+        let shared = self.last_metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &member.attributes));
+        let attributes = if shared { 0 } else { member.attributes.iter().map(attribute).sum::<u64>() };
+        self.take((member.user.len() + member.group.len()) as u64 + attributes)?;
+        let metadata = Arc::new(metadata);
+        self.last_metadata = Some(Arc::clone(&metadata));
+        Ok(metadata)
+    }
+}
+
+/// Returns the path that a name means; `None` for one that means no place in an archive.
+fn path_of(name: &[u8]) -> Option<PathKey> {
+    let mut path = Vec::with_capacity(name.len());
+    match clean(name, &mut path) {
+        Ok(Cleaned::Path | Cleaned::Relative) => Some(PathKey::of(&path)),
+        Ok(Cleaned::Top) | Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::entry::{Entry, Namespace};
+    use crate::format::path::EntryPath;
+
+    /// A member of this name, as the decoder tells it.
+    fn member(name: &str) -> TarMember {
+        let mut bytes = Vec::new();
+        super::super::encode(&Entry::new(EntryPath::try_from(name).unwrap(), Kind::Symlink), None, &[], &mut bytes);
+        match Decoder::new().step(&bytes, true).unwrap().1 {
+            Event::Member(member) => *member,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    /// Counted bytes of two entries, each changed by `change`; that a limit just below is kept.
+    fn counted(change: impl Fn(&mut TarMember)) -> u64 {
+        let add = |limit| {
+            let mut indexer = Indexer::new(limit);
+            let added = ["a", "b"].into_iter().try_for_each(|name| {
+                let mut member = member(name);
+                change(&mut member);
+                indexer.add(member)
+            });
+            (indexer.bytes, added)
+        };
+        let (bytes, added) = add(u64::MAX);
+        added.unwrap();
+        let found = add(bytes - 1).1;
+        assert!(matches!(found, Err(Error::Limit { found, .. }) if found == bytes), "{found:?}");
+        bytes
+    }
+
+    #[test]
+    fn what_an_entry_holds_is_counted() {
+        let long = || vec![b'x'; 1000];
+        let plain = counted(|_| ());
+        assert_eq!(counted(|member| member.link = long()), plain + 2000);
+        assert_eq!(counted(|member| member.remarks = vec!["x".repeat(1000)]), plain + 2 * (1000 + 24 + 3));
+        // Equal metadata is held once.
+        assert_eq!(counted(|member| member.user = long()), plain + 1000);
+        assert_eq!(counted(|member| member.group = long()), plain + 1000);
+        let attribute = Attribute { namespace: Namespace::Xattr, name: long().into(), value: long().into() };
+        assert_eq!(counted(|member| member.attributes = [attribute.clone()].into()), plain + 2040);
+        let other = |member: &mut TarMember| {
+            let name = member.name.as_slice().into();
+            member.attributes = [attribute.clone(), Attribute { name, ..attribute.clone() }].into();
+        };
+        assert_eq!(counted(other), plain + 2 * (2040 + 1041));
+    }
+
+    #[test]
+    fn copies_for_hard_links_are_counted() {
+        let mut indexer = Indexer::new(100_000);
+        let link = |name| TarMember { kind: MemberKind::HardLink, link: b"target".to_vec(), ..member(name) };
+        indexer.add(link("early")).unwrap();
+        let bytes = indexer.bytes;
+        indexer.add(TarMember { link: vec![b'x'; 10_000], ..member("target") }).unwrap();
+        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 6 + 20_000);
+        let bytes = indexer.bytes;
+        indexer.add(link("late")).unwrap();
+        assert_eq!(indexer.bytes, bytes + ENTRY_BYTES + 4 + 10_000);
+    }
+}

@@ -1,0 +1,179 @@
+//! Opens tar archives and single compressed files behind the reading face.
+
+use std::sync::Arc;
+
+use super::archive::{Bytes, TarMembers};
+use super::decoder::Decoder;
+use super::indexer::{Indexer, walk_blocks, walk_plain};
+use super::{PROBE, detect, detect_stream};
+use crate::format::archive::{Damage, Info, OpenOptions};
+use crate::format::entry::Kind;
+use crate::format::error::{Error, Result};
+use crate::format::path::Quoted;
+use crate::format::source::ReadAt;
+use crate::format::stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
+use crate::format::table::{Item, TableArchive, TableBuilder, Winner};
+
+/// Entries that are named with damage.
+const NAMED: usize = 1_000;
+/// Names in a remark.
+const SHOWN: usize = 3;
+/// Bytes of a name in a remark.
+const SHOWN_BYTES: usize = 200;
+
+/// Opens a plain tar archive; `None` if it is none.
+///
+/// # Errors
+///
+/// `Io`; `Limit` when the index gets too large. Damage is a remark: what came before is served.
+pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<TarMembers>>> {
+    if !detect_stream(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? {
+        return Ok(None);
+    }
+    index(Bytes::Plain(Arc::clone(source)), "tar".into(), source.len(), options).map(Some)
+}
+
+/// Opens a stream that is compressed in this way, with a tar archive or one file in it; `None` if it is none.
+///
+/// # Errors
+///
+/// As [`probe`].
+pub fn probe_compressed(
+    compression: Compression,
+    source: &Arc<dyn ReadAt>,
+    options: &OpenOptions,
+) -> Result<Option<TableArchive<TarMembers>>> {
+    let mut first = vec![0; usize::try_from(source.len().min(18)).expect("at most 18")];
+    source.read_exact_at(0, &mut first)?;
+    let begins = if is_skippable(&first) {
+        stream::detect(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? == Some(compression)
+    } else {
+        compression.begins(&first)
+    };
+    if !begins {
+        return Ok(None);
+    }
+    let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio));
+    let first = blocks.block(0)?;
+    let is_tar = detect(&first[..first.len().min(PROBE)]);
+    if is_tar {
+        let format = format!("tar, {}", compression.name());
+        return index(Bytes::Compressed(blocks), format, source.len(), options).map(Some);
+    }
+    single(blocks, compression, source, options).map(Some)
+}
+
+/// One file: its length shows when all of it was decoded.
+fn single(
+    blocks: Box<Blocks>,
+    compression: Compression,
+    source: &Arc<dyn ReadAt>,
+    options: &OpenOptions,
+) -> Result<TableArchive<TarMembers>> {
+    let (mut size, mut damage) = (0u64, None);
+    for number in 0.. {
+        match blocks.block(number) {
+            Ok(block) => {
+                size += block.len() as u64;
+                if block.is_empty() {
+                    break;
+                }
+            }
+            Err(Error::Corrupt { structure, offset, detail }) => {
+                damage = Some(Damage::new(structure, offset, detail));
+                break;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+    table.add(&compression.content_name(source.name()), Item { size, ..Item::new(Kind::File) })?;
+    let mut info = Info { format: compression.name().into(), archive_bytes: source.len(), ..Info::default() };
+    let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
+    let omits = remark.is_some();
+    info.remarks.extend(remark);
+    if let (Some(damage), Some(_)) = (&mut damage, doubt) {
+        damage.entries.extend(table.entries().map(|entry| entry.path));
+        damage.entry_count = damage.entries.len() as u64;
+    }
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    let damage = damage.into_iter().collect();
+    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits };
+    Ok(TableArchive::new(table, members, info))
+}
+
+/// Tells damage, and which entries the checksum covers that is wrong.
+fn told(damage: &Damage, fate: &str) -> String {
+    let Damage { structure, offset, detail, entries, entry_count, .. } = damage;
+    let names: Vec<String> = entries.iter().take(SHOWN).map(|path| Quoted::new(path.as_bytes()).to_string()).collect();
+    let more = entry_count.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let doubt = match entry_count {
+        0 => String::new(),
+        _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
+    };
+    format!("{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
+}
+
+/// Makes the index of an archive: one pass over its headers.
+fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
+    let mut builder = Indexer::new(options.index_bytes);
+    let mut decoder = Decoder::new().with_names(options.names);
+    let walked = match &bytes {
+        Bytes::Plain(source) => walk_plain(&**source, &mut decoder, &mut builder),
+        Bytes::Compressed(blocks) => walk_blocks(blocks, &mut decoder, &mut builder),
+    };
+    let mut damage = match walked {
+        Ok(()) => None,
+        Err(Error::Corrupt { structure, offset, detail }) => {
+            // Its name comes too late for the table: it does not read.
+            let name = builder.cut.take().map(|name| format!(" (entry {})", Quoted::new(&name[..name.len().min(SHOWN_BYTES)])));
+            Some(Damage::new(structure, offset, detail + &name.unwrap_or_default()))
+        }
+        Err(error) => return Err(error),
+    };
+    builder.ended(&mut decoder);
+    let mut info = Info { format, archive_bytes, ..Info::default() };
+    info.remarks.append(&mut builder.remarks);
+    info.message = builder.comment.take().unwrap_or_default();
+    let mut omits = builder.omits;
+    if let Bytes::Compressed(blocks) = &bytes {
+        let remark = blocks.remark();
+        omits |= remark.is_some();
+        info.remarks.extend(remark);
+    }
+    let doubt = match &bytes {
+        Bytes::Compressed(blocks) => blocks.doubt(),
+        Bytes::Plain(_) => None,
+    };
+    let lost = builder.lost_links()?;
+    if !lost.is_empty() {
+        let names: Vec<String> =
+            lost.iter().take(SHOWN).map(|name| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string()).collect();
+        let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
+        info.remarks.push(format!("left out: hard links to what is no file in the archive: {}{more}", names.join(", ")));
+    }
+    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+    for (name, item) in builder.items {
+        if let Some(item) = item {
+            table.add(&name, item)?;
+        }
+    }
+    let table = table.finish()?;
+    if let (Some(damage), Some(doubt)) = (&mut damage, doubt) {
+        let doubtful =
+            table.entries().filter(|entry| entry.kind == Kind::File && entry.place().1.saturating_add(entry.size) > doubt);
+        for entry in doubtful {
+            damage.entry_count += 1;
+            if damage.entries.len() < NAMED {
+                damage.entries.push(entry.path);
+            }
+        }
+        damage.is_certain = damage.entry_count == 0;
+    }
+    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, "it is left out")));
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    let damage = builder.damage.into_iter().chain(damage).collect();
+    let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty() };
+    Ok(TableArchive::new(table, members, info))
+}

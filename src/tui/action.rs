@@ -135,12 +135,16 @@ pub enum Action {
     SortRatio,
     /// Order by time.
     SortTime,
+    /// Order by permissions.
+    SortMode,
     /// Order by kind.
     SortKind,
     /// The other way round.
     Reverse,
     /// Directories open in place, or are entered.
     Tree,
+    /// Choose the columns.
+    Columns,
     /// Sizes as bars, as a map, as numbers.
     Sizes,
     /// Keep entries at any depth by what they are.

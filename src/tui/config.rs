@@ -127,7 +127,8 @@ impl Config {
         let column = |name: &Spanned<String>| {
             let known = Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref());
             let unknown = || {
-                format!("line {}: no column '{}' (known: size, ratio, modified, mode)", line(name.span().start), name.get_ref())
+                let titles = Column::CHOICES.map(Column::title).join(", ");
+                format!("line {}: no column '{}' (known: {titles})", line(name.span().start), name.get_ref())
             };
             known.ok_or_else(unknown)
         };

@@ -96,25 +96,6 @@ impl Areas {
 /// Columns in front of a name: room for a mark.
 pub const FRONT: u16 = 2;
 
-/// Widths of the columns of the list; 0 = not shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Columns {
-    /// Name.
-    pub name: u16,
-    /// Size as a bar.
-    pub bar: u16,
-    /// Size.
-    pub size: u16,
-    /// Bytes in the archive.
-    pub stored: u16,
-    /// Stored to raw.
-    pub ratio: u16,
-    /// Time of modification.
-    pub time: u16,
-    /// Permissions.
-    pub mode: u16,
-}
-
 /// A column of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
@@ -132,11 +113,13 @@ pub enum Column {
     Time,
     /// Permissions.
     Mode,
+    /// File, directory, link.
+    Kind,
 }
 
 impl Column {
-    /// Those that can be chosen.
-    pub const CHOICES: [Self; 5] = [Self::Size, Self::Stored, Self::Ratio, Self::Time, Self::Mode];
+    /// Those that can be chosen; where there is not room for all, the first ones are shown.
+    pub const CHOICES: [Self; 6] = [Self::Size, Self::Ratio, Self::Time, Self::Mode, Self::Stored, Self::Kind];
 
     /// Returns what stands above the column.
     pub fn title(self) -> &'static str {
@@ -148,50 +131,82 @@ impl Column {
             Self::Ratio => "ratio",
             Self::Time => "modified",
             Self::Mode => "mode",
+            Self::Kind => "kind",
+        }
+    }
+
+    /// Returns how wide it can be, the best first.
+    fn widths(self) -> &'static [u16] {
+        match self {
+            Self::Name => &[],
+            Self::Bar => &[10, 6],
+            Self::Size | Self::Stored | Self::Mode => &[10],
+            Self::Ratio => &[6],
+            // A date with its time, or alone.
+            Self::Time => &[16, 10],
+            Self::Kind => &[9],
         }
     }
 }
 
+/// The columns of the list that there is room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// Width of the name.
+    pub name: u16,
+    /// Those right of it, with their widths.
+    right: Vec<(Column, u16)>,
+}
+
 impl Columns {
-    /// Divides so many columns of the screen.
-    pub fn new(width: u16, bars: bool, chosen: &[Column]) -> Self {
-        let (size, ratio, time, mode) = match width {
-            92.. => (10, 6, 16, 10),
-            68.. => (10, 6, 16, 0),
-            54.. => (10, 6, 10, 0),
-            40.. => (10, 6, 0, 0),
-            28.. => (10, 0, 0, 0),
-            _ => (0, 0, 0, 0),
+    /// Share of a list that its names have at least, percent, and the fewest columns they have.
+    const NAME: (u16, u16) = (35, 12);
+    /// Columns of the screen between two of them.
+    const GAP: u16 = 2;
+
+    /// Divides so many columns of the screen: first comes what rows are sorted by, then what was chosen, in its order.
+    pub fn new(width: u16, bars: bool, chosen: &[Column], sorted: Option<Column>) -> Self {
+        let names = Self::NAME.1.max(u16::try_from(u32::from(width) * u32::from(Self::NAME.0) / 100).unwrap_or(u16::MAX));
+        let mut room = width.saturating_sub(FRONT + names + 1);
+        let mut right: Vec<(Column, u16)> = Vec::new();
+        let mut take = |column: Column| {
+            if column.widths().is_empty() || right.iter().any(|(other, _)| *other == column) {
+                return true;
+            }
+            let Some(width) = column.widths().iter().find(|width| **width + Self::GAP <= room) else { return false };
+            room -= width + Self::GAP;
+            right.push((column, *width));
+            true
         };
-        let wanted = |column, width| if chosen.contains(&column) { width } else { 0 };
-        let (size, ratio) = (wanted(Column::Size, size), wanted(Column::Ratio, ratio));
-        let stored = wanted(Column::Stored, if width >= 104 { 10 } else { 0 });
-        let (time, mode) = (wanted(Column::Time, time), wanted(Column::Mode, mode));
-        // Bars take the place of times where there is not room for both.
-        let bar = if bars && width >= 40 { 10 } else { 0 };
-        let time = if bar > 0 && width < 80 { 0 } else { time };
-        let ratio = if bar > 0 && width < 54 { 0 } else { ratio };
-        let used: u16 =
-            [bar, size, stored, ratio, time, mode].into_iter().filter(|width| *width > 0).map(|width| width + 2).sum();
-        Self { name: width.saturating_sub(FRONT + used + 1), bar, size, stored, ratio, time, mode }
+        sorted.map(&mut take);
+        if bars {
+            // They show what stands beside them.
+            let _ = !chosen.contains(&Column::Size) || take(Column::Size);
+            take(Column::Bar);
+        }
+        let _ = chosen.iter().all(|column| take(*column));
+        let order = |column: &Column| match column {
+            Column::Bar => 0,
+            column => 1 + chosen.iter().position(|other| other == column).unwrap_or(chosen.len()),
+        };
+        right.sort_by_key(|(column, _)| order(column));
+        let used: u16 = right.iter().map(|(_, width)| width + Self::GAP).sum();
+        Self { name: width.saturating_sub(FRONT + used + 1), right }
     }
 
     /// Iterates over the columns right of the name: where each begins, how wide it is.
     pub fn right_of_name(&self) -> impl Iterator<Item = (Column, u16, u16)> {
-        let columns = [
-            (Column::Bar, self.bar),
-            (Column::Size, self.size),
-            (Column::Stored, self.stored),
-            (Column::Ratio, self.ratio),
-            (Column::Time, self.time),
-            (Column::Mode, self.mode),
-        ];
         let mut x = FRONT + self.name;
-        columns.into_iter().filter(|(_, width)| *width > 0).map(move |(column, width)| {
-            let start = x + 2;
+        self.right.iter().map(move |(column, width)| {
+            let start = x + Self::GAP;
             x = start + width;
-            (column, start, width)
+            (*column, start, *width)
         })
+    }
+
+    /// Says whether there is room for a column.
+    pub fn has(&self, column: Column) -> bool {
+        column == Column::Name || self.right.iter().any(|(other, _)| *other == column)
     }
 
     /// Returns the column at a place.
@@ -208,8 +223,9 @@ mod tests {
     #[test]
     fn columns_fit_and_names_have_room() {
         for width in 20..300 {
-            for bars in [false, true] {
-                let columns = Columns::new(width, bars, &Column::CHOICES);
+            for (bars, sorted) in [(false, None), (true, None), (true, Some(Column::Kind)), (false, Some(Column::Stored))] {
+                let columns = Columns::new(width, bars, &Column::CHOICES, sorted);
+                assert!(width < 28 || sorted.is_none_or(|sorted| columns.has(sorted)), "{width}");
                 let end = columns.right_of_name().last().map_or(FRONT + columns.name, |(_, start, width)| start + width);
                 assert!(end <= width, "{width}");
                 assert!(columns.name >= 12, "{width} {bars} {columns:?}");
@@ -218,6 +234,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_was_chosen_first_has_room_first() {
+        let shown = |width, chosen: &[Column], sorted| {
+            let columns = Columns::new(width, false, chosen, sorted);
+            columns.right_of_name().map(|(column, ..)| column).collect::<Vec<_>>()
+        };
+        let chosen = [Column::Stored, Column::Kind, Column::Size];
+        assert_eq!(shown(300, &chosen, None), chosen);
+        assert_eq!(shown(40, &chosen, None), [Column::Stored, Column::Kind]);
+        assert_eq!(shown(40, &chosen, Some(Column::Mode)), [Column::Mode]);
+        assert_eq!(shown(120, &[], Some(Column::Mode)), [Column::Mode]);
+        assert_eq!(shown(120, &Column::CHOICES, None), Column::CHOICES);
     }
 
     #[test]

@@ -44,6 +44,14 @@ pub struct Scope {
     pub order: Order,
 }
 
+impl Scope {
+    /// Returns how many open directories a row is below.
+    fn depth(&self, path: &EntryPath) -> u16 {
+        let base = self.directory.as_ref().map_or(0, |directory| directory.components().count());
+        u16::try_from(path.components().count().saturating_sub(base + 1)).unwrap_or(u16::MAX)
+    }
+}
+
 /// Which rows are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
@@ -102,7 +110,7 @@ pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> 
     let below = below(archive, scope.directory.as_ref())?;
     let page = match &scope.order {
         Order::Path => Walk::new(archive, scope, below).page(want, count),
-        Order::Listed(numbers) => listed(archive, numbers, below, want, count),
+        Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count),
     }?;
     // It may have come to light only now.
     let damage = (page.lost > 0 || archive.is_recovered()).then(|| archive.remarks());
@@ -166,7 +174,7 @@ pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> 
     Ok(Some(totals))
 }
 
-fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want, count: usize) -> Result<Page> {
+fn listed(archive: &dyn Archive, scope: &Scope, numbers: &[u64], below: Range<u64>, want: &Want, count: usize) -> Result<Page> {
     let len = numbers.len();
     let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
     let around = |place: usize| (place.saturating_sub(count / 2), place.saturating_sub(count / 2).saturating_add(count));
@@ -191,7 +199,10 @@ fn listed(archive: &dyn Archive, numbers: &[u64], below: Range<u64>, want: &Want
     let mut page = Page { first: from == 0, last: to == len, below, ..Page::default() };
     for (place, &number) in (from as u64..).zip(&numbers[from..to]) {
         match archive.entry(number) {
-            Ok(entry) => page.rows.push(Row { place, number, depth: 0, entry }),
+            Ok(entry) => {
+                let depth = if scope.open.is_empty() { 0 } else { scope.depth(&entry.path) };
+                page.rows.push(Row { place, number, depth, entry });
+            }
             Err(Error::Corrupt { .. } | Error::Limit { .. }) => page.lost += 1,
             Err(error) => return Err(error),
         }

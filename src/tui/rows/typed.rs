@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::path::{self, EntryPath};
 use crate::tui::rows::{self, Order, Scope};
 
@@ -23,9 +23,20 @@ pub fn place(archive: &dyn Archive, scope: &Scope, at: u64, behind: bool, typed:
     let from = at.saturating_add(u64::from(behind));
     match &scope.order {
         Order::Listed(numbers) => {
-            let ranges = spelled(archive, scope.directory.as_ref(), typed)?;
+            // In a tree names begin in many places.
+            let mut ranges = Vec::new();
+            for directory in std::iter::once(scope.directory.as_ref()).chain(scope.open.iter().map(Some)) {
+                match spelled(archive, directory, typed) {
+                    Err(Error::NotFound { .. }) if directory != scope.directory.as_ref() => {}
+                    found => ranges.extend(found?.into_iter().map(|range| (directory, range))),
+                }
+            }
+            let is_child = |number: u64, directory: Option<&EntryPath>| {
+                scope.open.is_empty() || archive.entry(number).is_ok_and(|entry| entry.path.parent().as_ref() == directory)
+            };
             let (front, back) = numbers.split_at(usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len()));
-            let is_one = |number: &u64| ranges.iter().any(|range| range.contains(number));
+            let is_one =
+                |number: &u64| ranges.iter().any(|(directory, range)| range.contains(number) && is_child(*number, *directory));
             let place = |index: usize| u64::try_from(index).unwrap_or(u64::MAX);
             let later = back.iter().position(is_one).map(|index| place(front.len() + index));
             Ok(later.or_else(|| front.iter().position(is_one).map(place)))
@@ -164,6 +175,11 @@ mod tests {
         let listed = Scope { order: Order::Listed(vec![5, 4, 1, 0].into()), ..Scope::default() };
         assert_eq!(name(&*archive, &listed, 0, "ma").as_deref(), Some("main"));
         assert_eq!(name(&*archive, &listed, 3, "ma").as_deref(), Some("Makefile"));
+        // What is open in a tree that was sorted: src, src/x, src/main, mode, main.
+        let sorted = Scope { order: Order::Listed(vec![5, 7, 6, 4, 1].into()), ..tree };
+        assert_eq!(name(&*archive, &sorted, 0, "m").as_deref(), Some("src/main"));
+        assert_eq!(name(&*archive, &sorted, 3, "m").as_deref(), Some("mode"));
+        assert_eq!(name(&*archive, &sorted, 1, "s").as_deref(), Some("src"));
     }
 
     proptest! {

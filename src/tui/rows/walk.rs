@@ -192,8 +192,6 @@ impl<'a> Walk<'a> {
     }
 
     fn row(&self, number: u64, entry: Entry) -> Row {
-        let base = self.scope.directory.as_ref().map_or(0, |directory| directory.components().count());
-        let depth = entry.path.components().count().saturating_sub(base + 1);
-        Row { place: number, number, depth: u16::try_from(depth).unwrap_or(u16::MAX), entry }
+        Row { place: number, number, depth: self.scope.depth(&entry.path), entry }
     }
 }

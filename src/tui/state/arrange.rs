@@ -1,10 +1,12 @@
 //! How the children of a directory are arranged.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::format::path::EntryPath;
+use crate::tui::layout::Column;
 
 /// What an order goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -21,8 +23,25 @@ pub enum Sort {
     Ratio,
     /// Time of modification, the newest first.
     Time,
+    /// Permissions, the widest first.
+    Mode,
     /// Directories first.
     Kind,
+}
+
+impl Sort {
+    /// Returns the column that shows what the order goes by.
+    pub fn column(self) -> Column {
+        match self {
+            Self::Name => Column::Name,
+            Self::Size => Column::Size,
+            Self::Stored => Column::Stored,
+            Self::Ratio => Column::Ratio,
+            Self::Time => Column::Time,
+            Self::Mode => Column::Mode,
+            Self::Kind => Column::Kind,
+        }
+    }
 }
 
 /// Order and filter.
@@ -52,6 +71,8 @@ pub struct ArrangeRequest {
     pub generation: u64,
     /// Whose children.
     pub directory: Option<EntryPath>,
+    /// Directories whose children follow them (tree).
+    pub open: Arc<BTreeSet<EntryPath>>,
     /// How.
     pub arrangement: Arrangement,
 }
@@ -70,10 +91,8 @@ pub struct Found {
 /// Numbers in order, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeAnswer {
-    /// Which list they are for.
-    pub generation: u64,
-    /// How they are arranged.
-    pub arrangement: Arrangement,
+    /// What was asked for.
+    pub request: ArrangeRequest,
     /// What was found.
     pub found: Result<Found, String>,
 }

@@ -11,6 +11,7 @@ use crate::tui::effect::Door;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
+use crate::tui::layout::Column;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::finder::Finder;
 use crate::tui::state::marks::Change;
@@ -169,6 +170,8 @@ impl Prompt {
 pub enum Choice {
     /// The action of a key.
     Do(Action),
+    /// A column appears, or goes.
+    Column(Column),
     /// To an entry.
     Go(EntryPath),
     /// The program ends, if nothing is planned.

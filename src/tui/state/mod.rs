@@ -26,7 +26,7 @@ use crate::tui::crumbs::BETWEEN;
 use crate::tui::effect::{Door, Task};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
-use crate::tui::layout::{Areas, Column, SAID, SHARE, Wanted};
+use crate::tui::layout::{Areas, Column, Columns, SAID, SHARE, Wanted};
 use crate::tui::memory::Memory;
 use crate::tui::theme::Theme;
 
@@ -152,6 +152,8 @@ pub struct State {
     pub focus: Focus,
     /// Order and filter of the list.
     pub arrangement: Arrangement,
+    /// Order and filter of the rows that are shown: others until those that are wanted have come.
+    pub listed: Arrangement,
     /// An arrangement is on its way.
     pub arranging: bool,
     /// How far it is, 0 to 1, once that is told.
@@ -250,6 +252,7 @@ impl State {
             share: SHARE,
             focus: Focus::List,
             arrangement: Arrangement::default(),
+            listed: Arrangement::default(),
             arranging: false,
             arranged: 0.0,
             groups: arrange::Found::default(),
@@ -297,6 +300,12 @@ impl State {
     /// Returns where things are on the screen.
     pub fn areas(&self) -> Areas {
         Areas::new(self.screen, Wanted { preview: self.preview, zoom: self.zoom, share: self.share, said: self.linear })
+    }
+
+    /// Returns the columns of a list that is so wide.
+    pub fn columns_in(&self, width: u16) -> Columns {
+        let sorted = (!self.arrangement.is_natural()).then(|| self.arrangement.sort.column());
+        Columns::new(width, self.sizes.has_bars(), &self.columns, sorted)
     }
 
     /// Returns where keys go.

@@ -1,5 +1,6 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says so, on archives in memory.
 
+mod arrange;
 mod cost;
 mod damage;
 mod deeds;

@@ -75,7 +75,7 @@ fn what_lies_in_an_archive_is_not_read_anew() {
 #[test]
 fn letters_of_menus_are_no_keys_that_move() {
     let mut story = Story::begin(everything(), 100, 24);
-    for opening in ["s", "R"] {
+    for opening in ["s", "R", "C"] {
         story.then(opening);
         let Some(Dialog::Menu(menu)) = story.state.dialogs.last() else { panic!("{opening} opens no menu") };
         for (letter, words, _) in &menu.items {
@@ -84,12 +84,6 @@ fn letters_of_menus_are_no_keys_that_move() {
         }
         story.then("esc");
     }
-    // An order that is under way is given up.
-    story.then("s down");
-    story.keys("enter");
-    story.state.arranging = true;
-    story.then("esc");
-    assert!(story.state.arrangement.is_natural() && !story.state.arranging);
 }
 
 #[test]

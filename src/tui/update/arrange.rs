@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
+use crate::tui::layout::Column;
 use crate::tui::query::{DUPLICATE, Query, WORDS};
 use crate::tui::rows::Order;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
@@ -12,13 +13,24 @@ use crate::tui::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::tui::update::browse;
 
 /// The orders: key in the menu, name, action.
-const SORTS: [(char, &str, Sort, Action); 6] = [
+const SORTS: [(char, &str, Sort, Action); 7] = [
     ('n', "name", Sort::Name, Action::SortName),
     ('s', "size", Sort::Size, Action::SortSize),
     ('z', "stored size", Sort::Stored, Action::SortStored),
     ('r', "ratio", Sort::Ratio, Action::SortRatio),
     ('t', "time", Sort::Time, Action::SortTime),
+    ('m', "mode", Sort::Mode, Action::SortMode),
     ('d', "kind, directories first", Sort::Kind, Action::SortKind),
+];
+
+/// The columns: key in the menu, column.
+const COLUMNS: [(char, Column); 6] = [
+    ('s', Column::Size),
+    ('z', Column::Stored),
+    ('r', Column::Ratio),
+    ('t', Column::Time),
+    ('m', Column::Mode),
+    ('d', Column::Kind),
 ];
 
 /// Asks for the arrangement of the list, unless it is that of the archive; then what is under way for another one ends.
@@ -26,17 +38,23 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
     let before = std::mem::replace(&mut state.arranging, !state.arrangement.is_natural());
     state.arranged = 0.0;
     if before || state.arranging {
-        effects.push(Effect::Arrange(ArrangeRequest {
-            generation: state.listing.generation,
-            directory: state.listing.scope.directory.clone(),
-            arrangement: state.arrangement.clone(),
-        }));
+        effects.push(Effect::Arrange(wanted(state)));
+    }
+}
+
+/// Returns what is to be asked for.
+fn wanted(state: &State) -> ArrangeRequest {
+    ArrangeRequest {
+        generation: state.listing.generation,
+        directory: state.listing.scope.directory.clone(),
+        open: browse::open_directories(state),
+        arrangement: state.arrangement.clone(),
     }
 }
 
 /// Takes an arrangement. The cursor stays on its entry.
 pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>) {
-    if answer.generation != state.listing.generation || answer.arrangement != state.arrangement {
+    if answer.request != wanted(state) {
         return;
     }
     state.arranging = false;
@@ -46,11 +64,15 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
             state.groups = found;
             let touched = state.listing.cursor > 0 || state.remembered.contains_key(&state.listing.scope.directory);
             let at = state.listing.entry().map(|entry| entry.path.clone()).filter(|_| touched);
+            let row = state.listing.cursor.saturating_sub(state.listing.top);
             browse::list(state, state.listing.scope.directory.clone(), Order::Listed(numbers), at, effects);
+            if state.tree {
+                state.listing.keep_row(row);
+            }
         }
         Err(error) => {
-            // The rows are as the archive has them; so are their heads.
-            state.arrangement = Arrangement::default();
+            // The rows are as they were; so are their heads.
+            state.arrangement = state.listed.clone();
             state.say(Tone::Error, error);
         }
     }
@@ -63,9 +85,9 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
     }
     state.arrangement = arrangement;
     state.anchor = None;
-    if !state.arrangement.is_natural() {
-        state.tree = false;
-    } else {
+    // What is found at any depth is no tree.
+    state.tree &= state.arrangement.query.is_empty();
+    if state.arrangement.is_natural() {
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::again(state, at, effects);
     }
@@ -74,9 +96,11 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
 
 /// Ends an order that is under way, or takes filter and query away; says whether there was something.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    let is_map = matches!(state.sizes, Sizes::Map(_));
-    if state.arranging && state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() && !is_map {
-        change(state, Arrangement::default(), effects);
+    if state.arranging && !matches!(state.sizes, Sizes::Map(_)) {
+        // The rows are as they were; the thread turns to nothing.
+        state.arrangement = state.listed.clone();
+        state.arranging = false;
+        effects.push(Effect::Arrange(ArrangeRequest { arrangement: Arrangement::default(), ..wanted(state) }));
         return true;
     }
     if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {
@@ -99,10 +123,33 @@ pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Res
     Ok(())
 }
 
+/// Shows a column, or no longer, and goes on asking.
+pub fn turn_column(state: &mut State, column: Column) {
+    if state.columns.contains(&column) {
+        state.columns.retain(|other| *other != column);
+    } else {
+        state.columns.push(column);
+    }
+    ask_columns(state, column);
+}
+
+/// Asks which columns are shown, with the cursor on one of them.
+fn ask_columns(state: &mut State, at: Column) {
+    let shown = state.columns_in(state.areas().list.width);
+    let item = |(key, column): &(char, Column)| {
+        let sign = if state.columns.contains(column) { "[x]" } else { "[ ]" };
+        let room = if state.columns.contains(column) && !shown.has(*column) { ", no room now" } else { "" };
+        (*key, format!("{sign} {}{room}", column.title()), Choice::Column(*column))
+    };
+    let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
+    let items = COLUMNS.iter().map(item).collect();
+    state.dialogs.push(Dialog::Menu(Menu { title: "Columns".to_owned(), lines: Vec::new(), items, cursor }));
+}
+
 /// Does what the user asked for; says whether it was about arranging.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let orders = SORTS.iter().any(|(.., sorting)| *sorting == action)
-        || matches!(action, Action::SortMenu | Action::Reverse | Action::Tree);
+        || matches!(action, Action::SortMenu | Action::Reverse | Action::Tree | Action::Columns);
     if orders && matches!(state.sizes, Sizes::Map(_)) {
         state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
         return true;
@@ -119,6 +166,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.sort).unwrap_or(0);
             state.dialogs.push(Dialog::Menu(Menu { title: "Sort by".to_owned(), lines: Vec::new(), items, cursor }));
         }
+        Action::Columns => ask_columns(state, Column::Size),
         Action::Reverse => {
             let reverse = !state.arrangement.reverse;
             change(state, Arrangement { reverse, ..state.arrangement.clone() }, effects);
@@ -134,10 +182,10 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         }
         Action::Tree => {
             state.tree = !state.tree;
-            state.arrangement = Arrangement::default();
-            request(state, effects);
+            state.arrangement.query.clear();
             let at = state.listing.entry().map(|entry| entry.path.clone());
             browse::again(state, at, effects);
+            request(state, effects);
         }
         _ => return false,
     }

@@ -9,7 +9,6 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Effect, FactsRequest};
 use crate::tui::glyphs;
 use crate::tui::rows::{Order, Scope};
-use crate::tui::state::arrange::Found;
 use crate::tui::state::line;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::tui::state::{DAMAGED, Facts, Focus, Listing, State, Tone};
@@ -38,13 +37,18 @@ pub fn reach(state: &mut State, path: EntryPath, effects: &mut Vec<Effect>) {
     go(state, path.parent(), Some(path), effects);
 }
 
+/// Returns the directories whose children are listed behind them.
+pub fn open_directories(state: &State) -> Arc<BTreeSet<EntryPath>> {
+    if state.tree { Arc::clone(&state.open) } else { Arc::default() }
+}
+
 /// Begins a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
-    let open = if state.tree && order == Order::Path { Arc::clone(&state.open) } else { Arc::default() };
-    let scope = Scope { directory, open, order };
+    let scope = Scope { directory, open: open_directories(state), order };
     state.generation += 1;
+    state.listed = state.arrangement.clone();
     if scope.order == Order::Path {
-        state.groups = Found::default();
+        (state.groups, state.listed) = Default::default();
     }
     let height = usize::from(state.areas().list.height);
     let (listing, request) = Listing::open(scope, state.generation, at, height);
@@ -193,7 +197,12 @@ fn fold(state: &mut State, path: EntryPath, open: bool, effects: &mut Vec<Effect
         directories.remove(&path);
     }
     state.open = Arc::new(directories);
-    again(state, Some(path), effects);
+    if state.arrangement.is_natural() {
+        again(state, Some(path), effects);
+    } else {
+        // The rows stay until the others have come.
+        arrange::request(state, effects);
+    }
 }
 
 /// Lists the same directory anew with the row of `at` where it was on the screen.

@@ -313,6 +313,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
 fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
     match choice {
         Choice::Do(action) => do_action(state, action, effects),
+        Choice::Column(column) => arrange::turn_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(door) => effects.push(Effect::Open(door)),
         Choice::Leave(way) => self::jobs::leave_by(state, way, effects),

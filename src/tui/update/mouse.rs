@@ -11,7 +11,7 @@ use crate::tui::crumbs::{self, BETWEEN};
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
 use crate::tui::hints;
-use crate::tui::layout::{Column, Columns, SHARES};
+use crate::tui::layout::{Column, SHARES};
 use crate::tui::state::{Dialog, Focus, Sizes, State};
 use crate::tui::update::{act, browse, dialogs, marks};
 
@@ -93,7 +93,7 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         }
         effects.extend(state.pane.hurry().map(Effect::Preview));
     } else if areas.heads.contains(at) && !matches!(state.sizes, Sizes::Map(_)) {
-        sort(state, Columns::new(areas.heads.width, state.sizes.has_bars(), &state.columns).at(at.x - areas.heads.x), effects);
+        sort(state, state.columns_in(areas.heads.width).at(at.x - areas.heads.x), effects);
     } else if areas.header.contains(at) {
         crumb(state, areas.header, at.x, effects);
     } else if let Some(action) = hints::at(state, at) {
@@ -126,7 +126,8 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
         Column::Stored => Action::SortStored,
         Column::Ratio => Action::SortRatio,
         Column::Time => Action::SortTime,
-        Column::Mode => return,
+        Column::Mode => Action::SortMode,
+        Column::Kind => Action::SortKind,
     };
     let before = state.arrangement.clone();
     act(state, action, effects);

@@ -16,7 +16,7 @@ pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
     }
     state.open = Default::default();
     (state.zoom, state.focus) = (false, Focus::List);
-    state.tree = place.tree && state.arrangement.is_natural();
+    state.tree = place.tree;
     browse::go(state, Place::path(&place.directory), Place::path(&place.entry), effects);
 }
 

@@ -18,6 +18,7 @@ pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
     };
     if matches!(state.sizes, Sizes::Map(_)) {
         // The cursor goes through the areas from the largest on.
+        state.tree = false;
         arrange::change(state, Arrangement { sort: Sort::Size, ..Arrangement::default() }, effects);
         request(state, effects);
     }

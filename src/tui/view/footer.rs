@@ -127,7 +127,7 @@ fn notes(state: &State) -> String {
     }
     if state.arranging {
         let what = if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" };
-        let share = if state.arranged > 0.0 { format!(" {:.0} %", state.arranged * 100.0) } else { String::new() };
+        let share = if state.arranged > 0.0 { format!(" {:.0} %, esc stops it", state.arranged * 100.0) } else { String::new() };
         notes.push(format!("{what}{share}"));
     }
     if state.archive.damaged {

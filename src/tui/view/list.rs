@@ -9,7 +9,6 @@ use crate::format::path::EntryPath;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::layout::{Column, Columns, FRONT};
-use crate::tui::state::arrange::Sort;
 use crate::tui::state::line::Line;
 use crate::tui::state::marks::Marked;
 use crate::tui::state::staged::Stage;
@@ -21,11 +20,12 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     if let Sizes::Map(map) = &state.sizes {
         return map::view(state, map, heads, area, buffer);
     }
-    let columns = Columns::new(area.width, state.sizes.has_bars(), &state.columns);
+    let columns = state.columns_in(area.width);
     let theme = &state.theme;
     let head = |column: Column| {
         let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
-        let sorted = sorted(state.arrangement.sort, &columns) == column && !state.arrangement.is_natural();
+        let by = Some(state.arrangement.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
+        let sorted = by == column && !state.arrangement.is_natural();
         if sorted { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
     put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
@@ -75,17 +75,6 @@ fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
         let name = format!("{}{}", glyphs::shown(path.name()), if directory { "/" } else { "" });
         put(buffer, row, 0, 0, "+", state.theme.mark);
         put(buffer, row, FRONT, 0, &glyphs::fit(&name, usize::from(area.width.saturating_sub(FRONT))), state.theme.dim);
-    }
-}
-
-/// Returns the column that an order goes by.
-fn sorted(sort: Sort, columns: &Columns) -> Column {
-    match sort {
-        Sort::Name | Sort::Kind => Column::Name,
-        Sort::Size => Column::Size,
-        Sort::Stored if columns.stored > 0 => Column::Stored,
-        Sort::Stored | Sort::Ratio => Column::Ratio,
-        Sort::Time => Column::Time,
     }
 }
 
@@ -240,6 +229,7 @@ fn value(line: &Line, column: Column, width: u16) -> String {
             glyphs::start(&time, usize::from(width)).to_owned()
         }
         Column::Mode => text::mode(entry.kind, entry.metadata.mode),
+        Column::Kind => glyphs::start(text::kind(entry.kind), usize::from(width)).to_owned(),
         Column::Name | Column::Bar => String::new(),
     }
 }

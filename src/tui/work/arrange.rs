@@ -1,6 +1,7 @@
 //! Puts the children of a directory into another order, or keeps some of them only.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind, Timestamp};
@@ -24,7 +25,7 @@ pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f
         Ok(found) => Ok(found?),
         Err(error) => Err(told(&error)),
     };
-    Some(ArrangeAnswer { generation: request.generation, arrangement: request.arrangement.clone(), found })
+    Some(ArrangeAnswer { request: request.clone(), found })
 }
 
 fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Result<Option<Found>> {
@@ -32,7 +33,8 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     let filter = Filter::new(filter);
     let listed = |keyed| Found { numbers: sorted(keyed, *reverse).into(), ..Found::default() };
     if query.is_empty() {
-        return Ok(children(archive, request, &filter, share)?.map(listed));
+        let found = |numbers: Vec<u64>| Found { numbers: numbers.into(), ..Found::default() };
+        return Ok(children(archive, request, &filter, share)?.map(found));
     }
     let query = Query::parse(query).map_err(|detail| Error::Usage { detail })?;
     let below = rows::below(archive, request.directory.as_ref())?;
@@ -78,22 +80,28 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     Ok(Some(Found { told, ..listed(keyed) }))
 }
 
-/// Returns the children of the directory that the filter keeps, with what they are sorted by.
+/// Returns the children of the directory, and in a tree those of the open ones below it, that the filter keeps, in order. What is open stays: it
+/// holds what is below it.
 fn children(
     archive: &dyn Archive,
     request: &ArrangeRequest,
     filter: &Filter,
     share: &dyn Fn(f64) -> bool,
-) -> Result<Option<Vec<(i64, u64)>>> {
-    let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
-    let sort = request.arrangement.sort;
+) -> Result<Option<Vec<u64>>> {
+    let scope = Scope { directory: request.directory.clone(), open: Arc::clone(&request.open), ..Scope::default() };
+    let Arrangement { sort, reverse, .. } = request.arrangement;
     let mut keyed: Vec<(i64, u64)> = Vec::new();
+    let mut depths: Vec<u16> = Vec::new();
     let mut want = Want::Start;
     loop {
         let page = rows::page(archive, &scope, &want, PAGE)?;
-        for row in page.rows.iter().filter(|row| filter.matches(row.entry.path.name())) {
+        let is_kept = |entry: &Entry| filter.matches(entry.path.name()) || scope.open.contains(&entry.path);
+        for row in page.rows.iter().filter(|row| is_kept(&row.entry)) {
             // What can't be told sorts last.
             keyed.push((key(archive, &row.entry, sort).unwrap_or(i64::MAX), row.number));
+            if !scope.open.is_empty() {
+                depths.push(row.depth);
+            }
         }
         let below = (page.below.end - page.below.start).max(1) as f64;
         let at = page.rows.last().map_or(0, |row| row.number.saturating_sub(page.below.start));
@@ -102,7 +110,8 @@ fn children(
         }
         match page.rows.last() {
             Some(last) if !page.last => want = Want::After(last.place),
-            _ => return Ok(Some(keyed)),
+            _ if depths.is_empty() => return Ok(Some(sorted(keyed, reverse))),
+            _ => return Ok(Some(nested(&keyed, &depths, reverse))),
         }
     }
 }
@@ -113,6 +122,38 @@ fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
         keyed.reverse();
     }
     keyed.into_iter().map(|(_, number)| number).collect()
+}
+
+/// Sorts rows that come as a tree has them, with their depths, beside those of the same directory: each stays in front of what is below it.
+fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
+    // Rows with the row above them, counted from one; none = the top.
+    let mut rows: Vec<(usize, (i64, u64), usize)> = Vec::with_capacity(keyed.len());
+    let mut above: Vec<usize> = Vec::new();
+    for (index, (key, depth)) in keyed.iter().zip(depths).enumerate() {
+        above.truncate(usize::from(*depth));
+        rows.push((above.last().copied().unwrap_or(0), *key, index + 1));
+        above.push(index + 1);
+    }
+    rows.sort_unstable_by(|(above, key, _), (other_above, other, _)| {
+        above.cmp(other_above).then(if reverse { other.cmp(key) } else { key.cmp(other) })
+    });
+    let below = |above: usize| {
+        let start = rows.partition_point(|row| row.0 < above);
+        start..start + rows[start..].partition_point(|row| row.0 == above)
+    };
+    let mut numbers = Vec::with_capacity(rows.len());
+    let mut under_way = vec![below(0)];
+    while let Some(range) = under_way.last_mut() {
+        match range.next() {
+            Some(at) => {
+                let (_, (_, number), index) = rows[at];
+                numbers.push(number);
+                under_way.push(below(index));
+            }
+            None => drop(under_way.pop()),
+        }
+    }
+    numbers
 }
 
 /// What an order goes by, the smallest first: eight bytes, for there may be millions.
@@ -137,6 +178,7 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
             let ticks = |time: Timestamp| time.seconds.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nanoseconds));
             entry.modified.map_or(i64::MAX, |time| ticks(time).saturating_neg())
         }
+        Sort::Mode => -i64::from(entry.metadata.mode),
         Sort::Kind => match entry.kind {
             Kind::Directory => 0,
             Kind::File => 1,
@@ -148,12 +190,19 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::path::EntryPath;
     use crate::tui::sample;
 
     fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
-        let archive = sample::with_contents(&[("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")]);
+        let files: [(&str, &[u8]); 4] = [("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")];
+        in_tree(&files, &[], sort, reverse, filter)
+    }
+
+    fn in_tree(files: &[(&str, &[u8])], open: &[&str], sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
+        let archive = sample::with_contents(files);
         let arrangement = Arrangement { sort, reverse, filter: filter.to_owned(), query: String::new() };
-        let request = ArrangeRequest { generation: 1, directory: None, arrangement };
+        let open = Arc::new(open.iter().map(|path| EntryPath::try_from(*path).unwrap()).collect());
+        let request = ArrangeRequest { generation: 1, directory: None, open, arrangement };
         let answer = arrange(&*archive, &request, &|_| true).unwrap();
         answer.found.unwrap().numbers.iter().map(|&number| archive.entry(number).unwrap().path.to_string()).collect()
     }
@@ -165,6 +214,18 @@ mod tests {
         assert_eq!(names(Sort::Size, true, ""), ["c.md", "a.txt", "dir", "B.txt"]);
         assert_eq!(names(Sort::Kind, false, ""), ["dir", "B.txt", "a.txt", "c.md"]);
         assert_eq!(names(Sort::Time, false, "*.TXT"), ["B.txt", "a.txt"]);
+    }
+
+    #[test]
+    fn a_tree_is_sorted_in_each_directory() {
+        let files: [(&str, &[u8]); 6] =
+            [("a", b"1"), ("d/e/x", b"123"), ("d/e/y", b"1234"), ("d/z", b"12345678"), ("f/g", b""), ("h", &[0; 99])];
+        let open = ["d", "d/e"];
+        let sorted = |reverse, filter| in_tree(&files, &open, Sort::Size, reverse, filter);
+        assert_eq!(sorted(false, ""), ["h", "d", "d/z", "d/e", "d/e/y", "d/e/x", "a", "f"]);
+        assert_eq!(sorted(true, ""), ["f", "a", "d", "d/e", "d/e/x", "d/e/y", "d/z", "h"]);
+        // What is open holds what is below it.
+        assert_eq!(sorted(false, "y"), ["d", "d/e", "d/e/y"]);
     }
 
     #[test]

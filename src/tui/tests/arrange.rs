@@ -1,0 +1,89 @@
+//! Order, tree and columns of the list.
+
+use super::{Story, everything};
+use crate::tui::effect::Effect;
+use crate::tui::event::Event;
+use crate::tui::layout::Column;
+use crate::tui::state::arrange::Sort;
+
+fn heads(story: &Story) -> String {
+    story.screen().lines().nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_rows_are_sorted_by_is_shown() {
+    let mut story = Story::begin(everything(), 80, 24);
+    assert!(!heads(&story).contains("stored"));
+    story.then("s z");
+    assert!(heads(&story).contains("stored ▾"), "{}", heads(&story));
+    story.then("s m");
+    assert!(heads(&story).contains("mode ▾"), "{}", heads(&story));
+    story.then("s d");
+    assert!(heads(&story).contains("kind ▾"), "{}", heads(&story));
+    story.sees("directory");
+    story.then("s n");
+    assert!(!heads(&story).contains("kind"), "{}", heads(&story));
+}
+
+#[test]
+fn columns_are_chosen() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("C").sees("[x] stored, no room now");
+    story.then("t").sees("[ ] modified").sees("[x] stored");
+    story.then("esc");
+    assert!(heads(&story).contains("stored") && !heads(&story).contains("modified"), "{}", heads(&story));
+    story.then("C r s z m d");
+    assert_eq!(story.state.columns, [] as [Column; 0]);
+    story.then("d esc").sees("directory");
+    assert_eq!(story.state.columns, [Column::Kind]);
+    // The cursor of the menu stays where it was.
+    story.then("C down down space down enter").sees("[ ] stored").sees("[x] modified");
+}
+
+#[test]
+fn a_tree_is_sorted_and_filtered() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("t j j j l").then("s s");
+    assert!(story.state.tree);
+    assert_eq!(story.names()[..4], ["model.bin", "docs", "docs/guide.md", "docs/more"]);
+    // Directories open and close as in any tree, and the cursor stays on its row.
+    story.then("g j j j l");
+    assert_eq!(story.name(), "docs/more");
+    assert!(story.names().contains(&"docs/more/deep".to_owned()));
+    story.then("h h h");
+    assert_eq!((story.name().as_str(), story.names().len()), ("docs", 8));
+    story.then("l S");
+    assert_eq!(story.names().last().map(String::as_str), Some("model.bin"));
+    story.then("f").types("guide");
+    story.then("enter");
+    assert_eq!(story.names(), ["docs", "docs/guide.md"]);
+    story.then("t");
+    assert_eq!(story.names(), [] as [&str; 0]);
+    story.then("t esc s n");
+    assert!(story.state.tree && story.state.arrangement.is_natural());
+    // What is found at any depth is no tree.
+    story.then("D");
+    assert!(!story.state.tree);
+}
+
+#[test]
+fn an_order_under_way_is_stopped() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("s s");
+    let before = story.names();
+    story.held_back = true;
+    story.keys("s t");
+    assert!(story.state.arranging);
+    story.event(Event::Arranging(story.state.listing.generation, 0.4));
+    story.sees("arranging … 40 %, esc stops it");
+    let asked = std::mem::take(&mut story.back);
+    story.keys("esc");
+    assert!(!story.state.arranging && story.state.arrangement.sort == Sort::Size);
+    // The thread turns to nothing.
+    assert!(matches!(&story.back[..], [Effect::Arrange(request)] if request.arrangement.is_natural()));
+    // An answer that comes all the same changes nothing.
+    story.held_back = false;
+    story.perform(asked);
+    assert_eq!(story.names(), before);
+    assert!(heads(&story).contains("size ▾"));
+}

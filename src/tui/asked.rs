@@ -1,6 +1,9 @@
-//! Numbers for what is asked of threads, so that an answer that comes late is told from one that is awaited.
+//! Numbers for what is asked of threads, so that an answer that comes late is told from one that is awaited, and so that a thread knows when nobody
+//! waits any more.
 
-/// What is asked for. Requests that change with the list or the preview have numbers of those instead.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// Another archive, or another commit.
@@ -15,10 +18,30 @@ pub enum Subject {
     Commits,
     /// Content for the clipboard.
     Content,
+    /// How much room there is on disk for what is being typed.
+    Room,
+    /// Names on disk that begin like it.
+    Names,
+    /// Rows, and what is known of them. This and what follows is numbered by what is on the screen: the list, the preview.
+    List,
+    /// The order of the list.
+    Order,
+    /// The map of sizes.
+    Map,
+    /// What the marks add up to.
+    Totals,
+    /// The preview.
+    Preview,
+    /// Where a text stands in it.
+    Stops,
+    /// Hits of a search by typing.
+    Finder,
 }
 
 /// How many subjects there are.
-const SUBJECTS: usize = Subject::Content as usize + 1;
+const SUBJECTS: usize = Subject::Finder as usize + 1;
+/// The number of what nobody awaits.
+const NOTHING: u64 = u64::MAX;
 
 /// The number of a request; its answer brings it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,15 +79,43 @@ impl Asked {
         self.numbers[subject as usize] += 1;
     }
 
+    /// Awaits the answer of this number, or none.
+    pub fn await_number(&mut self, subject: Subject, number: Option<u64>) {
+        self.numbers[subject as usize] = number.unwrap_or(NOTHING);
+    }
+
     /// Awaits nothing that was asked of the archive shown so far.
     pub fn turn(&mut self) {
         self.epoch += 1;
-        self.numbers.iter_mut().for_each(|number| *number += 1);
+        self.numbers.iter_mut().for_each(|number| *number = number.wrapping_add(1));
     }
 
     /// Says whether an answer is awaited.
     pub fn awaits(&self, ticket: Ticket) -> bool {
         self.ticket(ticket.subject) == ticket
+    }
+}
+
+/// What is awaited, as threads see it.
+#[derive(Debug, Default)]
+pub struct Awaited([AtomicU64; SUBJECTS]);
+
+impl Awaited {
+    /// Takes what is awaited by now.
+    pub fn renew(&self, asked: &Asked) {
+        for (number, now) in self.0.iter().zip(asked.numbers) {
+            number.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// Awaits nothing any more.
+    pub fn end(&self) {
+        self.0.iter().for_each(|number| number.store(NOTHING, Ordering::Relaxed));
+    }
+
+    /// Says whether the answer to a request is awaited.
+    pub fn holds(&self, ticket: Ticket) -> bool {
+        self.0[ticket.subject as usize].load(Ordering::Relaxed) == ticket.number
     }
 }
 

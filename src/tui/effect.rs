@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
@@ -44,8 +45,10 @@ pub enum Effect {
     Jump(JumpRequest),
     /// Search paths.
     Find(FindRequest),
-    /// Find out which numbers are to be marked, or how much is.
+    /// Find out which numbers are to be marked.
     Marks(MarksRequest),
+    /// Find out how much is marked.
+    Totals(TotalsRequest),
     /// Complete a path on disk, perhaps only of a directory.
     Complete(String, bool),
     /// Find out whether what was typed can be done.
@@ -90,6 +93,8 @@ impl Effect {
             Self::Inspect(_) => Some(Subject::Sheet),
             Self::Commits => Some(Subject::Commits),
             Self::Content(_) => Some(Subject::Content),
+            Self::Room(_) => Some(Subject::Room),
+            Self::Complete(..) => Some(Subject::Names),
             _ => None,
         }
     }
@@ -134,11 +139,20 @@ pub struct FactsRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarksRequest {
     /// Entries with all below them.
-    Numbers(Vec<u64>, Change),
+    Numbers(Arc<[u64]>, Change),
     /// What a glob means below a directory.
     Glob(Option<EntryPath>, String, Change),
-    /// How much the marks of this generation hold.
-    Totals(u64, Vec<Range<u64>>),
+    /// How much the marks hold.
+    Totals(TotalsRequest),
+}
+
+/// Asks how much the marks hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TotalsRequest {
+    /// Which marks.
+    pub generation: u64,
+    /// Their numbers.
+    pub ranges: Arc<Vec<Range<u64>>>,
 }
 
 /// Long work.

@@ -43,8 +43,8 @@ pub enum Event {
     Preview(PreviewAnswer),
     /// It is known where a text stands.
     Stops(StopsAnswer),
-    /// How much room there is for a directory on disk, bytes.
-    Room(String, u64),
+    /// How much room there is for the directory that is being typed, bytes.
+    Room(u64),
     /// An arrangement has come.
     Arranged(ArrangeAnswer),
     /// How far the arrangement of a list of this number is, 0 to 1.
@@ -55,10 +55,10 @@ pub enum Event {
     Jumped(u64, Result<Option<u64>, String>),
     /// Hits have come.
     Found(FindAnswer),
-    /// Numbers whose marks change, or why there are none.
+    /// Numbers whose marks change, ascending, or why there are none.
     Marked(Result<Vec<Range<u64>>, String>, Change),
-    /// Paths on disk that begin like what was typed.
-    Completions(String, Vec<String>),
+    /// Paths on disk that begin like what is being typed.
+    Completions(Vec<String>),
     /// What was typed can be done: the change that it plans, if it plans one. Or why not.
     Checked(Result<Option<Stage>, String>),
     /// The marks of this generation hold so many bytes, if that reads.

@@ -35,6 +35,8 @@ pub struct Left {
 
 impl Left {
     pub(super) fn new(session: Session, signals: Handle) -> Self {
+        // Nothing is shown any more.
+        session.work.rest();
         let (mut queue, mut awaited) = (VecDeque::new(), Vec::new());
         let running = session.state.jobs.running().count();
         if running > 0 && session.detached {

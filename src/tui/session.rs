@@ -109,6 +109,7 @@ impl Session {
         terminal: &mut Terminal<B>,
     ) -> io::Result<Next> {
         loop {
+            self.work.renew(&self.state.asked);
             for effect in effects.drain(..) {
                 self.outside.extend(self.work.perform(effect));
             }
@@ -201,6 +202,7 @@ impl Session {
         }
         let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         let effects = update(&mut self.state, event, self.started.elapsed());
+        self.work.renew(&self.state.asked);
         // What is typed from here on may belong to the shell, or to another program.
         let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Detach | Effect::Suspend | Effect::Show(..));
         if typed && !effects.iter().any(other) {

@@ -1,8 +1,7 @@
 //! Marked entries: ranges of numbers. A marked directory brings everything below it.
 
 use std::ops::Range;
-
-use rangemap::RangeSet;
+use std::sync::Arc;
 
 /// How much of a row is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +28,8 @@ pub enum Change {
 /// The marks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
-    ranges: RangeSet<u64>,
+    /// Ascending, with gaps between them.
+    ranges: Arc<Vec<Range<u64>>>,
     count: u64,
     /// Raised with every change, so that sums that come late are told.
     pub generation: u64,
@@ -48,53 +48,88 @@ impl Marks {
         self.count
     }
 
-    /// Returns the marked numbers.
-    pub fn ranges(&self) -> Vec<Range<u64>> {
-        self.ranges.iter().cloned().collect()
+    /// Returns the marked numbers, ascending.
+    pub fn ranges(&self) -> &Arc<Vec<Range<u64>>> {
+        &self.ranges
     }
 
     /// Says how much of some numbers is marked.
     pub fn of(&self, numbers: &Range<u64>) -> Marked {
-        if numbers.is_empty() || !self.ranges.overlaps(numbers) {
-            Marked::No
-        } else if self.ranges.gaps(numbers).next().is_none() {
-            Marked::Yes
-        } else {
-            Marked::Partly
+        let first = self.ranges.partition_point(|range| range.end <= numbers.start);
+        match self.ranges.get(first).filter(|range| range.start < numbers.end && !numbers.is_empty()) {
+            None => Marked::No,
+            Some(range) if range.start <= numbers.start && range.end >= numbers.end => Marked::Yes,
+            Some(_) => Marked::Partly,
         }
     }
 
-    /// Changes the marks of some numbers.
-    pub fn change(&mut self, numbers: impl IntoIterator<Item = Range<u64>>, change: Change) {
-        // What is named twice changes once.
-        let numbers: RangeSet<u64> = numbers.into_iter().filter(|range| !range.is_empty()).collect();
-        if self.ranges.is_empty() && change != Change::Remove {
-            self.ranges = numbers;
+    /// Changes the marks of some numbers: in time that goes by how many ranges there are, without a look into any of them.
+    pub fn change(&mut self, numbers: Vec<Range<u64>>, change: Change) {
+        let numbers = tidy(numbers);
+        let keep = |marked: bool, named: bool| match change {
+            Change::Add => marked || named,
+            Change::Remove => marked && !named,
+            Change::Invert => marked != named,
+        };
+        self.ranges = if self.ranges.is_empty() && change != Change::Remove {
+            Arc::new(numbers)
         } else {
-            self.change_some(numbers, change);
-        }
+            Arc::new(combined(&self.ranges, &numbers, keep))
+        };
         self.count = self.ranges.iter().map(|range| range.end - range.start).sum();
         self.generation += 1;
         self.content_bytes = None;
     }
 
-    fn change_some(&mut self, numbers: RangeSet<u64>, change: Change) {
-        for range in numbers {
-            match change {
-                Change::Add => self.ranges.insert(range),
-                Change::Remove => self.ranges.remove(range),
-                Change::Invert => {
-                    let unmarked: Vec<_> = self.ranges.gaps(&range).collect();
-                    self.ranges.remove(range);
-                    unmarked.into_iter().for_each(|gap| self.ranges.insert(gap));
-                }
-            }
-        }
-    }
-
     /// Takes all marks away.
     pub fn clear(&mut self) {
         *self = Self { generation: self.generation + 1, ..Self::default() };
+    }
+}
+
+/// Puts ranges into order; those that touch become one. Nothing is done about those that are so already.
+pub fn tidy(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let apart = |pair: &[Range<u64>]| pair[0].end < pair[1].start;
+    if ranges.windows(2).all(apart) && !ranges.iter().any(Range::is_empty) {
+        return ranges;
+    }
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let touch = next.start <= last.end;
+        if touch {
+            last.end = last.end.max(next.end);
+        }
+        touch
+    });
+    ranges
+}
+
+/// Goes through two tidy lists at once and keeps the numbers that `keep` accepts by whether they are in the first and in the second.
+fn combined(first: &[Range<u64>], second: &[Range<u64>], keep: impl Fn(bool, bool) -> bool) -> Vec<Range<u64>> {
+    let mut kept: Vec<Range<u64>> = Vec::with_capacity(first.len() + second.len());
+    let bounds = |ranges: &[Range<u64>], bound: usize| {
+        let range = ranges.get(bound / 2)?;
+        Some(if bound.is_multiple_of(2) { range.start } else { range.end })
+    };
+    let (mut a, mut b, mut open) = (0, 0, None);
+    loop {
+        let at = match (bounds(first, a), bounds(second, b)) {
+            (None, None) => return kept,
+            (Some(at), None) | (None, Some(at)) => at,
+            (Some(one), Some(other)) => one.min(other),
+        };
+        a += usize::from(bounds(first, a) == Some(at));
+        b += usize::from(bounds(second, b) == Some(at));
+        // Behind the start of a range it is open until its end.
+        match (open, keep(a % 2 == 1, b % 2 == 1)) {
+            (None, true) => open = Some(at),
+            (Some(start), false) => {
+                kept.push(start..at);
+                open = None;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -109,7 +144,7 @@ mod tests {
     #[test]
     fn rows_are_marked_partly() {
         let mut marks = Marks::default();
-        marks.change([3..4, 10..20], Change::Add);
+        marks.change(vec![3..4, 10..20], Change::Add);
         assert_eq!(marks.of(&(10..20)), Marked::Yes);
         assert_eq!(marks.of(&(9..20)), Marked::Partly);
         assert_eq!(marks.of(&(4..10)), Marked::No);
@@ -117,9 +152,9 @@ mod tests {
         marks.clear();
         assert!(marks.is_empty());
         // A directory and what is in it: turned once.
-        marks.change([2..5, 3..4], Change::Invert);
+        marks.change(vec![2..5, 3..4], Change::Invert);
         assert_eq!((marks.ranges().first(), marks.count()), (Some(&(2..5)), 3));
-        marks.change([2..5, 3..4, 7..8], Change::Invert);
+        marks.change(vec![2..5, 3..4, 7..8], Change::Invert);
         assert_eq!((marks.ranges().first(), marks.count()), (Some(&(7..8)), 1));
     }
 
@@ -129,14 +164,19 @@ mod tests {
             let (mut marks, mut model) = (Marks::default(), BTreeSet::new());
             for (start, len, change) in steps {
                 let change = [Change::Add, Change::Remove, Change::Invert][change];
-                marks.change(std::iter::once(start..start + len), change);
-                for number in start..start + len {
+                marks.change(vec![start + len..start + 2 * len, start..start + len], change);
+                for number in start..start + 2 * len {
                     let had = model.remove(&number);
                     if change == Change::Add || (change == Change::Invert && !had) {
                         model.insert(number);
                     }
                 }
-                let flat: BTreeSet<u64> = marks.ranges().into_iter().flatten().collect();
+                let flat: BTreeSet<u64> = marks.ranges().iter().cloned().flatten().collect();
+                prop_assert!(marks.ranges().windows(2).all(|pair| pair[0].end < pair[1].start));
+                let some = start..start + len;
+                let inside = some.clone().filter(|number| model.contains(number)).count() as u64;
+                let told = if inside == 0 { Marked::No } else if inside == len { Marked::Yes } else { Marked::Partly };
+                prop_assert_eq!(marks.of(&some), told);
                 prop_assert_eq!(&flat, &model);
                 prop_assert_eq!(marks.count(), model.len() as u64);
             }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Story, everything};
+use crate::tui::asked::Subject;
 use crate::tui::config::Config;
 use crate::tui::event::Event;
 use crate::tui::sample;
@@ -103,11 +104,15 @@ fn room_is_told_before_an_extraction() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("G k k e");
     story.sees("Extract model.bin").sees("to the directory");
-    story.event(Event::Room("elsewhere".to_owned(), 5));
-    story.misses("free");
-    story.event(Event::Room("./".to_owned(), 5 << 30));
+    let answer = |ticket, free| Event::Answer(ticket, Box::new(Event::Room(free)));
+    let before = story.state.asked.ticket(Subject::Room);
+    story.event(answer(before, 5 << 30));
     story.sees("needs 2.9 KiB; 5.0 GiB are free there").misses("room enough");
-    story.event(Event::Room("./".to_owned(), 1 << 10));
+    // For another directory there is another answer.
+    story.keys("x");
+    story.event(answer(before, 6 << 30));
+    story.misses("6.0 GiB");
+    story.event(answer(story.state.asked.ticket(Subject::Room), 1 << 10));
     story.sees("1.0 KiB are free").sees("there is not room enough");
 }
 

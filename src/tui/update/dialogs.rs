@@ -5,6 +5,7 @@ use ratatui::layout::Position;
 use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
+use crate::tui::asked::Subject;
 use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
 use crate::tui::frames;
 use crate::tui::glyphs;
@@ -94,11 +95,8 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
 }
 
 /// Takes the paths that begin like what was typed: goes on as far as they agree, and shows them when they do not.
-pub fn complete(state: &mut State, typed: &str, paths: &[String], effects: &mut Vec<Effect>) {
+pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    if prompt.input.value() != typed {
-        return;
-    }
     prompt.choices.clear();
     let Some((first, others)) = paths.split_first() else {
         prompt.error = Some("nothing on disk begins like that".to_owned());
@@ -107,7 +105,7 @@ pub fn complete(state: &mut State, typed: &str, paths: &[String], effects: &mut 
     let same = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let agreed = others.iter().map(|other| same(first, other)).min().unwrap_or(first.len());
     if !others.is_empty() {
-        let base = typed.rfind('/').map_or(0, |slash| slash + 1);
+        let base = prompt.input.value().rfind('/').map_or(0, |slash| slash + 1);
         let name = |path: &String| glyphs::shown(&path.as_bytes()[base..]);
         prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
     }
@@ -148,6 +146,9 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// A filter works while it is typed, and so does the look at the room for what is extracted.
 fn typed(state: &mut State, effects: &mut Vec<Effect>) {
+    // What was typed before could go on in another way.
+    state.asked.forget(Subject::Room);
+    state.asked.forget(Subject::Names);
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose == Purpose::Extract
     {

@@ -34,7 +34,7 @@ pub const SAFE: usize = 0;
 /// `None` when the end of the directory under the cursor is not known: its path tells.
 pub fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
     if !state.marks.is_empty() {
-        return Some(state.marks.ranges());
+        return Some(state.marks.ranges().to_vec());
     }
     Some(vec![state.listing.numbers(state.listing.cursor)?])
 }
@@ -63,13 +63,13 @@ pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Takes how much room there is for what is to be extracted.
-pub fn room(state: &mut State, typed: &str, free: u64) {
+pub fn room(state: &mut State, free: u64) {
     let needed = match state.marks.is_empty() {
         true => state.listing.current().and_then(Line::size),
         false => state.marks.content_bytes,
     };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    if prompt.purpose != Purpose::Extract || prompt.input.value() != typed {
+    if prompt.purpose != Purpose::Extract {
         return;
     }
     let shown = |bytes| SizeStyle::Binary.show(bytes);
@@ -109,7 +109,7 @@ pub fn extract(state: &mut State, target: String, policy: usize, effects: &mut V
 /// Starts a verification.
 pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     let whole = state.marks.is_empty();
-    let ranges = if whole { None } else { Some(state.marks.ranges()) };
+    let ranges = if whole { None } else { Some(state.marks.ranges().to_vec()) };
     let title = if whole { format!("verify {}", state.archive.name) } else { format!("verify {}", subject(state)) };
     let id = state.jobs.add(title, state.now);
     effects.push(Effect::Start(id, Task::Verify { ranges }));

@@ -1,9 +1,10 @@
 //! Marks: by row, range, glob; and what they add up to.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Effect, MarksRequest};
+use crate::tui::effect::{Effect, MarksRequest, TotalsRequest};
 use crate::tui::rows::Order;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::marks::{Change, Marked};
@@ -49,12 +50,12 @@ pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
     match state.listing.numbers(state.listing.cursor) {
         Some(numbers) => {
             let change = if state.marks.of(&numbers) == Marked::Yes { Change::Remove } else { Change::Add };
-            set(state, [numbers], change, effects);
+            set(state, vec![numbers], change, effects);
         }
         None => {
             let change =
                 if state.marks.of(&(line.row.number..line.row.number + 1)) == Marked::No { Change::Add } else { Change::Remove };
-            effects.push(Effect::Marks(MarksRequest::Numbers(vec![line.row.number], change)));
+            effects.push(Effect::Marks(MarksRequest::Numbers([line.row.number].into(), change)));
         }
     }
 }
@@ -66,13 +67,13 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
     match &state.listing.scope.order {
         Order::Listed(numbers) => {
             let index = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(numbers.len().saturating_sub(1));
-            let numbers = numbers[index(from)..=index(to)].to_vec();
+            let numbers = numbers[index(from)..=index(to)].into();
             effects.push(Effect::Marks(MarksRequest::Numbers(numbers, Change::Add)));
         }
         Order::Path => {
-            set(state, std::iter::once(from..to), Change::Add, effects);
+            set(state, vec![from..to], Change::Add, effects);
             // The last row with all below it.
-            effects.push(Effect::Marks(MarksRequest::Numbers(vec![to], Change::Add)));
+            effects.push(Effect::Marks(MarksRequest::Numbers([to].into(), Change::Add)));
         }
     }
 }
@@ -80,8 +81,8 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
 /// Changes the marks of everything in the list.
 fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
     match &state.listing.scope.order {
-        Order::Path => set(state, [state.listing.below.clone()], change, effects),
-        Order::Listed(numbers) => effects.push(Effect::Marks(MarksRequest::Numbers(numbers.to_vec(), change))),
+        Order::Path => set(state, vec![state.listing.below.clone()], change, effects),
+        Order::Listed(numbers) => effects.push(Effect::Marks(MarksRequest::Numbers(Arc::clone(numbers), change))),
     }
 }
 
@@ -90,9 +91,10 @@ fn ask(state: &mut State, change: Change, title: &str) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Mark(change), title, note, "*")));
 }
 
-fn set(state: &mut State, numbers: impl IntoIterator<Item = Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
+fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
     state.marks.change(numbers, change);
-    effects.push(Effect::Marks(MarksRequest::Totals(state.marks.generation, state.marks.ranges())));
+    let (generation, ranges) = (state.marks.generation, Arc::clone(state.marks.ranges()));
+    effects.push(Effect::Totals(TotalsRequest { generation, ranges }));
 }
 
 /// Takes numbers whose marks change.

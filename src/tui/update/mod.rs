@@ -34,7 +34,7 @@ use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::program::Program;
 use crate::tui::state::pane::Found;
-use crate::tui::state::{Dialog, State, Tone};
+use crate::tui::state::{Dialog, Sizes, State, Tone};
 
 pub use jobs::POLICIES;
 pub use recall::keep;
@@ -52,7 +52,39 @@ pub fn start(state: &mut State) -> Vec<Effect> {
     } else {
         recall::begin(state, &mut effects);
     }
+    settle(state);
     effects
+}
+
+/// Notes what is awaited by what is on the screen: nothing for what has been closed or left.
+fn settle(state: &mut State) {
+    preview::settle(state);
+    let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
+    let shown = [
+        (Subject::Sheet, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
+        (Subject::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
+        (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
+        (Subject::Check, state.checking.is_some()),
+    ];
+    for (subject, _) in shown.into_iter().filter(|(_, is_shown)| !is_shown) {
+        state.asked.forget(subject);
+    }
+    let list = state.listing.generation;
+    let map = if let Sizes::Map(map) = &state.sizes { Some(map.generation).filter(|_| !map.loaded) } else { None };
+    let finder = if let Some(Dialog::Finder(finder)) = state.dialogs.last() { Some(finder.generation) } else { None };
+    let totals = Some(state.marks.generation).filter(|_| !state.marks.is_empty());
+    for (subject, number) in [
+        (Subject::List, Some(list)),
+        (Subject::Order, Some(list).filter(|_| state.arranging)),
+        (Subject::Map, map),
+        (Subject::Totals, totals),
+        (Subject::Preview, state.pane.awaited()),
+        (Subject::Stops, state.pane.counting()),
+        (Subject::Finder, finder),
+    ] {
+        state.asked.await_number(subject, number);
+    }
 }
 
 /// Takes an event at a time and returns what has to be done outside.
@@ -103,7 +135,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             }
         }
         Event::Stops(answer) => state.pane.counted(answer),
-        Event::Room(typed, free) => jobs::room(state, &typed, free),
+        Event::Room(free) => jobs::room(state, free),
         Event::Mapped(answer) => sizes::take(state, answer),
         Event::Arranging(generation, share) => {
             if state.listing.generation == generation {
@@ -114,14 +146,12 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
         Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
-        Event::Completions(typed, paths) => dialogs::complete(state, &typed, &paths, &mut effects),
+        Event::Completions(paths) => dialogs::complete(state, &paths, &mut effects),
         Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(Ok(more)) => {
-            // Unless it has been closed meanwhile.
-            if let Some(Dialog::Sheet { sheet, .. }) =
-                state.dialogs.iter_mut().rev().find(|dialog| matches!(dialog, Dialog::Sheet { .. }))
-            {
+            let is_sheet = |dialog: &&mut Dialog| matches!(dialog, Dialog::Sheet { .. });
+            if let Some(Dialog::Sheet { sheet, .. }) = state.dialogs.iter_mut().rev().find(is_sheet) {
                 *sheet = more;
             }
         }
@@ -167,6 +197,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         number(state, effect);
     }
     effects.extend(state.pane.wake(now).map(Effect::Preview));
+    settle(state);
     effects
 }
 

@@ -31,6 +31,16 @@ pub fn is_about(action: Action) -> bool {
     form(action).is_some() || matches!(action, Action::Preview | Action::Zoom | Action::Focus | Action::Wrap)
 }
 
+/// Gives up what is read for a preview that nobody looks at, and what is counted for a search that has been left.
+pub fn settle(state: &mut State) {
+    if state.areas().preview.is_empty() && state.pane.is_waiting() {
+        state.pane.forget();
+    }
+    if state.focus == Focus::List {
+        state.pane.stop_counting();
+    }
+}
+
 /// Stops a search, or closes the preview if it is in front; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if let Some(request) = state.pane.stop_seeking() {

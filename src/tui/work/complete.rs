@@ -10,7 +10,7 @@ const MAX_NAMES: usize = 10_000;
 
 /// Answers with the paths that begin like what was typed.
 pub fn complete(typed: &str, only_directories: bool) -> Event {
-    Event::Completions(typed.to_owned(), paths(typed, only_directories))
+    Event::Completions(paths(typed, only_directories))
 }
 
 /// Returns the paths that begin like what was typed, directories with a slash behind them. What can't be read has none.

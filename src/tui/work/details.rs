@@ -1,8 +1,10 @@
 //! Everything that is known of an entry: facts, where its content lies, and who shares it.
 
-use crate::format::archive::Archive;
+use crate::format::archive::{Access, Archive};
+use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
+use crate::format::zeros::each_run;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::preview::sheet::{self, Line, Sheet};
@@ -20,8 +22,8 @@ const STRIDE: usize = 4_096;
 /// # Errors
 ///
 /// As reading the index does.
-pub fn facts(archive: &dyn Archive, entry: &Entry) -> Result<Sheet> {
-    let mut sheet = sheet::load(archive, entry, true, &|| true)?;
+pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Sheet> {
+    let mut sheet = sheet::load(archive, entry, true, go_on)?;
     if entry.kind != Kind::File {
         return Ok(sheet);
     }
@@ -39,32 +41,53 @@ pub fn facts(archive: &dyn Archive, entry: &Entry) -> Result<Sheet> {
             fact("", "…".to_owned());
         }
     }
-    // What is not known is computed, as far as that is quick.
-    if entry.size <= DIGEST_BYTES
-        && let Ok(Some(digest)) = archive.digest(entry)
-    {
-        fact("digest", digest.to_string());
-    }
     Ok(sheet)
 }
 
 /// Longest content whose digest is computed for the eye, bytes.
 const DIGEST_BYTES: u64 = 256 << 20;
 
-/// Adds what takes longer: which other entries have the same content stored for them, or what a directory holds. `None` when nobody waits any more.
+/// Adds what takes longer: the digest of content, which other entries have the same stored for them, or what a directory holds. `None` when nobody waits
+/// any more.
 pub fn more(archive: &dyn Archive, entry: &Entry, mut sheet: Sheet, go_on: &dyn Fn() -> bool) -> Option<Sheet> {
     match entry.kind {
         Kind::Directory => {
             let numbers = archive.subtree(Some(entry.path.as_bytes())).unwrap_or_default();
             summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, go_on)?;
         }
-        Kind::File if entry.size > 0 => partners(archive, entry, &mut sheet, go_on)?,
+        Kind::File => {
+            digest(archive, entry, &mut sheet, go_on)?;
+            partners(archive, entry, &mut sheet, go_on)?;
+        }
         _ => {}
     }
     Some(sheet)
 }
 
+fn digest(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn Fn() -> bool) -> Option<()> {
+    if entry.size > DIGEST_BYTES {
+        return Some(());
+    }
+    let mut digest = blake3::Hasher::new();
+    let read = archive.with_content(entry, Access::Random, &mut |part| {
+        each_run(part, &mut |bytes| {
+            digest.update(bytes);
+            if go_on() { Ok(()) } else { Err(Error::Cancelled) }
+        })
+    });
+    match read {
+        Err(Error::Cancelled) => return None,
+        // Nothing is the digest of what does not read.
+        Err(_) => {}
+        Ok(()) => sheet.lines.push(Line::Fact("digest".to_owned(), Digest::from(digest.finalize()).to_string())),
+    }
+    Some(())
+}
+
 fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn Fn() -> bool) -> Option<()> {
+    if entry.size == 0 {
+        return Some(());
+    }
     let (mut first, mut count) = (Vec::new(), 0);
     for (index, other) in archive.entries(0..archive.entry_count()).enumerate() {
         if index % STRIDE == 0 && !go_on() {
@@ -98,7 +121,7 @@ mod tests {
     fn content_is_told_with_its_blocks_and_partners() {
         let archive = sample::with_contents(&[("a", b"same"), ("b", b"other"), ("d/c", b"same")]);
         let entry = archive.entry(0).unwrap();
-        let sheet = more(&*archive, &entry, facts(&*archive, &entry).unwrap(), &|| true).unwrap();
+        let sheet = more(&*archive, &entry, facts(&*archive, &entry, &|| true).unwrap(), &|| true).unwrap();
         let value = |label: &str| {
             sheet.lines.iter().find_map(|line| match line {
                 Line::Fact(own, value) if own == label => Some(value.clone()),

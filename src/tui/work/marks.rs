@@ -8,30 +8,52 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
-use crate::tui::effect::MarksRequest;
+use crate::tui::effect::{MarksRequest, TotalsRequest};
 use crate::tui::event::Event;
 use crate::tui::rows::{self, Scope, Want};
+use crate::tui::state::marks::tidy;
 use crate::tui::work::told;
 
 /// Rows that are fetched at once.
 const PAGE: usize = 4_096;
 
-/// Answers a request.
-pub fn answer(archive: &dyn Archive, request: MarksRequest) -> Event {
-    match request {
-        MarksRequest::Numbers(numbers, change) => {
-            let ranges: Result<_> = numbers.into_iter().map(|number| whole(archive, number, &archive.entry(number)?)).collect();
-            Event::Marked(ranges.map_err(|error| told(&error)), change)
+/// After so many entries it is time to look whether somebody still waits.
+const STRIDE: usize = 1_024;
+
+/// Answers a request; `None` when nobody waits any more.
+pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
+    let (ranges, change) = match request {
+        MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),
+        MarksRequest::Glob(directory, pattern, change) => (glob(archive, directory, &pattern, go_on), change),
+        MarksRequest::Totals(request) => return totals(archive, &request, go_on),
+    };
+    let marked = |ranges: Result<Vec<_>>| Event::Marked(ranges.map(tidy).map_err(|error| told(&error)), change);
+    ranges.transpose().map(marked)
+}
+
+/// Returns the numbers of entries and everything below them.
+fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) -> Result<Option<Vec<Range<u64>>>> {
+    let mut ranges = Vec::with_capacity(numbers.len());
+    for (index, &number) in numbers.iter().enumerate() {
+        if index % STRIDE == 0 && !go_on() {
+            return Ok(None);
         }
-        MarksRequest::Glob(directory, pattern, change) => {
-            Event::Marked(glob(archive, directory, &pattern).map_err(|error| told(&error)), change)
-        }
-        MarksRequest::Totals(generation, ranges) => {
-            // A sum that does not read is a sum that is not shown.
-            let sums = ranges.into_iter().map(|range| Ok(archive.totals(range)?.content_bytes)).sum::<Result<u64>>();
-            Event::MarkTotals(generation, sums.ok())
-        }
+        ranges.push(whole(archive, number, &archive.entry(number)?)?);
     }
+    Ok(Some(ranges))
+}
+
+/// Sums up what the marks hold. A sum that does not read is a sum that is not shown.
+fn totals(archive: &dyn Archive, request: &TotalsRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
+    let mut bytes = Some(0u64);
+    for (index, range) in request.ranges.iter().enumerate() {
+        if index % STRIDE == 0 && !go_on() {
+            return None;
+        }
+        let more = archive.totals(range.clone()).ok();
+        bytes = bytes.zip(more).map(|(bytes, more)| bytes.saturating_add(more.content_bytes));
+    }
+    Some(Event::MarkTotals(request.generation, bytes))
 }
 
 /// Returns the numbers of an entry and everything below it.
@@ -43,7 +65,12 @@ fn whole(archive: &dyn Archive, number: u64, entry: &Entry) -> Result<Range<u64>
 }
 
 /// Returns what a glob means below a directory: among its children, or at any depth when it has `/` or `**`.
-fn glob(archive: &dyn Archive, directory: Option<EntryPath>, pattern: &str) -> Result<Vec<Range<u64>>> {
+fn glob(
+    archive: &dyn Archive,
+    directory: Option<EntryPath>,
+    pattern: &str,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<Range<u64>>>> {
     let usage = |error: globset::Error| Error::Usage { detail: format!("{pattern}: {}", error.kind()) };
     let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(usage)?.compile_matcher();
     let front = directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
@@ -55,7 +82,10 @@ fn glob(archive: &dyn Archive, directory: Option<EntryPath>, pattern: &str) -> R
     if pattern.contains('/') || pattern.contains("**") {
         let below = rows::below(archive, directory.as_ref())?;
         let mut number = Some(below.start);
-        for entry in archive.entries(below) {
+        for (index, entry) in archive.entries(below).enumerate() {
+            if index % STRIDE == 0 && !go_on() {
+                return Ok(None);
+            }
             let Ok(entry) = entry else {
                 // Numbers can't be counted over what does not read.
                 number = None;
@@ -70,35 +100,47 @@ fn glob(archive: &dyn Archive, directory: Option<EntryPath>, pattern: &str) -> R
             }
             number = number.map(|number| number + 1);
         }
-        return Ok(ranges);
+        return Ok(Some(ranges));
     }
     let scope = Scope { directory, ..Scope::default() };
     let mut want = Want::Start;
     loop {
+        if !go_on() {
+            return Ok(None);
+        }
         let page = rows::page(archive, &scope, &want, PAGE)?;
         for row in page.rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
             ranges.push(whole(archive, row.number, &row.entry)?);
         }
         match page.rows.last() {
             Some(last) if !page.last => want = Want::After(last.place),
-            _ => return Ok(ranges),
+            _ => return Ok(Some(ranges)),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::tui::sample;
+    use crate::tui::state::marks::Change;
 
     #[test]
     fn globs_mean_children_or_anything_below() {
         let archive = sample::archive(&["a.txt", "b.md", "d/x.txt", "d/y.md", "e.txt"]);
         // a.txt, b.md, d, d/x.txt, d/y.md, e.txt
-        assert_eq!(glob(&*archive, None, "*.txt").unwrap(), [0..1, 5..6]);
-        assert_eq!(glob(&*archive, None, "**/*.txt").unwrap(), [0..1, 3..4, 5..6]);
-        assert_eq!(glob(&*archive, None, "d").unwrap().first(), Some(&(2..5)));
-        assert_eq!(glob(&*archive, Some(EntryPath::try_from("d").unwrap()), "*.md").unwrap().first(), Some(&(4..5)));
-        assert!(glob(&*archive, None, "[").is_err());
+        let found = |directory: Option<EntryPath>, pattern: &str| glob(&*archive, directory, pattern, &|| true).unwrap();
+        assert_eq!(found(None, "*.txt").unwrap(), [0..1, 5..6]);
+        assert_eq!(found(None, "**/*.txt").unwrap(), [0..1, 3..4, 5..6]);
+        assert_eq!(found(None, "d").unwrap().first(), Some(&(2..5)));
+        assert_eq!(found(Some(EntryPath::try_from("d").unwrap()), "*.md").unwrap().first(), Some(&(4..5)));
+        assert!(glob(&*archive, None, "[", &|| true).is_err());
+        assert_eq!(glob(&*archive, None, "**/*.txt", &|| false).unwrap(), None);
+        assert_eq!(glob(&*archive, None, "*.txt", &|| false).unwrap(), None);
+        assert_eq!(answer(&*archive, MarksRequest::Numbers([0, 1].into(), Change::Add), &|| false), None);
+        let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..2]) };
+        assert_eq!(answer(&*archive, MarksRequest::Totals(request), &|| false), None);
     }
 }

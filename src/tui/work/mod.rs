@@ -13,7 +13,6 @@ mod marks;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::tui::asked::Ticket;
+use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
 use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest};
 use crate::tui::event::Event;
 use crate::tui::preview;
@@ -43,44 +42,41 @@ const PROGRESS: Duration = Duration::from_millis(100);
 
 /// Threads that read an archive for the screen, and jobs.
 pub struct Work {
-    archive: Arc<dyn Archive>,
-    events: Sender<Event>,
-    rows: Sender<RowsRequest>,
-    facts: Sender<FactsRequest>,
-    previews: Sender<PreviewRequest>,
-    stops: Sender<StopsRequest>,
-    arrange: Sender<ArrangeRequest>,
-    map: Sender<MapRequest>,
-    jump: Sender<JumpRequest>,
-    find: Sender<FindRequest>,
-    marks: Sender<(Ticket, MarksRequest)>,
-    inspect: Sender<(Ticket, Entry)>,
-    /// Without it nobody waits for them.
-    _asker: Asker,
+    desk: Desk,
+    rows: Requests<RowsRequest>,
+    facts: Requests<FactsRequest>,
+    previews: Requests<PreviewRequest>,
+    stops: Requests<StopsRequest>,
+    arrange: Requests<ArrangeRequest>,
+    map: Requests<MapRequest>,
+    jump: Requests<JumpRequest>,
+    find: Requests<FindRequest>,
+    marks: Requests<MarksRequest>,
+    inspect: Requests<Entry>,
     jobs: jobs::Jobs,
 }
+
+/// The way to a thread: requests with their numbers.
+type Requests<T> = Sender<(Ticket, T)>;
 
 impl Work {
     /// Starts the threads. When this is dropped nobody waits for them any more: they end what they are at, and themselves.
     pub fn start(archive: &Arc<dyn Archive>, events: &Sender<Event>) -> Self {
-        let asker = Asker::default();
-        let gone = &asker.0;
+        let desk = Desk { archive: Arc::clone(archive), events: events.clone(), awaited: Arc::default() };
         let mut finder = find::Finder::default();
         let previewed = Arc::clone(archive);
         Self {
-            archive: Arc::clone(archive),
-            events: events.clone(),
-            rows: serve(archive, events, gone, newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
-            facts: serve(archive, events, gone, of_newest_list, |archive, request, line| {
+            rows: desk.serve(Answered::Newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
+            facts: desk.serve(Answered::All, |archive, request, line| {
                 line.tell(facts(archive, request, &|| line.is_awaited()));
             }),
-            previews: serve(archive, events, gone, newest, move |_, request, line| {
+            previews: desk.serve(Answered::Newest, move |_, request, line| {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
-            stops: serve(archive, events, gone, newest, |archive, request, line| {
+            stops: desk.serve(Answered::Newest, |archive, request, line| {
                 stops(archive, &request, &|| line.is_awaited(), &mut |event| line.tell(event));
             }),
-            arrange: serve(archive, events, gone, newest, |archive, request, line| {
+            arrange: desk.serve(Answered::Newest, |archive, request: ArrangeRequest, line| {
                 let told = Cell::new(Instant::now());
                 let share = |share: f64| {
                     if told.get().elapsed() >= PROGRESS {
@@ -93,13 +89,13 @@ impl Work {
                     line.tell(Event::Arranged(answer));
                 }
             }),
-            map: serve(archive, events, gone, newest, |archive, request, line| {
+            map: desk.serve(Answered::Newest, |archive, request, line| {
                 if let Some(answer) = map::map(archive, &request, &|| line.is_awaited()) {
                     line.tell(Event::Mapped(answer));
                 }
             }),
-            jump: serve(archive, events, gone, newest, |archive, request, line| line.tell(jump(archive, &request))),
-            find: serve(archive, events, gone, newest, move |archive, request, line| {
+            jump: desk.serve(Answered::Newest, |archive, request, line| line.tell(jump(archive, &request))),
+            find: desk.serve(Answered::Newest, move |archive, request, line| {
                 finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
                         line.tell(Event::Found(answer));
@@ -107,27 +103,32 @@ impl Work {
                     line.is_awaited()
                 });
             }),
-            marks: serve(
-                archive,
-                events,
-                gone,
-                |_| {},
-                |archive, (ticket, request), line| {
-                    line.tell(Event::Answer(ticket, Box::new(marks::answer(archive, request))));
-                },
-            ),
-            inspect: serve(archive, events, gone, newest, |archive, (ticket, entry), line| {
-                let tell = &mut |event| line.tell(Event::Answer(ticket, Box::new(event)));
-                inspect(archive, &entry, tell, &|| line.is_awaited());
+            marks: desk.serve(Answered::All, |archive, request, line| {
+                if let Some(answer) = marks::answer(archive, request, &|| line.is_awaited()) {
+                    line.answer(answer);
+                }
+            }),
+            inspect: desk.serve(Answered::Newest, |archive, entry, line| {
+                inspect(archive, &entry, &mut |event| line.answer(event), &|| line.is_awaited());
             }),
             jobs: jobs::Jobs::default(),
-            _asker: asker,
+            desk,
         }
     }
 
     /// Returns the archive that is open.
     pub fn archive(&self) -> &Arc<dyn Archive> {
-        &self.archive
+        &self.desk.archive
+    }
+
+    /// Lets the threads know what is awaited by now; they end what is not.
+    pub fn renew(&self, asked: &Asked) {
+        self.desk.awaited.renew(asked);
+    }
+
+    /// Lets the threads know that nothing is awaited any more. Jobs go on.
+    pub fn rest(&self) {
+        self.desk.awaited.end();
     }
 
     /// Asks a job to stop.
@@ -138,35 +139,37 @@ impl Work {
     /// Turns to another archive. Jobs go on with the one they were started for.
     pub fn turn_to(&mut self, archive: &Arc<dyn Archive>) {
         let jobs = std::mem::take(&mut self.jobs);
-        *self = Self { jobs, ..Self::start(archive, &self.events) };
+        *self = Self { jobs, ..Self::start(archive, &self.desk.events) };
     }
 
     /// Hands an effect to its thread. Effects that concern the terminal come back.
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
+        let of = |subject, number| Ticket { subject, number };
         // The threads live as long as the channels.
         match effect {
-            Effect::Rows(request) => drop(self.rows.send(request)),
-            Effect::Facts(request) => drop(self.facts.send(request)),
-            Effect::Preview(request) => drop(self.previews.send(request)),
-            Effect::Stops(request) => drop(self.stops.send(request)),
-            Effect::Room(typed) => {
-                let events = self.events.clone();
-                thread::spawn(move || complete::room(&typed).map(|free| drop(events.send(Event::Room(typed, free)))));
-            }
-            Effect::Arrange(request) => drop(self.arrange.send(request)),
-            Effect::Map(request) => drop(self.map.send(request)),
-            Effect::Jump(request) => drop(self.jump.send(request)),
-            Effect::Find(request) => drop(self.find.send(request)),
-            Effect::Complete(typed, only_directories) => {
-                let events = self.events.clone();
-                thread::spawn(move || drop(events.send(complete::complete(&typed, only_directories))));
+            Effect::Rows(request) => drop(self.rows.send((of(Subject::List, request.generation), request))),
+            Effect::Facts(request) => drop(self.facts.send((of(Subject::List, request.generation), request))),
+            Effect::Jump(request) => drop(self.jump.send((of(Subject::List, request.generation), request))),
+            Effect::Arrange(request) => drop(self.arrange.send((of(Subject::Order, request.generation), request))),
+            Effect::Map(request) => drop(self.map.send((of(Subject::Map, request.generation), request))),
+            Effect::Preview(request) => drop(self.previews.send((of(Subject::Preview, request.generation), request))),
+            Effect::Stops(request) => drop(self.stops.send((of(Subject::Stops, request.generation), request))),
+            Effect::Find(request) => drop(self.find.send((of(Subject::Finder, request.generation), request))),
+            Effect::Totals(request) => {
+                let number = of(Subject::Totals, request.generation);
+                drop(self.marks.send((number, MarksRequest::Totals(request))));
             }
             Effect::Ask(ticket, asked) => return self.ask(ticket, *asked),
-            Effect::Start(id, task) => self.jobs.start(id, task, &self.archive, &self.events),
+            Effect::Start(id, task) => self.jobs.start(id, task, &self.desk.archive, &self.desk.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
             // These have a number.
-            Effect::Marks(_) | Effect::Check(_) | Effect::Inspect(_) | Effect::Content(_) => {}
+            Effect::Marks(_)
+            | Effect::Check(_)
+            | Effect::Inspect(_)
+            | Effect::Content(_)
+            | Effect::Room(_)
+            | Effect::Complete(..) => {}
             Effect::Commits
             | Effect::Open(_)
             | Effect::Unlock(..)
@@ -179,22 +182,18 @@ impl Work {
         }
         None
     }
-}
 
-impl Work {
     /// Hands a request that has a number to its thread.
     fn ask(&mut self, ticket: Ticket, asked: Effect) -> Option<Effect> {
-        let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
-        let answer = move |event| drop(events.send(Event::Answer(ticket, Box::new(event))));
         match asked {
             Effect::Marks(request) => drop(self.marks.send((ticket, request))),
             Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
             // Once in a while, and a network file system may take its time.
-            Effect::Check(check) => {
-                thread::spawn(move || answer(Event::Checked(change::check(&*archive, check))));
-            }
-            Effect::Content(entry) => {
-                thread::spawn(move || answer(content(&*archive, &entry)));
+            Effect::Check(check) => self.desk.once(ticket, move |archive| Some(Event::Checked(change::check(archive, check)))),
+            Effect::Content(entry) => self.desk.once(ticket, move |archive| Some(content(archive, &entry))),
+            Effect::Room(typed) => self.desk.once(ticket, move |_| complete::room(&typed).map(Event::Room)),
+            Effect::Complete(typed, only_directories) => {
+                self.desk.once(ticket, move |_| Some(complete::complete(&typed, only_directories)));
             }
             asked => return Some(Effect::Ask(ticket, Box::new(asked))),
         }
@@ -202,72 +201,84 @@ impl Work {
     }
 }
 
-/// Tells the threads, when it is dropped, that nobody waits for them.
-#[derive(Default)]
-struct Asker(Arc<AtomicBool>);
+/// What all threads work with.
+struct Desk {
+    archive: Arc<dyn Archive>,
+    events: Sender<Event>,
+    awaited: Arc<Awaited>,
+}
 
-impl Drop for Asker {
+impl Drop for Desk {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.awaited.end();
     }
+}
+
+/// Which requests are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// The newest, as long as there is none behind it.
+    Newest,
+    /// All that are awaited, one after the other.
+    All,
 }
 
 /// The way back from a thread to the screen.
 struct Answers<'a, T> {
     events: &'a Sender<Event>,
-    requests: &'a Receiver<T>,
-    /// Nobody asks any more.
-    gone: &'a AtomicBool,
+    requests: &'a Receiver<(Ticket, T)>,
+    answered: Answered,
+    awaited: &'a Awaited,
+    ticket: Ticket,
 }
 
 impl<T> Answers<'_, T> {
-    /// Sends an answer.
+    /// Sends an answer that brings a number of its own.
     fn tell(&self, event: Event) {
         // Nobody listens any more when the browser ends.
         drop(self.events.send(event));
     }
 
-    /// Says whether somebody is there who waits, and nothing newer has been asked for.
+    /// Sends an answer with the number of the request.
+    fn answer(&self, event: Event) {
+        self.tell(Event::Answer(self.ticket, Box::new(event)));
+    }
+
+    /// Says whether the answer is still awaited.
     fn is_awaited(&self) -> bool {
-        self.requests.is_empty() && !self.gone.load(Ordering::Relaxed)
+        self.awaited.holds(self.ticket) && (self.answered == Answered::All || self.requests.is_empty())
     }
 }
 
-/// Starts a thread that answers requests; `choose` drops those that nobody waits for any more.
-fn serve<T: Send + 'static>(
-    archive: &Arc<dyn Archive>,
-    events: &Sender<Event>,
-    gone: &Arc<AtomicBool>,
-    choose: fn(&mut Vec<T>),
-    mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
-) -> Sender<T> {
-    let (sender, requests): (Sender<T>, Receiver<T>) = unbounded();
-    let (archive, events, gone) = (Arc::clone(archive), events.clone(), Arc::clone(gone));
-    thread::spawn(move || {
-        let answers = Answers { events: &events, requests: &requests, gone: &gone };
-        let mut queue: Vec<T> = Vec::new();
-        while let Ok(request) = requests.recv() {
-            queue.push(request);
-            queue.extend(requests.try_iter());
-            choose(&mut queue);
-            for request in queue.drain(..) {
+impl Desk {
+    /// Starts a thread that answers requests.
+    fn serve<T: Send + 'static>(
+        &self,
+        answered: Answered,
+        mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
+    ) -> Requests<T> {
+        let (sender, requests): (Requests<T>, _) = unbounded();
+        let (archive, events, awaited) = (Arc::clone(&self.archive), self.events.clone(), Arc::clone(&self.awaited));
+        thread::spawn(move || {
+            while let Ok((ticket, request)) = requests.recv() {
+                let answers = Answers { events: &events, requests: &requests, answered, awaited: &awaited, ticket };
+                if !answers.is_awaited() {
+                    continue;
+                }
                 // A panic is a fault of this program; the screen goes on without the answer, and says so.
                 if catch_unwind(AssertUnwindSafe(|| work(&*archive, request, &answers))).is_err() {
                     answers.tell(Event::Trouble("a fault in nra itself: an answer is missing".to_owned()));
                 }
             }
-        }
-    });
-    sender
-}
+        });
+        sender
+    }
 
-fn newest<T>(queue: &mut Vec<T>) {
-    queue.drain(..queue.len().saturating_sub(1));
-}
-
-fn of_newest_list(queue: &mut Vec<FactsRequest>) {
-    let newest = queue.iter().map(|request| request.generation).max();
-    queue.retain(|request| Some(request.generation) == newest);
+    /// Answers one request on a thread of its own.
+    fn once(&self, ticket: Ticket, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
+        let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
+        thread::spawn(move || work(&*archive).map(|event| drop(events.send(Event::Answer(ticket, Box::new(event))))));
+    }
 }
 
 fn rows(archive: &dyn Archive, request: RowsRequest) -> RowsAnswer {
@@ -355,7 +366,7 @@ fn content(archive: &dyn Archive, entry: &Entry) -> Event {
 
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.
 fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
-    let sheet = details::facts(archive, entry).map_err(|error| told(&error));
+    let sheet = details::facts(archive, entry, go_on).map_err(|error| told(&error));
     tell(Event::Inspected(sheet.clone()));
     if let Some(sheet) = sheet.ok().and_then(|sheet| details::more(archive, entry, sheet, go_on)) {
         tell(Event::Inspected(Ok(sheet)));
@@ -412,7 +423,8 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             });
             Some(answers)
         }
-        Effect::Marks(request) => one(marks::answer(archive, request)),
+        Effect::Marks(request) => one(marks::answer(archive, request, &|| true)?),
+        Effect::Totals(request) => one(marks::answer(archive, MarksRequest::Totals(request), &|| true)?),
         Effect::Content(entry) => one(content(archive, &entry)),
         Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
         Effect::Check(check) => one(Event::Checked(change::check(archive, check))),
@@ -436,22 +448,56 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
 mod tests {
     use super::*;
 
-    #[test]
-    fn work_ends_with_whoever_asked() {
-        let archive: Arc<dyn Archive> = crate::tui::sample::archive(&["a"]);
-        let (events, told) = unbounded();
-        let asker = Asker::default();
-        let requests = serve(&archive, &events, &asker.0, newest, |_, (), line| {
+    /// A thread that works until nobody waits any more, and then says so.
+    fn patient(desk: &Desk, answered: Answered) -> Requests<()> {
+        desk.serve(answered, |_, (), line| {
             line.tell(Event::Tick);
             while line.is_awaited() {
                 thread::yield_now();
             }
-            line.tell(Event::Terminate);
-        });
-        requests.send(()).unwrap();
+            line.answer(Event::Tick);
+        })
+    }
+
+    fn desk() -> (Desk, Receiver<Event>) {
+        let (events, told) = unbounded();
+        (Desk { archive: crate::tui::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn work_ends_with_whoever_asked() {
+        let (desk, told) = desk();
+        let requests = patient(&desk, Answered::Newest);
+        let ticket = Asked::default().ticket(Subject::Sheet);
+        requests.send((ticket, ())).unwrap();
         assert_eq!(told.recv(), Ok(Event::Tick));
         assert!(told.try_recv().is_err());
-        drop((requests, asker));
-        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Event::Terminate));
+        drop(desk);
+        assert_eq!(told.recv_timeout(LONG), Ok(Event::Answer(ticket, Box::new(Event::Tick))));
+    }
+
+    #[test]
+    fn work_ends_when_its_answer_is_not_awaited_any_more() {
+        for answered in [Answered::Newest, Answered::All] {
+            let (desk, told) = desk();
+            let requests = patient(&desk, answered);
+            let mut asked = Asked::default();
+            let (before, ticket) = (asked.ticket(Subject::Marks), asked.ask(Subject::Sheet));
+            desk.awaited.renew(&asked);
+            requests.send((ticket, ())).unwrap();
+            assert_eq!(told.recv(), Ok(Event::Tick));
+            // Another one of the same kind waits for its turn, or takes it.
+            requests.send((before, ())).unwrap();
+            let first = told.recv_timeout(Duration::from_millis(50));
+            assert_eq!(first.is_ok(), answered == Answered::Newest);
+            asked.forget(Subject::Sheet);
+            desk.awaited.renew(&asked);
+            let told = [first.or_else(|_| told.recv_timeout(LONG)), told.recv_timeout(LONG)];
+            assert_eq!(told, [Ok(Event::Answer(ticket, Box::new(Event::Tick))), Ok(Event::Tick)]);
+            // What nobody awaits is not begun.
+            requests.send((ticket, ())).unwrap();
+        }
     }
 }

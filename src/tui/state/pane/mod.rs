@@ -105,6 +105,11 @@ impl Pane {
         answer.generation == self.generation
     }
 
+    /// Returns the number of the answer that is awaited, if one is.
+    pub fn awaited(&self) -> Option<u64> {
+        self.waiting.map(|_| self.generation)
+    }
+
     /// Says whether something is being read.
     pub fn is_waiting(&self) -> bool {
         self.waiting.is_some() || self.due.is_some()

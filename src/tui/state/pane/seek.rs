@@ -81,6 +81,16 @@ impl Pane {
         }
     }
 
+    /// Returns the number of the count that is under way, if one is.
+    pub fn counting(&self) -> Option<u64> {
+        self.stops.as_ref().filter(|stops| !stops.all).map(|stops| stops.generation)
+    }
+
+    /// Gives up a count that is under way: the next search begins it anew.
+    pub fn stop_counting(&mut self) {
+        self.stops.take_if(|stops| !stops.all);
+    }
+
     /// Says whether a place is being sought.
     pub fn is_seeking(&self) -> bool {
         self.seeking

@@ -1,0 +1,184 @@
+//! The thread that reads what is typed: an event, then the next one when it is told that what the first one led to still reads here. So nothing is read
+//! that belongs to whoever has the terminal next.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use crate::tui::event::Event;
+
+/// Between two looks whether it is still to read, when that may end at any moment.
+const LOOK: Duration = Duration::from_millis(10);
+/// A thread that does not answer in this time waits for a key: nothing takes it from there.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// Nothing: the terminal may be another program's.
+    Nothing,
+    /// The next event, however long it takes.
+    Next,
+    /// The next event, unless it is called off: keys wait for an answer, which may lead to another program.
+    Meanwhile,
+}
+
+/// Reads an event, for so long at most; `None` if none came.
+type Read = Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send>;
+
+/// The thread, for those who take what it reads.
+pub struct Keyboard {
+    orders: Sender<(Reading, u64)>,
+    idle: Receiver<()>,
+    /// Events that have been taken.
+    taken: u64,
+    reading: Reading,
+}
+
+impl Keyboard {
+    /// Starts the thread. It reads the first event.
+    pub fn start(read: Read, events: &Sender<Event>) -> Self {
+        let (orders, next) = unbounded();
+        let (told, idle) = unbounded();
+        let events = events.clone();
+        thread::spawn(move || run(read, &events, &next, &told));
+        Self { orders, idle, taken: 0, reading: Reading::Next }
+    }
+
+    /// Takes note that an event has been taken, which it has read.
+    pub fn take(&mut self) {
+        self.taken += 1;
+        self.reading = Reading::Nothing;
+    }
+
+    /// Lets it read on; while `keys_wait`, so that it can be called off.
+    pub fn go_on(&mut self, keys_wait: bool) {
+        let reading = if keys_wait { Reading::Meanwhile } else { Reading::Next };
+        if std::mem::replace(&mut self.reading, reading) != reading {
+            // The thread is gone when the terminal is.
+            let _ = self.orders.send((reading, self.taken));
+        }
+    }
+
+    /// Calls it off and waits until it reads nothing.
+    pub fn rest(&mut self) {
+        self.reading = Reading::Nothing;
+        self.idle.try_iter().for_each(drop);
+        if self.orders.send((Reading::Nothing, self.taken)).is_ok() {
+            let _ = self.idle.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+fn run(mut read: Read, events: &Sender<Event>, orders: &Receiver<(Reading, u64)>, idle: &Sender<()>) {
+    let (mut order, mut sent) = ((Reading::Next, 0), 0);
+    loop {
+        // An order from before the last event was taken says nothing about what that leads to.
+        let patience = match order {
+            (Reading::Next, taken) if taken == sent => None,
+            (Reading::Meanwhile, taken) if taken == sent => Some(LOOK),
+            (reading, _) => {
+                if reading == Reading::Nothing && idle.send(()).is_err() {
+                    return;
+                }
+                let Ok(next) = orders.recv() else { return };
+                order = next;
+                continue;
+            }
+        };
+        match read(patience) {
+            Ok(None) => {}
+            Ok(Some(event)) => {
+                sent += 1;
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+            // A terminal that is gone is as good as a request to end.
+            Err(_) => return drop(events.send(Event::Terminate)),
+        }
+        order = orders.try_iter().last().unwrap_or(order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::key::Key;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Returns a keyboard, where keys are put in, and where they come out.
+    fn begin() -> (Keyboard, Sender<Event>, Receiver<Event>) {
+        let (typed, keys) = unbounded();
+        let (events, read) = unbounded();
+        let gone = |_| io::Error::other("gone");
+        let source: Read = Box::new(move |patience| match patience {
+            None => keys.recv().map(Some).map_err(|_| gone(())),
+            Some(patience) => Ok(keys.recv_timeout(patience).ok()),
+        });
+        (Keyboard::start(source, &events), typed, read)
+    }
+
+    fn key(name: &str) -> Event {
+        Event::Key(name.parse::<Key>().unwrap())
+    }
+
+    #[test]
+    fn nothing_is_read_before_what_was_read_is_taken() {
+        let (mut keyboard, typed, read) = begin();
+        typed.send(key("o")).unwrap();
+        typed.send(key("x")).unwrap();
+        assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
+        keyboard.take();
+        keyboard.rest();
+        assert!(read.recv_timeout(LOOK * 3).is_err());
+        keyboard.go_on(false);
+        assert_eq!(read.recv_timeout(LONG), Ok(key("x")));
+    }
+
+    #[test]
+    fn it_is_called_off_while_keys_wait() {
+        let (mut keyboard, typed, read) = begin();
+        typed.send(key("o")).unwrap();
+        assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
+        keyboard.take();
+        // What was typed waits for rows; others may follow, such as escape.
+        keyboard.go_on(true);
+        typed.send(key("j")).unwrap();
+        assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
+        keyboard.take();
+        keyboard.go_on(true);
+        // The rows have come, and the pager begins: its keys are not read.
+        keyboard.rest();
+        typed.send(key("q")).unwrap();
+        assert!(read.recv_timeout(LOOK * 3).is_err());
+        // Told twice is told once.
+        keyboard.go_on(false);
+        keyboard.go_on(false);
+        assert_eq!(read.recv_timeout(LONG), Ok(key("q")));
+        typed.send(key("z")).unwrap();
+        assert!(read.recv_timeout(LOOK * 3).is_err());
+    }
+
+    #[test]
+    fn a_key_that_comes_when_it_is_called_off_is_not_lost() {
+        let (mut keyboard, typed, read) = begin();
+        typed.send(key("o")).unwrap();
+        assert_eq!(read.recv_timeout(LONG), Ok(key("o")));
+        keyboard.take();
+        keyboard.go_on(true);
+        typed.send(key("j")).unwrap();
+        // It may have been read, or not: it comes, and nothing behind it.
+        keyboard.rest();
+        typed.send(key("k")).unwrap();
+        keyboard.go_on(false);
+        assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
+        assert!(read.recv_timeout(LOOK * 3).is_err());
+        keyboard.take();
+        keyboard.go_on(false);
+        assert_eq!(read.recv_timeout(LONG), Ok(key("k")));
+    }
+}

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
-use signal_hook::flag;
+use signal_hook::low_level::unregister;
+use signal_hook::{SigId, flag};
 
 use crate::cli::report::Code;
 
@@ -18,6 +19,8 @@ static STOP: AtomicUsize = AtomicUsize::new(0);
 static STATUS: AtomicBool = AtomicBool::new(false);
 /// A file went beyond what the system allows; the write that did so fails, too.
 static TOO_LONG: AtomicBool = AtomicBool::new(false);
+/// What lets the interrupt behind the first one end the process.
+static RAISERS: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
 /// How many pieces of work that stop cleanly are under way.
 static CLEAN: Mutex<usize> = Mutex::new(0);
 
@@ -26,12 +29,39 @@ pub fn install() {
     for (signal, code) in [(SIGINT, Code::Interrupted), (SIGTERM, Code::Terminated)] {
         // Order matters: the shutdown looks at the flag before the same signal raises it.
         let _ = flag::register_conditional_shutdown(signal, i32::from(code.number()), &AT_ONCE);
-        let _ = flag::register(signal, &AT_ONCE);
         let _ = flag::register_usize(signal, &STOP, usize::from(code.number()));
     }
+    raise();
     let _ = flag::register(SIGUSR1, &STATUS);
     // A limit on the length of files shall be an error like a full disk, not the end of the process.
     let _ = flag::register(SIGXFSZ, &TOO_LONG);
+}
+
+/// Lets an interrupt raise the flag that lets the next one end the process.
+fn raise() {
+    let raisers = [SIGINT, SIGTERM].into_iter().filter_map(|signal| flag::register(signal, &AT_ONCE).ok());
+    RAISERS.lock().unwrap_or_else(PoisonError::into_inner).extend(raisers);
+}
+
+/// While it lives, no interrupt ends the process by itself: whoever has it takes them, and gives back what has to be given back first.
+#[derive(Debug)]
+pub struct Attended(CleanStop);
+
+impl Attended {
+    /// Begins to take interrupts.
+    pub fn begin() -> Self {
+        for raiser in RAISERS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            unregister(raiser);
+        }
+        Self(CleanStop::begin())
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        raise();
+        AT_ONCE.fetch_or(stopped(), Ordering::SeqCst);
+    }
 }
 
 /// While it lives, the first interrupt only asks to stop.

@@ -16,6 +16,7 @@ pub mod frames;
 pub mod glyphs;
 pub mod hints;
 pub mod key;
+mod keyboard;
 pub mod keymap;
 pub mod layout;
 pub mod left;

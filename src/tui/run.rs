@@ -25,6 +25,7 @@ use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
+use crate::tui::keyboard::Keyboard;
 use crate::tui::layout::{SHARE, SHARES};
 use crate::tui::left::Left;
 use crate::tui::memory::Memory;
@@ -136,11 +137,19 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let handle = signals.handle();
     let pass = options.pass;
     thread::spawn(move || {
+        let mut asked = false;
         for signal in signals.forever() {
             // Typed while a pager or an editor has the terminal, it is for that.
             if matches!(signal, SIGINT | SIGQUIT) && terminal::is_lent() {
                 pass();
-            } else if terminated.send(Event::Terminate).is_err() {
+                continue;
+            }
+            // The copy that an editor has goes when that ends.
+            if std::mem::replace(&mut asked, true) && !terminal::is_lent() {
+                terminal::abandon();
+                std::process::exit(128 + signal);
+            }
+            if terminated.send(Event::Terminate).is_err() {
                 break;
             }
         }
@@ -163,10 +172,10 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let mut session = Session::new(state, work, events);
     session.file = file.unwrap_or_default();
     let mut effects = match &options.locked {
-        Some(path) => session.take(Event::Locked(Door::File(path.clone()), false)),
+        Some(path) => session.feed(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
     };
-    session.keys = Some(read_keys(&sender, told.typed));
+    session.keyboard = Some(Keyboard::start(typed(&sender, told.typed), &sender));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
             if next == Next::Quit { Ok(None) } else { outside(next, &mut session, &mut screen, &sender, options).map(Some) }
@@ -196,27 +205,28 @@ fn outside(
     match next {
         Next::Suspend => {
             let size = suspend(screen)?;
-            return Ok(session.take(Event::Resize(size.0, size.1)));
+            session.read_on();
+            return Ok(session.feed(Event::Resize(size.0, size.1)));
         }
         Next::Copy(text) => {
             if let Err(error) = screen.copy(&text) {
-                return Ok(session.take(trouble("copy", &error)));
+                return Ok(session.feed(trouble("copy", &error)));
             }
         }
         Next::Show(entry, program) => {
             let archive = Arc::clone(session.work.archive());
             let shown = screen.lend(|| program::show(&*archive, &entry, program))?;
-            session.next_key();
+            session.read_on();
             match shown {
                 Ok(None) => {}
-                Ok(Some(remark)) => return Ok(session.take(Event::Trouble(remark.to_owned()))),
-                Err(error) => return Ok(session.take(trouble("show it in another program", &error))),
+                Ok(Some(remark)) => return Ok(session.feed(Event::Trouble(remark.to_owned()))),
+                Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
             }
         }
         Next::Open(ticket, Door::Outside, _) => {
             if let Some((facts, archive)) = session.outer.last().cloned() {
                 session.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, (archive, None));
-                return Ok(session.take(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts))))));
+                return Ok(session.feed(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts))))));
             }
         }
         Next::Open(ticket, door, password) => {
@@ -340,30 +350,28 @@ fn suspend(screen: &mut Screen) -> io::Result<(u16, u16)> {
     crossterm::terminal::size()
 }
 
-/// Starts the thread that reads keys: one, then the next when it is told that what the first one led to still reads keys. So nothing is read that
-/// belongs to whoever has the terminal next. What was typed before comes first.
-fn read_keys(events: &Sender<Event>, typed: Vec<Key>) -> Sender<()> {
-    let (keys, next) = unbounded();
+/// Reads what is typed from the terminal; what was typed before comes first.
+fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send> {
     let events = events.clone();
-    let mut typed = typed.into_iter().map(Event::Key);
-    thread::spawn(move || {
+    let mut before = before.into_iter().map(Event::Key);
+    Box::new(move |patience| {
+        if let Some(key) = before.next() {
+            return Ok(Some(key));
+        }
         loop {
-            // A terminal that is gone is as good as a request to end.
-            let read = || event::read().map_or(Some(Event::Terminate), translate);
-            let Some(event) = typed.next().or_else(read) else { continue };
-            let (last, resized) = (event == Event::Terminate, matches!(event, Event::Resize(..)));
-            if events.send(event).is_err() || last {
-                return;
+            if let Some(patience) = patience
+                && !event::poll(patience)?
+            {
+                return Ok(None);
             }
+            let Some(event) = translate(event::read()?) else { continue };
+            let resized = matches!(event, Event::Resize(..));
             if let Some((width, height)) = terminal::font().filter(|_| resized) {
                 drop(events.send(Event::Font(width, height)));
             }
-            if next.recv().is_err() {
-                return;
-            }
+            return Ok(Some(event));
         }
-    });
-    keys
+    })
 }
 
 fn translate(event: event::Event) -> Option<Event> {

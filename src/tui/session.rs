@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 
@@ -15,6 +15,7 @@ use crate::format::entry::Entry;
 use crate::tui::asked::Ticket;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
+use crate::tui::keyboard::Keyboard;
 use crate::tui::program::Program;
 use crate::tui::state::{Facts, State};
 use crate::tui::update::update;
@@ -57,8 +58,8 @@ pub struct Session {
     pub(super) work: Work,
     pub(super) events: Receiver<Event>,
     started: Instant,
-    /// Lets the thread that reads keys read the next one.
-    pub(super) keys: Option<Sender<()>>,
+    /// Where keys come from.
+    pub(super) keyboard: Option<Keyboard>,
     /// Effects that concern the terminal and are still to be done.
     outside: VecDeque<Effect>,
     /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
@@ -87,7 +88,7 @@ impl Session {
             work,
             events,
             started,
-            keys: None,
+            keyboard: None,
             outside,
             opened,
             file: PathBuf::new(),
@@ -162,7 +163,7 @@ impl Session {
             };
             effects = match event {
                 Ok(event) => self.take_all(event),
-                Err(RecvTimeoutError::Timeout) => self.take(Event::Tick),
+                Err(RecvTimeoutError::Timeout) => self.feed(Event::Tick),
                 Err(RecvTimeoutError::Disconnected) => return Ok(Next::Quit),
             };
         }
@@ -185,7 +186,31 @@ impl Session {
         effects
     }
 
-    pub(super) fn take(&mut self, event: Event) -> Vec<Effect> {
+    /// Takes an event that has come.
+    fn take(&mut self, event: Event) -> Vec<Effect> {
+        let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
+        if let Some(keyboard) = self.keyboard.as_mut().filter(|_| typed) {
+            keyboard.take();
+        }
+        let effects = self.feed(event);
+        // What is typed from here on may belong to the shell, or to another program.
+        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Detach | Effect::Suspend | Effect::Show(..));
+        match &mut self.keyboard {
+            Some(keyboard) if effects.iter().any(other) => keyboard.rest(),
+            _ => self.read_on(),
+        }
+        effects
+    }
+
+    /// Lets what is typed be read.
+    pub(super) fn read_on(&mut self) {
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.go_on(!self.state.held.is_empty());
+        }
+    }
+
+    /// Takes an event, and tells the threads what is awaited by then.
+    pub(super) fn feed(&mut self, event: Event) -> Vec<Effect> {
         self.terminated |= event == Event::Terminate;
         if let Event::Answer(ticket, answer) = &event
             && let Event::Opened(facts) = &**answer
@@ -200,28 +225,14 @@ impl Session {
             }
             self.work.turn_to(&archive);
         }
-        let typed = matches!(event, Event::Key(_) | Event::Paste(_) | Event::Mouse(_) | Event::Resize(..));
         let effects = update(&mut self.state, event, self.started.elapsed());
         self.work.renew(&self.state.asked);
-        // What is typed from here on may belong to the shell, or to another program.
-        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Detach | Effect::Suspend | Effect::Show(..));
-        if typed && !effects.iter().any(other) {
-            self.next_key();
-        }
         effects
     }
 
     /// Returns how long the run has lasted.
     pub(super) fn now(&self) -> Duration {
         self.started.elapsed()
-    }
-
-    /// Lets the next key be read.
-    pub(super) fn next_key(&self) {
-        if let Some(keys) = &self.keys {
-            // The thread is gone when the terminal is.
-            let _ = keys.send(());
-        }
     }
 
     fn draw<B: Backend<Error = io::Error>>(&mut self, terminal: &mut Terminal<B>) -> io::Result<()> {

@@ -4,8 +4,10 @@ use std::io::{self, Stdout, Write, stdout};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use base64::Engine as _;
+use crossbeam_channel::bounded;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
@@ -124,6 +126,19 @@ fn give_back() {
         let _ = disable_raw_mode();
         let _ = stdout().flush();
     }
+}
+
+/// Gives the terminal back from another thread than the one that draws, which may be stuck: within a moment, also if the terminal takes no more
+/// characters. Nothing must be drawn behind it.
+pub fn abandon() {
+    let (done, is_done) = bounded(1);
+    thread::spawn(move || {
+        give_back();
+        let _ = done.send(());
+    });
+    let _ = is_done.recv_timeout(Duration::from_millis(500));
+    // Lines are echoed again in any case.
+    let _ = disable_raw_mode();
 }
 
 /// Gives the terminal back before a panic of the drawing thread is told. Those of other threads are told by whoever waits for them: words

@@ -8,12 +8,15 @@ Standard library only. Exit status: 0 when nothing failed.
 import argparse
 import os
 import pathlib
+import select
 import shutil
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import zlib
 
 from screen import Terminal
@@ -221,6 +224,25 @@ def signals(room):
         ends(terminal, code)
 
 
+def signals_while_it_is_stuck(room):
+    # A terminal that takes no more characters holds up whoever draws: the second signal is not for the one that draws.
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        terminal = room.browse("--pictures", "blocks")
+        for _ in range(200):
+            # Every cell anew, and nobody reads.
+            terminal.types("\x0c")
+            time.sleep(0.01)
+        os.kill(terminal.pid, number)
+        time.sleep(0.5)
+        os.kill(terminal.pid, number)
+        until = time.monotonic() + 20
+        while not select.select([terminal.news], [], [], 0.1)[0]:
+            assert time.monotonic() < until, "it does not end"
+        line = terminal.news.readline()
+        assert line == "code %d\n" % code, line
+        assert termios.tcgetattr(terminal.slave) == terminal.before
+
+
 def suspended(room):
     for ask in (lambda terminal: terminal.types("\x1a"), lambda terminal: terminal.types("?\x1a")):
         terminal = room.browse("--pictures", "kitty", COLORTERM="truecolor")
@@ -236,7 +258,7 @@ def suspended(room):
         ends(terminal, 0)
 
 
-STORIES = [kitty, iterm, sixel, half_blocks, only_told_about, bombs, by_the_environment, by_the_terminal, signals, suspended]
+STORIES = [kitty, iterm, sixel, half_blocks, only_told_about, bombs, by_the_environment, by_the_terminal, signals, signals_while_it_is_stuck, suspended]
 
 
 def main():

@@ -236,6 +236,51 @@ def content_in_a_pager(terminal, nra):
     terminal.is_restored()
 
 
+def interrupted_pager(terminal, nra):
+    (terminal.directory / "pager.sh").write_text(
+        "trap 'n=$((n + 1)); echo caught $n' INT\ncat\necho in the pager\nwhile ! test -e done; do sleep 0.1; done\n")
+    terminal.run("PAGER='exec sh pager.sh' " + nra + " tree.nra; echo code $?")
+    terminal.sees("6 entries")
+    terminal.keys("d")
+    terminal.sees("will be removed")
+    terminal.keys("o")
+    terminal.sees("in the pager")
+    # For the pager, however often.
+    terminal.keys("C-c")
+    terminal.sees("caught 1")
+    terminal.keys("C-c")
+    terminal.sees("caught 2")
+    (terminal.directory / "done").write_text("")
+    terminal.sees("1 to remove")
+    terminal.keys("q")
+    terminal.sees("Changes are not written")
+    terminal.keys("d")
+    terminal.sees("code 0")
+    terminal.is_restored()
+
+
+def keys_for_the_pager(terminal, nra):
+    outer = terminal.directory / "outer"
+    outer.mkdir()
+    with tarfile.open(outer / "in.tar.gz", "w:gz") as inner:
+        (terminal.directory / "large").write_bytes(bytes(64 << 20))
+        inner.add(terminal.directory / "large", "z")
+        inner.add(terminal.directory / "tree/README.md", "a.md")
+    (terminal.directory / "pager.sh").write_text("cat > seen\necho your turn\nread line < /dev/tty\necho \"got $line\"\nsleep 1\n")
+    terminal.run(nra + " pack outer -o outer.nra -q && PAGER='exec sh pager.sh' " + nra + " outer.nra")
+    terminal.sees("1 entry")
+    # Typed while that is being opened: what follows is for the pager alone.
+    terminal.keys("Enter", "o")
+    terminal.sees("your turn")
+    terminal.types("first and last")
+    terminal.keys("Enter")
+    terminal.sees("got first and last")
+    terminal.sees("▸ in.tar.gz")
+    assert (terminal.directory / "seen").read_text() == "# Read me\n"
+    terminal.keys("Q")
+    terminal.is_restored()
+
+
 def content_in_an_editor(terminal, nra):
     (terminal.directory / "editor.sh").write_text("echo edits $1; cat $1; sleep 1\n")
     terminal.run("EDITOR='sh editor.sh' TMPDIR=. " + nra + " tree.nra")
@@ -618,7 +663,7 @@ def not_a_terminal(terminal, nra):
     terminal.sees("needs a terminal")
 
 
-STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
+STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, interrupted_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
            keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
            duplicates_and_bookmarks, completed_path, rows_by_typing, clicked, pasted, wrong_password, stopped_job, removed_and_back, without_colours, without_unicode, not_a_terminal]

@@ -12,7 +12,7 @@ use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
 use crate::cli::keys::KeyArgs;
 use crate::cli::reading;
 use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::signals::{self, CleanStop};
+use crate::cli::signals::{self, Attended, CleanStop};
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
@@ -133,10 +133,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.preview &= !config.linear;
     let current = opened.as_ref().and_then(|opened| opened.path.clone()).unwrap_or_default();
     let opener = opener(current, options);
-    // The first signal ends the browser, which gives the terminal back.
-    let _clean = CleanStop::begin();
     let options = Options { config, warnings, opener, pass: signals::pass, archives, locked, read_only: args.read_only };
-    match run::run(opened, &options) {
+    // Signals end the browser, which gives the terminal back; jobs that go on without it stop cleanly.
+    let _clean = CleanStop::begin();
+    let attended = Attended::begin();
+    let left = run::run(opened, &options);
+    drop(attended);
+    match left {
         Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }

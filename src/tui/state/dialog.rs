@@ -1,8 +1,11 @@
 //! What lies over the browser and takes the keys.
 
+use std::fmt;
+
 use crossterm::event::{KeyCode, KeyModifiers};
 use ratatui::layout::Rect;
 use tui_input::{Input, InputRequest};
+use zeroize::Zeroizing;
 
 use crate::format::archive::CommitInfo;
 use crate::format::path::EntryPath;
@@ -129,6 +132,56 @@ pub struct Prompt {
     pub choices: String,
     /// The first answer has not been touched: what is typed takes its place.
     pub fresh: bool,
+    /// What has been typed, if that is shown to nobody: the line has a dot for each of its characters.
+    pub hidden: Option<Hidden>,
+}
+
+/// Text that is typed and not shown, wiped behind it.
+#[derive(Clone)]
+pub struct Hidden(Zeroizing<String>);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden(…)")
+    }
+}
+
+impl Hidden {
+    /// What stands in the line for a character.
+    const DOT: char = '•';
+
+    fn new() -> Self {
+        // More than is typed: text that grows into other memory leaves the old one to be wiped.
+        Self(Zeroizing::new(String::with_capacity(256)))
+    }
+
+    /// Does to the text what has been done to the dots: `before` are their number and the place of the cursor, `typed` what has come.
+    fn follow(&mut self, before: (usize, usize), line: &Input, typed: Option<char>) {
+        let (dots, cursor) = (line.value().chars().count(), line.cursor());
+        let at = |text: &str, place: usize| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
+        match typed {
+            Some(c) if dots > before.0 => {
+                if self.0.len() + c.len_utf8() > self.0.capacity() {
+                    let mut larger = Zeroizing::new(String::with_capacity(self.0.capacity() * 2));
+                    larger.push_str(&self.0);
+                    self.0 = larger;
+                }
+                let place = at(&self.0, before.1);
+                self.0.insert(place, c);
+            }
+            // What goes goes from where the cursor is then.
+            _ => {
+                let (from, to) = (at(&self.0, cursor), at(&self.0, cursor + before.0.saturating_sub(dots)));
+                self.0.replace_range(from..to, "");
+            }
+        }
+    }
+
+    /// Returns the text, which leaves this.
+    pub fn take(self) -> Zeroizing<Vec<u8>> {
+        let mut text = self.0;
+        Zeroizing::new(std::mem::take(&mut *text).into_bytes())
+    }
 }
 
 impl Purpose {
@@ -143,7 +196,8 @@ impl Prompt {
     pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
         let (title, note, input): (_, _, Input) = (title.into(), note.to_owned(), typed.into());
         let fresh = !input.value().is_empty();
-        Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh }
+        let hidden = (purpose == Purpose::Password).then(Hidden::new);
+        Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh, hidden }
     }
 
     /// Edits the line; says whether the text is another.
@@ -153,13 +207,26 @@ impl Prompt {
             self.input.reset();
             return key.typed().is_none() || edit(&mut self.input, key) == Some(true);
         }
-        edit(&mut self.input, key) == Some(true)
+        let Some(hidden) = &mut self.hidden else { return edit(&mut self.input, key) == Some(true) };
+        let before = (self.input.value().chars().count(), self.input.cursor());
+        let dot = Key { code: key.typed().map_or(key.code, |_| KeyCode::Char(Hidden::DOT)), ..key };
+        let changed = edit(&mut self.input, dot) == Some(true);
+        if changed {
+            hidden.follow(before, &self.input, key.typed());
+        }
+        changed
     }
 
     /// Takes pasted text.
     pub fn paste(&mut self, text: &str) {
         if std::mem::take(&mut self.fresh) {
             self.input.reset();
+        }
+        if self.hidden.is_some() {
+            for c in text.chars().filter(|c| !c.is_control()) {
+                self.edit(Key::plain(KeyCode::Char(c)));
+            }
+            return;
         }
         paste(&mut self.input, text);
     }
@@ -269,5 +336,30 @@ pub fn edit(input: &mut Input, key: Key) -> Option<bool> {
 pub fn paste(input: &mut Input, text: &str) {
     for c in text.chars().filter(|c| !c.is_control()) {
         let _ = input.handle(InputRequest::InsertChar(c));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_text_follows_its_dots() {
+        // The same keys in a line that is shown.
+        let mut shown = Prompt::new(Purpose::Message, "", "", "");
+        let mut hidden = Prompt::new(Purpose::Password, "", "", "");
+        let keys = "a ä left b right c home d del end é left left backspace x ctrl-a y ctrl-e ctrl-k z left left ctrl-k q ctrl-u";
+        for key in keys.split(' ').chain(["w", "ß", "left", "ctrl-w", "n"]) {
+            let key: Key = key.parse().unwrap();
+            assert_eq!(shown.edit(key), hidden.edit(key), "{key}");
+            let text = shown.input.value();
+            assert_eq!(*hidden.hidden.as_ref().unwrap().0, text, "{key}");
+            let dots: String = text.chars().map(|_| Hidden::DOT).collect();
+            assert_eq!((hidden.input.value(), hidden.input.cursor()), (dots.as_str(), shown.input.cursor()), "{key}");
+        }
+        hidden.paste(&"long ".repeat(200));
+        assert!(!format!("{hidden:?}").contains("long"));
+        let text = hidden.hidden.unwrap().take();
+        assert_eq!(String::from_utf8(text.to_vec()).unwrap(), format!("n{}ß", "long ".repeat(200)));
     }
 }

@@ -2,7 +2,6 @@
 
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
-use zeroize::Zeroizing;
 
 use crate::tui::action::Action;
 use crate::tui::asked::Subject;
@@ -11,7 +10,7 @@ use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
-use crate::tui::state::dialog::{self, Choice, Purpose};
+use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, Staged, State};
 use crate::tui::update::jobs::POLICIES;
@@ -203,9 +202,8 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Message => change::write(state, text, effects),
         Purpose::Password => {
             // As it was typed: a password may begin or end with a space.
-            if let (Some(door), Some(Dialog::Prompt(prompt))) = (state.door.take(), typed) {
-                let password = Zeroizing::new(String::from(prompt.input).into_bytes());
-                effects.push(Effect::Unlock(door, Password(password)));
+            if let (Some(door), Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. }))) = (state.door.take(), typed) {
+                effects.push(Effect::Unlock(door, Password(hidden.take())));
             }
         }
         Purpose::Extract => {

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyCode;
 use ratatui::layout::Rect;
+use zeroize::Zeroizing;
 
 use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
@@ -112,7 +113,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         // What is shown, or typed, is looked at, and stays as it is.
         Event::Paste(_) | Event::Mouse(_) if state.opening || state.checking.is_some() => {}
         Event::Key(key) => take_key(state, key, &mut effects),
-        Event::Paste(text) => dialogs::paste(state, &text, &mut effects),
+        // It may be a password.
+        Event::Paste(text) => dialogs::paste(state, &Zeroizing::new(text), &mut effects),
         Event::Mouse(event) => mouse::take(state, event, &mut effects),
         Event::Tick => {}
         Event::Resize(width, height) => {

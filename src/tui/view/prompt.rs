@@ -6,7 +6,7 @@ use tui_input::Input;
 
 use crate::tui::frames::Frame;
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Menu, Prompt, Purpose};
+use crate::tui::state::dialog::{Menu, Prompt};
 use crate::tui::theme::Theme;
 use crate::tui::update::POLICIES;
 use crate::tui::view::{dialog, put};
@@ -16,8 +16,7 @@ pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer:
     let area = dialog::frame(&prompt.title, frame, theme, screen, buffer);
     let room = usize::from(area.width);
     put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
-    let hidden = Input::from("•".repeat(prompt.input.value().chars().count())).with_cursor(prompt.input.cursor());
-    let input = if prompt.purpose == Purpose::Password { &hidden } else { &prompt.input };
+    let input = &prompt.input;
     let place = Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area };
     let cursor = line(input, theme, place, buffer);
     if prompt.fresh && !place.is_empty() {

@@ -10,6 +10,8 @@ pub struct Facts {
     pub content_bytes: Option<u64>,
     /// Bytes that hold the content of a file.
     pub stored_bytes: Option<u64>,
+    /// Numbers of a directory and all below it: the first, and the one behind the last.
+    pub numbers: Option<(u64, u64)>,
 }
 
 /// A row with what is known of it.

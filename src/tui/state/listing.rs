@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::format::entry::{Entry, Kind};
 use crate::format::path::EntryPath;
 use crate::tui::rows::{Order, Page, Scope, Want};
-use crate::tui::state::line::Line;
+use crate::tui::state::line::{Facts, Line};
 
 /// Rows that are fetched at once.
 pub const FETCH: usize = 256;
@@ -70,6 +70,8 @@ pub struct Listing {
     pub error: Option<String>,
     /// Entries that did not read.
     pub lost: u64,
+    /// The largest size of a row that has been seen, bytes: what bars are measured against.
+    pub largest: u64,
     /// The window begins with the list.
     first: bool,
     /// The window ends with the list.
@@ -132,7 +134,7 @@ impl Listing {
         Some((at.saturating_sub(range.start)) as f64 / span as f64)
     }
 
-    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it tell.
+    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it tell, or what is known of it.
     pub fn numbers(&self, index: usize) -> Option<Range<u64>> {
         let line = self.lines.get(index)?;
         let number = line.row.number;
@@ -140,7 +142,7 @@ impl Listing {
             return Some(number..number + 1);
         }
         if self.scope.order != Order::Path {
-            return None;
+            return line.facts?.numbers.map(|(from, to)| from..to);
         }
         let next = self.lines[index + 1..].iter().find(|next| next.row.depth <= line.row.depth);
         match next {
@@ -223,6 +225,22 @@ impl Listing {
         }
     }
 
+    /// Takes facts: numbers of entries, ascending, with what is known of them.
+    pub fn learn(&mut self, facts: &[(u64, Facts)]) {
+        for line in &mut self.lines {
+            if let Ok(index) = facts.binary_search_by_key(&line.row.number, |(number, _)| *number) {
+                line.facts = Some(facts[index].1);
+            }
+        }
+        self.measure();
+    }
+
+    /// Takes the sizes that are known by now.
+    fn measure(&mut self) {
+        let sizes = self.lines.iter().filter_map(Line::size);
+        self.largest = sizes.max().unwrap_or(0).max(self.largest);
+    }
+
     /// Takes the number of rows that fit on the screen.
     pub fn resize(&mut self, height: usize) -> Option<RowsRequest> {
         self.height = height;
@@ -281,6 +299,7 @@ impl Listing {
                 self.loaded = true;
             }
         }
+        self.measure();
         self.show_cursor();
         if self.owed != 0 {
             let owed = std::mem::take(&mut self.owed);

@@ -18,10 +18,12 @@ use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
 use crate::format::source::RecordingSource;
-use crate::tui::effect::Task;
+use crate::tui::asked::Subject;
+use crate::tui::effect::{Effect, Task};
 use crate::tui::event::Event;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::{Ending, News};
+use crate::tui::state::marks::Change;
 use crate::tui::update::update;
 use crate::tui::view::view;
 use crate::tui::work::Finder;
@@ -90,9 +92,13 @@ fn a_million_entries_feel_like_a_few() {
     assert!(reads.len() <= 24 && bytes <= 1 << 20, "{} reads, {bytes} bytes", reads.len());
 
     let area = Rect::new(0, 0, 120, 40);
-    for key in
-        ["j", "k", "ctrl-d", "pagedown", "G", "g", "space", "*", "A", "b", "p", "p", "?", "q", "s", "q", ":", "esc", "5", "0"]
-    {
+    let keys =
+        ["j", "k", "ctrl-d", "pagedown", "G", "g", "space", "*", "A", "b", "p", "p", "?", "q", "s", "q", ":", "esc", "5", "0"];
+    for key in keys.into_iter().chain(["gaps", "space", "*", "A", "esc"]) {
+        if key == "gaps" {
+            mark_with_gaps(&mut story, 1_000_000);
+            continue;
+        }
         // The state machine and the drawing alone; the best of five, since other programs run, too.
         let best = (0..5).map(|_| {
             let mut state = story.state.clone();
@@ -178,6 +184,44 @@ fn keys_are_answered_while_jobs_run() {
     jobs.stop(2);
     let stopped = |event: Event| matches!(event, Event::Job(1, News::End(Ending::Cancelled, _)));
     while !stopped(events.recv_timeout(Duration::from_secs(60)).expect("it ends when it is stopped")) {}
+}
+
+/// Marks every other one of so many entries, as a glob does.
+fn mark_with_gaps(story: &mut Story, entries: u64) {
+    story.state.marks.change((0..entries / 2).map(|number| 2 * number..2 * number + 1).collect(), Change::Add);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn marks_with_gaps_are_answered_as_fast() {
+    const TIMES: u32 = 20;
+    let (archive, _) = large(20_000);
+    let mut story = Story::begin(archive, 120, 40);
+    story.then("enter");
+    mark_with_gaps(&mut story, 20_000);
+    let area = Rect::new(0, 0, 120, 40);
+    for key in ["space", "G", "space", "k", "v", "pageup", "v", "*", "A", "*", "esc"] {
+        let before = on_the_processor();
+        for _ in 0..TIMES {
+            let mut state = story.state.clone();
+            let effects = update(&mut state, Event::Key(key.parse().unwrap()), story.now);
+            view(&state, area, &mut Buffer::empty(area));
+            drop(effects);
+        }
+        let each = (on_the_processor() - before) / TIMES;
+        assert!(each < Duration::from_millis(16), "{key}: {each:?}");
+        story.then(key);
+    }
+    // Of a sorted list everything is marked by a thread, whose answer is one list.
+    story.then("s s A");
+    assert_eq!((story.state.marks.count(), story.state.marks.ranges().len()), (20_000, 1));
+    // What many keys ask for is summed up once, for the last.
+    story.then("esc G");
+    story.held_back = true;
+    story.then("space k space k space");
+    let sums = |story: &Story| story.back.iter().filter(|effect| matches!(effect, Effect::Totals(_))).count();
+    let awaited = story.state.asked.ticket(Subject::Totals);
+    assert!(sums(&story) == 3 && awaited.number == story.state.marks.generation);
 }
 
 #[test]

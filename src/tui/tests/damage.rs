@@ -8,7 +8,9 @@ use insta::assert_snapshot;
 use super::{Story, everything};
 use crate::format::archive::{OpenOptions, open_path};
 use crate::tui::event::Event;
+use crate::tui::rows::{Page, Want};
 use crate::tui::sample;
+use crate::tui::state::listing::RowsAnswer;
 
 /// Returns 3 MiB that do not compress.
 fn noise(seed: u64) -> Vec<u8> {
@@ -122,4 +124,21 @@ fn what_is_known_of_the_damage_is_told() {
     story.sees("nothing is like that");
     story.then("esc");
     story.sees("README.md");
+}
+
+#[test]
+fn what_was_planned_before_damage_came_to_light_is_taken_back() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.state.archive.path = Some("a.nra".into());
+    story.then("d j d");
+    let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
+    let generation = story.state.listing.generation;
+    story.event(Event::Rows(RowsAnswer { generation, want: Want::Start, page: Ok(page) }));
+    story.then("W").sees("a damaged archive can't be changed");
+    story.then("P").sees("Planned");
+    story.then("u");
+    assert_eq!(story.state.staged.list().len(), 1);
+    story.then("esc u");
+    assert!(story.state.staged.is_empty());
+    story.then("u").sees("a damaged archive can't be changed");
 }

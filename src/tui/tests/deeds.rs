@@ -89,6 +89,14 @@ fn marks_follow_ranges_and_globs() {
     let screen = story.screen();
     let train = screen.lines().find(|line| line.contains("train/")).unwrap();
     assert!(train.starts_with('◐'), "{train}");
+    // In another order, too, where what lies below it is elsewhere; and there it is marked at once.
+    story.then("s s");
+    let screen = story.screen();
+    let train = screen.lines().find(|line| line.contains("train/")).unwrap();
+    assert!(train.starts_with('◐'), "{train}");
+    let index = story.state.listing.lines.iter().position(|line| line.row.entry.path.as_bytes() == b"train").unwrap();
+    assert_eq!(story.state.listing.numbers(index), Some(10..13));
+    story.then("s n");
     story.then("esc");
     assert_eq!(story.state.marks.count(), 0);
     story.then("+ ctrl-u").types("*.nothing");

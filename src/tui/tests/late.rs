@@ -235,3 +235,69 @@ fn waiting_for_the_end_can_be_taken_back() {
     story.keys("esc");
     assert_eq!(story.outside, [Effect::Quit]);
 }
+
+#[test]
+fn what_was_left_is_not_awaited() {
+    let awaited = |story: &Story, subject| story.state.asked.ticket(subject).number;
+    let mut story = Story::begin(everything(), 100, 24);
+    story.held_back = true;
+    // What is read for a dialog ends with it.
+    for (keys, subject) in [("i", Subject::Sheet), ("H", Subject::Commits), ("e tab", Subject::Room), ("e tab", Subject::Names)] {
+        story.then(keys);
+        let ticket = story.state.asked.ticket(subject);
+        story.keys("esc");
+        assert!(!story.state.asked.awaits(ticket), "{keys}");
+    }
+    // So do a search, a map, and an order.
+    for (keys, back, subject) in [("/", "esc", Subject::Finder), ("b b", "b", Subject::Map), ("s s", "s n", Subject::Order)] {
+        let mut story = Story::begin(everything(), 100, 24);
+        let nothing = awaited(&story, subject);
+        story.held_back = true;
+        story.keys(keys);
+        assert_ne!(awaited(&story, subject), nothing, "{keys}");
+        story.keys(back);
+        assert_eq!(awaited(&story, subject), nothing, "{keys}");
+    }
+    // A preview is awaited until the cursor moves on, or the preview is closed.
+    let mut story = Story::begin(everything(), 100, 24);
+    story.held_back = true;
+    let nothing = awaited(&story, Subject::Preview);
+    for leave in ["k", "p"] {
+        story.then("j");
+        assert_ne!(awaited(&story, Subject::Preview), nothing);
+        story.keys(leave);
+        assert_eq!(awaited(&story, Subject::Preview), nothing, "{leave}");
+    }
+    // Where the list is longer than a look at it, facts are awaited as long as the list is there.
+    let list = awaited(&story, Subject::List);
+    story.then("j j j");
+    assert_eq!(awaited(&story, Subject::List), list);
+    story.then("enter");
+    assert_eq!(awaited(&story, Subject::List), story.state.listing.generation);
+}
+
+#[test]
+fn hits_are_counted_while_somebody_looks_for_them() {
+    let text = "word\n".repeat(100);
+    let mut story = Story::begin(crate::tui::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
+    story.then("enter /").types("word");
+    story.keys("enter");
+    let told = |story: &Story| story.state.pane.told();
+    assert_eq!(told(&story).as_deref(), Some("1 of 100"));
+    // What is known stays; what is being counted does not.
+    story.then("esc tab");
+    assert_eq!(told(&story).as_deref(), Some("1 of 100"));
+    story.then("/ ctrl-u").types("wo");
+    story.held_back = true;
+    story.keys("enter");
+    let preview = story.back.pop().unwrap();
+    story.held_back = false;
+    let Effect::Preview(_) = preview else { panic!("{preview:?}") };
+    let events = crate::tui::work::answers(&story.archive, preview).unwrap();
+    story.held_back = true;
+    events.into_iter().for_each(|event| story.event(event));
+    assert_eq!(told(&story).as_deref(), Some("? of 0+"));
+    assert!(story.state.pane.counting().is_some());
+    story.keys("esc");
+    assert_eq!((told(&story), story.state.pane.counting()), (None, None));
+}

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, everything};
 use crate::format::archive::CommitInfo;
+use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::jobs::{News, Progress};
 use crate::tui::state::{Facts, ONLY_NRA};
+use crate::tui::update::update;
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
@@ -299,10 +302,41 @@ fn every_size_can_be_drawn() {
     ] {
         let mut story = Story::begin(everything(), 80, 24);
         story.then(keys);
-        for width in (0..130).step_by(7) {
-            for height in 0..30 {
-                story.event(Event::Resize(width, height));
-                story.rest().screen();
+        at_every_size(&mut story);
+    }
+    // What needs an archive that can be changed, that has a history, that is encrypted.
+    let commits = Event::Commits(Ok(vec![CommitInfo::default(); 40]));
+    let begun = [
+        ("d j r b enter P", None),
+        ("d Q", None),
+        ("d W", None),
+        ("H", Some(commits)),
+        ("j", Some(Event::Locked(Door::Commit(None), true))),
+    ];
+    for (keys, event) in begun {
+        let mut story = Story::begin(everything(), 80, 24);
+        story.state.archive.path = Some("a.nra".into());
+        story.then(keys);
+        if let Some(event) = event {
+            let ticket = story.state.asked.ticket(if keys == "H" { Subject::Commits } else { Subject::Opening });
+            story.event(Event::Answer(ticket, Box::new(event)));
+        }
+        assert!(!story.state.dialogs.is_empty(), "{keys}");
+        at_every_size(&mut story);
+    }
+}
+
+/// Draws the screen in every size, and clicks where dialogs are.
+fn at_every_size(story: &mut Story) {
+    for width in (0..130).step_by(7) {
+        for height in 0..30 {
+            story.event(Event::Resize(width, height));
+            story.rest().screen();
+            let mut clicked = story.state.clone();
+            for (column, row) in [(width / 2, height / 2), (width / 2, height.saturating_sub(1)), (0, 0)] {
+                let kind = MouseEventKind::Down(MouseButton::Left);
+                let event = MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE };
+                drop(update(&mut clicked, Event::Mouse(event), story.now));
             }
         }
     }

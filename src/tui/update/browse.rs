@@ -78,13 +78,8 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
 
 /// Takes facts about rows.
 pub fn facts(state: &mut State, generation: u64, facts: &[(u64, line::Facts)]) {
-    if generation != state.listing.generation {
-        return;
-    }
-    for row in &mut state.listing.lines {
-        if let Ok(index) = facts.binary_search_by_key(&row.row.number, |(number, _)| *number) {
-            row.facts = Some(facts[index].1);
-        }
+    if generation == state.listing.generation {
+        state.listing.learn(facts);
     }
 }
 

@@ -19,7 +19,9 @@ pub fn act(state: &mut State, action: Action) -> bool {
     if !matches!(action, Add | MakeDirectory | Plans | Remove | Rename | Undo | Write) {
         return false;
     }
-    if state.archive.path.is_none() {
+    // What was planned before damage came to light can be looked at and taken back.
+    let is_about_plans = matches!(action, Plans | Undo) && !state.staged.is_empty();
+    if state.archive.path.is_none() && !is_about_plans {
         state.say(Tone::Warning, state.archive.fixed);
         return true;
     }

@@ -32,13 +32,12 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     for (column, x, width) in columns.right_of_name() {
         put_right(buffer, Rect { width: (x + width).min(heads.width), ..heads }, 0, &head(column), theme.dim);
     }
-    let largest = state.listing.lines.iter().filter_map(Line::size).max().unwrap_or(0);
     let visible = state.listing.visible();
     for (y, index) in (0..area.height).zip(visible.clone()) {
         let line = &state.listing.lines[index];
         let row = Rect { y: area.y + y, height: 1, ..area };
         mark(state, index, row, buffer);
-        draw(state, line, &columns, largest, row, buffer);
+        draw(state, line, &columns, row, buffer);
         if index == state.listing.cursor {
             buffer.set_style(row, if state.focus == Focus::List { theme.cursor } else { theme.cursor_away });
         }
@@ -116,7 +115,7 @@ fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
     put(buffer, area, FRONT, 1, &glyphs::fit(remark, room), style);
 }
 
-fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect, buffer: &mut Buffer) {
+fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut Buffer) {
     let theme = &state.theme;
     let entry = &line.row.entry;
     let indent = (line.row.depth * 2).min(columns.name / 2);
@@ -146,7 +145,7 @@ fn draw(state: &State, line: &Line, columns: &Columns, largest: u64, area: Rect,
     }
     for (column, x, width) in columns.right_of_name() {
         if column == Column::Bar {
-            let cells = bar(line.size().unwrap_or(0), largest, usize::from(width));
+            let cells = bar(line.size().unwrap_or(0), state.listing.largest, usize::from(width));
             put(buffer, area, x, 0, &cells, theme.bar);
         } else {
             let cell = value(line, column, width);

@@ -307,6 +307,10 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
     let mut facts = Facts::default();
     match entry.kind {
         Kind::Directory => {
+            // Where the index is damaged that takes a look at every entry.
+            if !archive.is_recovered() {
+                facts.numbers = rows::subtree(archive, &entry.path).ok().map(|numbers| (numbers.start, numbers.end));
+            }
             facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);
         }
         Kind::File => facts.stored_bytes = archive.stored_bytes(entry)?,

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(glob(&*archive, None, "**/*.txt", &|| false).unwrap(), None);
         assert_eq!(glob(&*archive, None, "*.txt", &|| false).unwrap(), None);
         assert_eq!(answer(&*archive, MarksRequest::Numbers([0, 1].into(), Change::Add), &|| false), None);
-        let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..2]) };
+        let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..1, 2..3]) };
         assert_eq!(answer(&*archive, MarksRequest::Totals(request), &|| false), None);
     }
 }

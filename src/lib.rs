@@ -93,6 +93,9 @@ pub mod tui;
 #[doc(hidden)]
 pub mod fuzzing;
 
+#[cfg(test)]
+mod testing;
+
 /// The examples of the README are tested with those of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,31 +3,15 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
+mod common;
+
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
+use common::{NRA, expect, nra, other};
 use tempfile::TempDir;
-
-const NRA: &str = env!("CARGO_BIN_EXE_nra");
-
-fn nra(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(NRA).args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-/// Runs nra and wants this exit code; returns what it said on standard error.
-fn expect(folder: &Path, arguments: &[&str], code: i32) -> String {
-    let output = nra(folder, arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "nra {arguments:?}: {said}");
-    said
-}
-
-/// Runs another program; `None` when it is not installed.
-fn other(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
-    Command::new(program).args(arguments).current_dir(folder).env("LC_ALL", "C.UTF-8").output().ok()
-}
 
 /// Makes a tree with every kind of thing that a plain user can make.
 fn tree(folder: &Path) -> PathBuf {

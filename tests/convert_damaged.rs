@@ -2,22 +2,20 @@
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
+use common::{noise, nra};
 use nra::format::archive::{OpenOptions, open_path};
 use nra::format::entry::Kind;
 use tempfile::TempDir;
 
 const FILES: usize = 3_000;
 const DAMAGES: usize = 24;
-
-fn nra(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_nra")).args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
 
 fn content(number: usize, generation: usize) -> String {
     format!("file {number} of generation {generation}\n").repeat(1 + number % 7)
@@ -193,13 +191,6 @@ fn a_further_part_whose_head_is_broken_is_damage() {
             assert_eq!(files_of(&folder.path().join("kept.nra")), files_of(&folder.path().join("small.nra")), "{kind}");
         }
     }
-}
-
-/// Bytes that do not shrink.
-fn noise(len: usize, seed: u8) -> Vec<u8> {
-    let mut noise = vec![0; len];
-    blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut noise);
-    noise
 }
 
 #[test]

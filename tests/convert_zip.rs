@@ -1,47 +1,17 @@
 //! `nra convert` to zip, read back by nra and by other programs where they are installed.
 #![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
+mod common;
 
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
+use common::{expect, noise, nra, other};
 use tempfile::TempDir;
-
-const NRA: &str = env!("CARGO_BIN_EXE_nra");
-
-fn nra(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(NRA).args(arguments).current_dir(folder).stdin(Stdio::null()).output().unwrap()
-}
-
-/// Runs nra and wants this exit code; returns what it said on standard error.
-fn expect(folder: &Path, arguments: &[&str], code: i32) -> String {
-    let output = nra(folder, arguments);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "nra {arguments:?}: {said}");
-    said
-}
-
-/// Runs another program; `None` when it is not installed.
-fn other(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
-    match Command::new(program).args(arguments).current_dir(folder).env("LC_ALL", "C.UTF-8").output() {
-        Ok(output) => Some(output),
-        Err(_) => {
-            eprintln!("skipped: {program} is not installed");
-            None
-        }
-    }
-}
-
-/// Bytes that do not shrink.
-fn noise(len: usize) -> Vec<u8> {
-    let mut noise = vec![0; len];
-    blake3::Hasher::new().finalize_xof().fill(&mut noise);
-    noise
-}
 
 /// Makes a tree of what zip can hold; times are whole seconds.
 fn tree(top: &Path) {
@@ -49,7 +19,7 @@ fn tree(top: &Path) {
     fs::create_dir(top.join("empty")).unwrap();
     fs::write(top.join("a.txt"), "hello hello hello hello hello\n").unwrap();
     fs::write(top.join("none"), "").unwrap();
-    fs::write(top.join("noise"), noise(100_000)).unwrap();
+    fs::write(top.join("noise"), noise(100_000, 1)).unwrap();
     let text: Vec<u8> = (0..400_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
     fs::write(top.join("deep/text"), &text).unwrap();
     fs::write(top.join("deep/er/ünïcode"), "x").unwrap();
@@ -168,7 +138,7 @@ fn a_member_longer_than_the_budget_streams() {
     fs::create_dir(at.join("tree")).unwrap();
     let text: Vec<u8> = (0..2_500_000u32).flat_map(|number| format!("{}\n", number / 7).into_bytes()).collect();
     fs::write(at.join("tree/text"), &text).unwrap();
-    fs::write(at.join("tree/noise"), noise(12 << 20)).unwrap();
+    fs::write(at.join("tree/noise"), noise(12 << 20, 1)).unwrap();
     fs::write(at.join("tree/z"), "behind").unwrap();
     let expected = look(&at.join("tree"), true);
     expect(at, &["pack", "tree", "-o", "first.nra"], 0);
@@ -282,7 +252,7 @@ fn damage_and_mistakes_leave_nothing() {
     tree(&at.join("tree"));
     expect(at, &["pack", "tree", "-o", "first.nra", "--codec", "none"], 0);
     let mut bytes = fs::read(at.join("first.nra")).unwrap();
-    let content = noise(100_000);
+    let content = noise(100_000, 1);
     let place = bytes.windows(64).position(|window| window == &content[..64]).unwrap();
     bytes[place] ^= 1;
     fs::write(at.join("hurt.nra"), bytes).unwrap();
@@ -312,7 +282,7 @@ fn a_long_member_that_does_not_read_is_left_out_as_a_short_one() {
     let at = folder.path();
     fs::create_dir(at.join("tree")).unwrap();
     fs::write(at.join("tree/a"), "first").unwrap();
-    fs::write(at.join("tree/b"), noise(12 << 20)).unwrap();
+    fs::write(at.join("tree/b"), noise(12 << 20, 1)).unwrap();
     fs::write(at.join("tree/c"), "last").unwrap();
     expect(at, &["pack", "tree", "-o", "first.nra"], 0);
     expect(at, &["convert", "first.nra", "odd.zip", "--codec", "none"], 0);

@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::child;
+use crate::common::child;
 
 /// A directory with a program and an archive `tree.nra` of several top entries.
 struct Room {

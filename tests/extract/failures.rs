@@ -7,8 +7,9 @@ use nra::convert::select::Selection;
 use nra::format::Error;
 use nra::format::progress::{Counter, Monitor, Recorder, Warning};
 
+use crate::common::child;
 use crate::fake::{Fake, Run};
-use crate::{Place, child, expect, messages, tree};
+use crate::{Place, expect, messages, tree};
 
 #[test]
 fn damage_costs_the_entries_it_touches() {

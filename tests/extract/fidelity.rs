@@ -8,8 +8,9 @@ use nra::convert::select::Selection;
 use nra::format::entry::{Attribute, Kind, Namespace};
 use nra::format::progress::Recorder;
 
+use crate::common::child;
 use crate::fake::{Fake, Run, group, mode, owner, time, xattrs};
-use crate::{Place, child, expect, messages};
+use crate::{Place, expect, messages};
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()

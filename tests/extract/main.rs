@@ -1,8 +1,9 @@
 //! Extraction, as a library: what it makes, what it refuses, and what it leaves alone.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod child;
 mod command;
+#[path = "../common/mod.rs"]
+mod common;
 mod conflicts;
 mod failures;
 mod fake;

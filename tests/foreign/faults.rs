@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
+use crate::common::{self, noise};
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
@@ -12,9 +12,7 @@ use zip::{AesMode, CompressionMethod, ZipWriter};
 
 /// Runs nra; returns its code, and what it said.
 fn nra(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
-    command.args(arguments).current_dir(folder).env_remove("NRA_PASSWORD").env_remove("NRA_ENCRYPTION_KEY").stdin(Stdio::null());
-    let output = command.output().unwrap();
+    let output = common::nra(folder, arguments);
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     (output.status.code().unwrap(), said)
 }
@@ -26,12 +24,6 @@ fn expect(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
     for word in words {
         assert!(said.contains(word), "nra {arguments:?}: {word:?} is missing: {said}");
     }
-}
-
-fn noise(len: usize) -> Vec<u8> {
-    let mut noise = vec![0; len];
-    blake3::Hasher::new().finalize_xof().fill(&mut noise);
-    noise
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -78,7 +70,7 @@ fn what_is_cut_or_changed_is_damage() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();
     // Longer than the part that can't be told from the damage.
-    let archive = tar(&[("a", &noise(500_000)), ("b", &noise(400_000)), ("c", &noise(700_000))]);
+    let archive = tar(&[("a", &noise(500_000, 1)), ("b", &noise(400_000, 1)), ("c", &noise(700_000, 1))]);
     let whole = gzip(&archive);
     fs::write(at.join("cut.tgz"), &whole[..whole.len() - 9]).unwrap();
     let mut wrong = whole.clone();
@@ -126,9 +118,9 @@ fn what_follows_the_end_is_told() {
     for (name, bytes) in [
         ("junk.gz", [gzip(b"first"), b"second".to_vec()].concat()),
         ("junk.tar.gz", [gzip(&archive), b"junk".to_vec()].concat()),
-        ("junk.tar", [archive.clone(), noise(10_000)].concat()),
+        ("junk.tar", [archive.clone(), noise(10_000, 1)].concat()),
         // Much more than is read ahead.
-        ("much.tar", [archive.clone(), noise(9 << 20)].concat()),
+        ("much.tar", [archive.clone(), noise(9 << 20, 1)].concat()),
     ] {
         fs::write(at.join(name), bytes).unwrap();
         let output = format!("{name}.nra");

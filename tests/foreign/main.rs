@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[cfg(feature = "cli")]
+#[path = "../common/mod.rs"]
+mod common;
+#[cfg(feature = "cli")]
 mod faults;
 #[cfg(feature = "cli")]
 mod native;

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
+use crate::common::{self, NRA, noise, other};
 use tempfile::TempDir;
 
 /// What of a tree is compared, beside names, kinds, link targets and content.
@@ -40,8 +40,7 @@ fn make(top: &Path) {
         fs::create_dir_all(top.join(directory)).unwrap();
     }
     let text: Vec<u8> = (0..30_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
-    let mut noise = vec![0; 100_000];
-    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    let noise = noise(100_000, 1);
     for (name, content) in [
         ("a.txt", b"hello\n".as_slice()),
         ("none", b""),
@@ -108,23 +107,16 @@ fn look(top: &Path, facts: Facts) -> Vec<String> {
     lines
 }
 
-/// Runs a program; `None` when it is not installed.
-fn run(folder: &Path, program: &str, arguments: &[&str]) -> Option<Output> {
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(folder).env("LC_ALL", "C.UTF-8").env("TZ", "UTC").stdin(Stdio::null());
-    command.output().inspect_err(|_| eprintln!("skipped: {program} is not installed")).ok()
-}
-
 /// Runs a program that must have nothing to complain about; says whether it is installed.
 fn clean(folder: &Path, program: &str, arguments: &[&str]) -> bool {
-    let Some(output) = run(folder, program, arguments) else { return false };
+    let Some(output) = other(folder, program, arguments) else { return false };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && said.is_empty(), "{program} {arguments:?}: {said}");
     true
 }
 
 fn nra(folder: &Path, arguments: &[&str]) {
-    assert!(clean(folder, env!("CARGO_BIN_EXE_nra"), &[arguments, &["-q"]].concat()));
+    assert!(clean(folder, NRA, &[arguments, &["-q"]].concat()));
 }
 
 /// Makes a directory anew.
@@ -227,7 +219,7 @@ fn what_nra_writes_comes_out_of_other_programs_as_it_was() {
         ("out.zip", &["unzip", "bsdtar", "7zz"]),
     ] {
         // That zip has no hard links is told, and is nothing that went wrong here.
-        let converted = run(at, env!("CARGO_BIN_EXE_nra"), &["convert", "first.nra", archive]).unwrap();
+        let converted = common::nra(at, &["convert", "first.nra", archive]);
         let said = String::from_utf8_lossy(&converted.stderr).into_owned();
         assert_eq!(converted.status.code(), Some(if archive == "out.zip" { 3 } else { 0 }), "{archive}: {said}");
         let path = format!("../{archive}");

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use nra::convert::pack::PackOptions;
 use nra::format::entry::Timestamp;
 
-use crate::{Packed, Place, noise, options};
+use crate::common::noise;
+use crate::{Packed, Place, options};
 
 /// Files of a tree, with some that are alike, some large and some twice.
 fn files() -> Vec<(String, Vec<u8>)> {
@@ -15,9 +16,9 @@ fn files() -> Vec<(String, Vec<u8>)> {
         for number in 0..40 {
             let words = format!("version {version} of file {number}\n{}", "the same words ".repeat(number * 20));
             files.push((format!("v{version}/part{}/file{number}.txt", number % 3), words.into_bytes()));
-            files.push((format!("v{version}/img/{number:03}.png"), noise(number as u64, 3000 + number)));
+            files.push((format!("v{version}/img/{number:03}.png"), noise(3000 + number, number as u64)));
         }
-        files.push((format!("v{version}/large.bin"), noise(version, 400_000)));
+        files.push((format!("v{version}/large.bin"), noise(400_000, version)));
     }
     files
 }

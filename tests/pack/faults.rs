@@ -11,7 +11,8 @@ use nra::format::Error;
 use nra::format::progress::{Counter, Monitor, Recorder, Warning};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::{Packed, Place, child, is_root, noise, options};
+use crate::common::{child, noise};
+use crate::{Packed, Place, is_root, options};
 
 #[test]
 fn what_is_not_readable_is_told_and_the_rest_is_packed() {
@@ -89,7 +90,7 @@ impl<F: Fn() + Send + Sync> Monitor for Meddler<F> {
 /// A large file with small ones around it in the order of storage, longer than all that is read ahead.
 fn with_large_file() -> (Place, Vec<u8>) {
     let place = Place::new();
-    let content = noise(1, 64 << 20);
+    let content = noise(64 << 20, 1);
     place.write("a.log", &content);
     place.write("b.log", "behind");
     (place, content)
@@ -338,7 +339,7 @@ fn a_full_disk_leaves_nothing_of_the_archive() {
     child::run_on_small_disk("faults::a_full_disk_leaves_nothing_of_the_archive", |directory| {
         let source = Place::new();
         for number in 0..10 {
-            source.write(&format!("{number}.bin"), noise(number, 8 << 20));
+            source.write(&format!("{number}.bin"), noise(8 << 20, number));
         }
         let output = directory.join("out.nra");
         let destination = Destination::File { path: output.clone(), overwrite: false };

@@ -12,7 +12,8 @@ use nra::format::archive::Part;
 use nra::format::entry::{Kind, Namespace, Timestamp};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
-use crate::{Packed, Place, bytes, child, is_root, noise, options};
+use crate::common::{child, noise};
+use crate::{Packed, Place, bytes, is_root, options};
 
 /// A directory name that is not UTF-8.
 const ODD: &[u8] = b"odd \xff\n'*\x1b[31m";
@@ -24,7 +25,7 @@ fn set_time(path: &Path, time: SystemTime) {
 /// Builds a tree with every kind of entry; returns how many names a warning must tell of.
 fn build(place: &Place) {
     for (name, len) in [("empty", 0), ("one", 1), ("page", 4096), ("small", 131_072), ("large", 131_073), ("larger", 1_500_003)] {
-        place.write(&format!("files/{name}"), noise(len as u64, len));
+        place.write(&format!("files/{name}"), noise(len, len as u64));
     }
     place.write("files/text", "some words, again and again. ".repeat(40_000));
     fs::set_permissions(place.write("modes/run", "#!"), Permissions::from_mode(0o4751)).unwrap();
@@ -41,7 +42,7 @@ fn build(place: &Place) {
     symlink("..", place.input("up")).unwrap();
     symlink("/", place.input("root")).unwrap();
 
-    let first = place.write("links/a", noise(7, 200_000));
+    let first = place.write("links/a", noise(200_000, 7));
     fs::hard_link(&first, place.input("links/b")).unwrap();
     fs::hard_link(&first, place.input("files/linked")).unwrap();
     fs::hard_link(place.write("links/single", "once"), place.at("outside")).unwrap();
@@ -49,7 +50,7 @@ fn build(place: &Place) {
 
     let sparse = File::create(place.input("sparse")).unwrap();
     sparse.set_len(10 << 20).unwrap();
-    sparse.write_all_at(&noise(8, 300_000), 1 << 20).unwrap();
+    sparse.write_all_at(&noise(300_000, 8), 1 << 20).unwrap();
     sparse.write_all_at(b"island", 5 << 20).unwrap();
     File::create(place.input("all hole")).unwrap().set_len(1 << 30).unwrap();
 

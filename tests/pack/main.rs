@@ -1,16 +1,14 @@
 //! Directory to archive: what is kept, how it is named, what happens when something goes wrong.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod determinism;
 mod faults;
 mod fidelity;
 mod inputs;
 mod program;
 mod property;
-
-#[allow(dead_code, reason = "a small disk is only needed by extraction")]
-#[path = "../extract/child.rs"]
-mod child;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -129,19 +127,6 @@ impl Packed {
     fn content(&self, path: impl AsRef<[u8]>) -> Vec<u8> {
         self.archive.read_all(self.entry(path), u64::MAX).unwrap()
     }
-}
-
-/// Bytes that no codec shrinks, the same for the same seed.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    (0..len)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()[3]
-        })
-        .collect()
 }
 
 fn bytes(path: &Path) -> &[u8] {

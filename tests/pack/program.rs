@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Packed, Place, noise};
+use crate::common::noise;
+use crate::{Packed, Place};
 
 fn nra(place: &Place) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
@@ -112,7 +113,7 @@ fn options_reach_the_archive() {
 fn options_change_what_is_stored() {
     let place = small();
     std::os::unix::fs::symlink("a.txt", place.input("link")).unwrap();
-    place.write("random.bin", noise(7, 100_000));
+    place.write("random.bin", noise(100_000, 7));
     rustix::fs::setxattr(place.input("a.txt"), "user.note", b"v", rustix::fs::XattrFlags::empty()).unwrap();
     let packed = |arguments: &[&str]| {
         let output = run(&place, &[&["in", "-o", "y.nra", "-f"], arguments].concat());
@@ -140,9 +141,9 @@ fn options_change_what_is_stored() {
 fn grow(place: &Place, total: usize) {
     for number in 0..total / (2 << 20) {
         let seed = u32::try_from(number).unwrap();
-        place.write(&format!("{number}/large"), noise(u64::from(seed), 1 << 20));
+        place.write(&format!("{number}/large"), noise(1 << 20, u64::from(seed)));
         for part in 0..64 {
-            place.write(&format!("{number}/{part}"), noise(u64::from(seed * 64 + part + 1_000_000), 16 << 10));
+            place.write(&format!("{number}/{part}"), noise(16 << 10, u64::from(seed * 64 + part + 1_000_000)));
         }
     }
 }
@@ -251,7 +252,7 @@ fn the_epoch_of_the_environment_is_obeyed() {
 fn interrupted(signal: Signal) -> (Place, Option<i32>, Option<i32>, String) {
     let place = Place::new();
     for number in 0..24 {
-        place.write(&format!("{number}.bin"), noise(number, 4 << 20));
+        place.write(&format!("{number}.bin"), noise(4 << 20, number));
     }
     let arguments = ["pack", "in", "-o", "x.nra", "--codec", "zstd", "-l", "19", "-v", "-j", "1"];
     let mut child = nra(&place).args(arguments).stderr(Stdio::piped()).spawn().unwrap();

@@ -12,7 +12,8 @@ use nra::format::entry::Kind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::{Place, noise, options};
+use crate::common::noise;
+use crate::{Place, options};
 
 /// What stands under a name.
 #[derive(Debug, Clone)]
@@ -32,7 +33,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         vec(any::<u8>(), 0..50),
         (0_usize..6000).prop_map(|len| b"some words ".iter().copied().cycle().take(len).collect()),
-        (0_u64..4, 0_usize..400_000).prop_map(|(seed, len)| noise(seed, len)),
+        (0_u64..4, 0_usize..400_000).prop_map(|(seed, len)| noise(len, seed)),
     ]
 }
 

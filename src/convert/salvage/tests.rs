@@ -14,19 +14,12 @@ use crate::format::nra::reader::open_remains;
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
 use crate::format::source::{MemorySource, ReadAt};
+use crate::testing::noise;
 
 type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
 
 fn entry(path: &str, kind: Kind) -> Entry {
     Entry::new(EntryPath::try_from(path).unwrap(), kind)
-}
-
-fn noise(len: usize, mut state: u64) -> Vec<u8> {
-    let mut step = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..len).map(|_| step()).collect()
 }
 
 /// An archive with texts, raw content, a large file with a hole, hard links and a tag.

@@ -95,19 +95,7 @@ fn trial_shrinks(content: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers without a pattern, the same each time.
-    fn noise(len: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed | 1;
-        (0..len)
-            .map(|_| {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                (state >> 32) as u8
-            })
-            .collect()
-    }
+    use crate::testing::noise;
 
     #[test]
     fn packed_content_is_told_from_text_and_numbers() {

@@ -7,24 +7,18 @@ use insta::assert_snapshot;
 
 use super::{Story, everything};
 use crate::format::archive::{OpenOptions, open_path};
+use crate::testing::noise;
 use crate::tui::event::Event;
 use crate::tui::rows::{Page, Want};
 use crate::tui::sample;
 use crate::tui::state::listing::RowsAnswer;
 
-/// Returns 3 MiB that do not compress.
-fn noise(seed: u64) -> Vec<u8> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..3 << 20).map(|_| next()).collect()
-}
+/// What does not compress, bytes.
+const NOISE_BYTES: usize = 3 << 20;
 
 /// Writes an archive in which the content of one of two files is damaged.
 fn damaged(file: &Path) {
-    let (first, second) = (noise(1), noise(2));
+    let (first, second) = (noise(NOISE_BYTES, 1), noise(NOISE_BYTES, 2));
     let mut bytes = sample::bytes(&[("d/hurt.bin", &first), ("d/whole.bin", &second), ("note.txt", b"hello")]);
     let at = bytes.windows(64).position(|part| part == &first[1 << 20..][..64]).expect("noise is stored as it is");
     bytes[at] ^= 1;
@@ -81,7 +75,7 @@ fn what_reads_is_listed_and_saved() {
 fn what_does_not_read_is_not_counted() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    let files = [("d/a.bin", noise(1)), ("d/b.bin", noise(2)), ("e/one.txt", b"hello".to_vec())];
+    let files = [("d/a.bin", noise(NOISE_BYTES, 1)), ("d/b.bin", noise(NOISE_BYTES, 2)), ("e/one.txt", b"hello".to_vec())];
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, content)| (*name, content.as_slice())).collect();
     let (mut bytes, whole) = (sample::bytes(&files), sample::with_contents(&files));
     let (_, lost) = whole.find(b"d/b.bin").unwrap().unwrap();

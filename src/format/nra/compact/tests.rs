@@ -10,6 +10,7 @@ use crate::format::links::tests::{check_made, check_told, lying_archive};
 use crate::format::nra::writer::DictionaryPolicy;
 use crate::format::progress::Recorder;
 use crate::format::source::{FileSource, FileStore};
+use crate::testing::noise;
 
 /// All entries of a commit but for their places, the other names of each, and the digest of its content.
 type State = Vec<(Entry, Vec<String>, Digest)>;
@@ -32,12 +33,6 @@ fn file(text: &str) -> Entry {
 fn add<W: Write + Send>(writer: &mut Writer<W>, name: &str, bytes: &[u8]) {
     let content = NewContent::Whole { bytes, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) };
     writer.add(file(name), content).unwrap();
-}
-
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
 }
 
 fn text(lines: usize, seed: usize) -> Vec<u8> {

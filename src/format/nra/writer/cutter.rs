@@ -183,19 +183,10 @@ fn store_raw(cut: &mut Cut, align: u32, bytes: &[u8], lens: &[u32]) {
 mod tests {
     use super::*;
     use crate::format::codec::decompress;
+    use crate::testing::noise;
 
     fn policy(block: BlockPolicy, method: Method) -> CutPolicy {
         CutPolicy { method, block, align: 0 }
-    }
-
-    fn noise(len: usize) -> Vec<u8> {
-        let mut state = 9u64;
-        (0..len)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (state >> 56) as u8
-            })
-            .collect()
     }
 
     /// Decompresses all blocks and checks that they are the run.
@@ -216,7 +207,7 @@ mod tests {
             BlockPolicy { min_raw_bytes: 256 << 10, max_raw_bytes: 4 << 20, stored_bytes: 192 << 10, max_cheap_bytes: 16 << 20 };
         let mut bench = Bench::default();
         // Noise that shrinks by half: as hex digits.
-        let half: Vec<u8> = noise(1 << 20).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
+        let half: Vec<u8> = noise(1 << 20, 1).iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect();
         let lens = vec![4096; half.len() / 4096];
         let cut_half = cut(&mut bench, policy(long, Method::zstd(3)), None, &half, &lens).unwrap();
         check(&cut_half, &half, &lens);
@@ -228,7 +219,7 @@ mod tests {
         check(&cut_zeros, &zeros, &lens);
         assert_eq!(cut_zeros.blocks.len(), 1);
         // What was not told to be incompressible is found to be so.
-        let noise = noise(3 << 20);
+        let noise = noise(3 << 20, 1);
         let lens = vec![3 << 10; 1 << 10];
         let cut_noise = cut(&mut bench, policy(long, Method::zstd(3)), None, &noise, &lens).unwrap();
         check(&cut_noise, &noise, &lens);
@@ -250,7 +241,7 @@ mod tests {
 
     #[test]
     fn raw_blocks_keep_the_alignment() {
-        let bytes = noise(100_000);
+        let bytes = noise(100_000, 1);
         let lens = [1, 40_000, 59_999];
         let mut cut = Cut::default();
         store_raw(&mut cut, 64, &bytes, &lens);

@@ -14,6 +14,7 @@ use crate::format::nra::frame::{FrameHeader, FrameKind};
 use crate::format::nra::head::{Head, Slot, Tail};
 use crate::format::nra::page::{Child, InnerPage, Page, separator};
 use crate::format::path::EntryPath;
+use crate::testing::noise;
 
 pub(super) fn path(text: &str) -> EntryPath {
     EntryPath::try_from(text).unwrap()
@@ -248,16 +249,7 @@ impl Builder {
     }
 }
 
-/// Bytes that do not compress.
-pub(super) fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&seed.to_le_bytes());
-    let mut bytes = vec![0; len];
-    hasher.finalize_xof().fill(&mut bytes);
-    bytes
-}
-
-/// Bytes that do.
+/// Bytes that compress.
 pub(super) fn text(len: usize, seed: u64) -> Vec<u8> {
     (seed..).flat_map(|i| format!("line {i} of a text, {}\n", i.wrapping_mul(7919) % 1000).into_bytes()).take(len).collect()
 }

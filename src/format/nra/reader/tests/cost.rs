@@ -10,11 +10,12 @@ use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::build::{Builder, path, small, text};
 use crate::format::nra::reader::tests::content;
 use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::{MemorySource, RecordingSource};
+use crate::testing::noise;
 
 type Source = Arc<RecordingSource<MemorySource>>;
 

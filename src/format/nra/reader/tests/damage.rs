@@ -13,10 +13,11 @@ use crate::format::nra::content::{Content, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Child, InnerPage, Page};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::build::{Builder, path, small, text};
 use crate::format::nra::reader::tests::{content, open};
 use crate::format::path::EntryPath;
 use crate::format::source::{MemorySource, ReadAt};
+use crate::testing::noise;
 
 /// Opens and reads all it can; panics on wrong content. Returns what reads.
 fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {

@@ -6,9 +6,10 @@ use crate::format::archive::{self, Archive, CommitInfo, Depth, OpenOptions};
 use crate::format::codec::Method;
 use crate::format::entry::Timestamp;
 use crate::format::error::{Error, Result};
-use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::build::{Builder, path, small, text};
 use crate::format::progress::Recorder;
 use crate::format::source::{MemorySource, RecordingSource};
+use crate::testing::noise;
 
 /// Paths and sizes of all entries.
 type List = Vec<(String, u64)>;

@@ -10,9 +10,10 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Error;
 use crate::format::nra::head::Tail;
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::build::{Builder, path, small, text};
 use crate::format::nra::reader::tests::{content, names, open};
 use crate::format::source::MemorySource;
+use crate::testing::noise;
 
 #[test]
 fn everything_comes_back() {

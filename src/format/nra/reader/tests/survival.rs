@@ -18,13 +18,14 @@ use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::directory::Directory;
 use crate::format::nra::frame::{FrameHeader, FrameKind};
 use crate::format::nra::head::{HEAD_LEN, Tail};
-use crate::format::nra::reader::tests::build::{noise, path, text};
+use crate::format::nra::reader::tests::build::{path, text};
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::{NraReader, frames, open_remains};
 use crate::format::nra::recovery::protect;
 use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::{FileStore, MemorySource};
+use crate::testing::noise;
 
 /// First cell of a row, and what is tried.
 type Row = (&'static str, fn(&Sample));

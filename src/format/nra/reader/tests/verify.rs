@@ -10,10 +10,11 @@ use crate::format::error::Error;
 use crate::format::nra::content::{Extent, Segment};
 use crate::format::nra::directory::Piece;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::tests::build::{Builder, noise, path, small, text};
+use crate::format::nra::reader::tests::build::{Builder, path, small, text};
 use crate::format::nra::reader::tests::{content, open};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Recorder};
+use crate::testing::noise;
 
 fn verify(bytes: &[u8], depth: Depth) -> Verdict {
     open(bytes).unwrap().verify(depth, None, &Recorder::default()).unwrap()

@@ -23,22 +23,7 @@ use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writ
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Recorder};
 use crate::format::source::MemorySource;
-
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().bytes(len)
-}
-
-trait Bytes {
-    fn bytes(self, len: usize) -> Vec<u8>;
-}
-
-impl Bytes for blake3::OutputReader {
-    fn bytes(mut self, len: usize) -> Vec<u8> {
-        let mut bytes = vec![0; len];
-        self.fill(&mut bytes);
-        bytes
-    }
-}
+use crate::testing::noise;
 
 fn text(len: usize, seed: u64) -> Vec<u8> {
     noise(len, seed).iter().flat_map(|byte| format!("row {byte} of {seed}\n").into_bytes()).take(len).collect()

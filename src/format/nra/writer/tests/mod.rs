@@ -19,6 +19,7 @@ use crate::format::nra::content::Segment;
 use crate::format::nra::frame::{FrameKind, HEADER_LEN};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Recorder};
+use crate::testing::noise;
 use parts::Parts;
 
 fn path(text: &str) -> EntryPath {
@@ -33,16 +34,6 @@ fn file(text: &str) -> Entry {
 
 fn options() -> WriterOptions {
     WriterOptions { reproducible: true, threads: 2, ..WriterOptions::balanced() }
-}
-
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..len)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        })
-        .collect()
 }
 
 fn text(len: usize, seed: u64) -> Vec<u8> {

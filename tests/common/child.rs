@@ -1,5 +1,4 @@
 //! Tests that need a process of their own: another user, other limits.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -25,8 +24,6 @@ pub fn run(name: &str, plain: bool, body: impl FnOnce(PathBuf)) {
 }
 
 /// Runs the test `name` again on a file system of 64 MiB; where none can be mounted it says so and does not.
-#[allow(dead_code, reason = "not needed by all who need `run`")]
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub fn run_on_small_disk(name: &str, body: impl FnOnce(PathBuf)) {
     spawn(name, body, |program, work| {
         let script = "mount -t tmpfs -o size=64m none \"$1\" && shift && cd . && exec \"$@\"";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub use crate::format::nra::compact::Compaction;
 
-use crate::convert::beside::Beside;
+use crate::convert::new_file::NewFile;
 use crate::convert::pack::named;
 use crate::format::error::{Error, Result};
 use crate::format::nra::compact::{compact as write, plan as look};
@@ -44,6 +44,14 @@ impl Target {
             Self::File { path, overwrite } => Ok((Arc::new(FileSource::open(archive)?), path.clone(), *overwrite)),
         }
     }
+
+    /// Gives the new file its name; one that takes the place of the archive is like it.
+    pub(in crate::convert) fn publish(&self, mut new: NewFile) -> Result<()> {
+        if *self == Self::InPlace {
+            new.take_over()?;
+        }
+        new.publish(true)
+    }
 }
 
 /// Tells what [`compact`] would do.
@@ -79,8 +87,8 @@ pub fn compact(
     monitor: &dyn Monitor,
 ) -> Result<Option<Compaction>> {
     let (source, path, overwrite) = target.open(archive)?;
-    let beside = Beside::create(&path, overwrite)?;
-    let open = || FileStore::open(beside.path()).map(|store| Arc::new(store) as Arc<dyn Store>);
+    let new = NewFile::create(&path, overwrite)?;
+    let open = || new.store().map(|store| Arc::new(store) as Arc<dyn Store>);
     let shown = path.as_os_str().as_bytes();
     let mut done = write(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
     if let Some(before) = present(&*source)? {
@@ -91,6 +99,6 @@ pub fn compact(
         return Ok(None);
     }
     monitor.check()?;
-    beside.publish(*target == Target::InPlace)?;
+    target.publish(new)?;
     Ok(Some(done))
 }

@@ -3,7 +3,6 @@
 //! Nothing here prints; work reports through a [`Monitor`](crate::format::progress::Monitor).
 
 mod accounts;
-mod beside;
 pub mod change;
 pub mod compact;
 pub mod diff;
@@ -12,10 +11,12 @@ pub mod extract;
 mod feed;
 pub mod kinds;
 mod loss;
+mod new_file;
 pub mod outgoing;
 mod output;
 pub mod pack;
 mod pattern;
+mod proc;
 pub mod repair;
 pub mod rules;
 pub mod salvage;
@@ -23,6 +24,5 @@ pub mod select;
 pub mod shardfile;
 pub mod tarball;
 pub mod transfer;
-mod umask;
 mod walk;
 pub mod zipfile;

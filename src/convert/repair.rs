@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 pub use crate::format::nra::recovery::{Geometry, Report};
 
-use crate::convert::beside::Beside;
 use crate::convert::compact::Target;
+use crate::convert::new_file::NewFile;
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::recovery::{self, check, restore};
@@ -63,9 +63,9 @@ pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn 
     if needless || !report.is_restorable() {
         return Ok(Some(report));
     }
-    let beside = Beside::create(&path, overwrite)?;
-    restore(&*source, &report, &FileStore::open(beside.path())?, memory_bytes, monitor)?;
+    let new = NewFile::create(&path, overwrite)?;
+    restore(&*source, &report, &new.store()?, memory_bytes, monitor)?;
     monitor.check()?;
-    beside.publish(*target == Target::InPlace)?;
+    target.publish(new)?;
     Ok(Some(report))
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::convert::diff::Tree;
+use crate::convert::proc::path_of;
 use crate::format::archive::IndexPage;
 use crate::format::digest::Digest;
 use crate::format::entry::{Device, Entry, Kind, Metadata, Timestamp};
@@ -93,7 +94,7 @@ impl Place {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let handle = rustix::fs::open(OsStr::from_bytes(&whole[..slash]), flags, Mode::empty())?;
             let rest = OsStr::from_bytes(&whole[slash + 1..]);
-            path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).join(rest);
+            path = PathBuf::from(path_of(&handle)).join(rest);
             from = Some(handle);
         }
         Ok(Self { path, _from: from })

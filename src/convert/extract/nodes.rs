@@ -11,7 +11,8 @@ use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::{Item, Run, split};
 use super::spot::{Refusal, Spot, is_older, set_aside};
-use super::tree::{Made, Tree, chmod_handle, proc_path};
+use super::tree::{Made, Tree, chmod_handle};
+use crate::convert::proc::path_of;
 use crate::convert::walk::reason;
 use crate::format::entry::Kind;
 use crate::format::error::Result;
@@ -63,7 +64,7 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
         step("owner", rustix::fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW));
     }
     let set = |attribute: &[u8], value: &[u8]| {
-        let path = [proc_path(directory).as_bytes(), b"/", name].concat();
+        let path = [path_of(directory).as_bytes(), b"/", name].concat();
         rustix::fs::lsetxattr(path, attribute, value, XattrFlags::empty())
     };
     if plan.xattrs {
@@ -72,7 +73,7 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
     if entry.kind != Kind::Symlink {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(directory, name, flags, Mode::empty());
-        step("mode", handle.and_then(|handle| rustix::fs::chmod(proc_path(&handle), mode(plan.mode))));
+        step("mode", handle.and_then(|handle| rustix::fs::chmod(path_of(&handle), mode(plan.mode))));
         if plan.xattrs {
             set_xattrs(run, item, is_acl, set);
         }

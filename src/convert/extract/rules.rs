@@ -7,7 +7,7 @@ use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
 use super::fault::Fault;
 use super::options::ExtractOptions;
 use crate::convert::accounts::Accounts;
-use crate::convert::umask::umask;
+use crate::convert::proc::umask;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
 use crate::format::progress::{Monitor, Warning};
 

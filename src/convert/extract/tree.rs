@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::run::Item;
+use crate::convert::proc::path_of;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;
@@ -238,14 +239,9 @@ pub(super) fn open_below(root: &Arc<OwnedFd>, path: &[u8]) -> Result<Arc<OwnedFd
 /// Changes the mode of what a handle stands for, also if the handle gives no access.
 pub(super) fn chmod_handle(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     match rustix::fs::fchmod(handle, mode) {
-        Err(Errno::BADF) => rustix::fs::chmod(proc_path(handle), mode),
+        Err(Errno::BADF) => rustix::fs::chmod(path_of(handle), mode),
         other => other,
     }
-}
-
-/// Returns a path that means the open file `handle` itself.
-pub(super) fn proc_path(handle: &impl std::os::fd::AsRawFd) -> String {
-    format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
 
 /// Returns the group that files made in a directory get from it.

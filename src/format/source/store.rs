@@ -60,7 +60,16 @@ impl FileStore {
     /// [`Error::Io`] when it can't be opened, is not a regular file, or another process holds the lock (of kind
     /// [`ResourceBusy`](io::ErrorKind::ResourceBusy), action `lock`).
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.as_os_str().as_bytes().to_vec();
+        Self::open_as(path, path.as_os_str().as_bytes())
+    }
+
+    /// Opens it under another name for messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) fn open_as(path: &Path, name: &[u8]) -> Result<Self> {
+        let name = name.to_vec();
         let fail = |error| Error::io("open", &name, error);
         // A fifo would wait for the other end before it could be refused.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("the system's flags are of this type");

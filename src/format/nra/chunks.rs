@@ -41,9 +41,7 @@ impl ChunkPage {
                 put_uv(&mut payload, children.len() as u64);
                 for (key, page, pieces) in children {
                     put_uv(&mut payload, *key);
-                    put_uv(&mut payload, page.offset);
-                    put_uv(&mut payload, page.length);
-                    payload.extend_from_slice(&page.check.to_le_bytes());
+                    page.put(&mut payload);
                     put_uv(&mut payload, *pieces);
                 }
                 payload
@@ -148,8 +146,7 @@ fn take_children(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<(u64, Fram
     let mut sum = 0;
     for i in 0..count {
         let key = cursor.uv_max("key", MAX_KEY)?;
-        let page = FrameRef { offset: cursor.uv()?, length: cursor.uv()?, check: cursor.u64()? };
-        page.validate()?;
+        let page = FrameRef::take(cursor)?;
         let pieces = cursor.uv()?;
         if pieces == 0 {
             return Err(format!("no pieces below child {i}"));

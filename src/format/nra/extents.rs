@@ -38,9 +38,7 @@ impl ExtentPage {
                 let mut payload = vec![*level];
                 put_uv(&mut payload, children.len() as u64);
                 for (page, content_bytes) in children {
-                    put_uv(&mut payload, page.offset);
-                    put_uv(&mut payload, page.length);
-                    payload.extend_from_slice(&page.check.to_le_bytes());
+                    page.put(&mut payload);
                     put_uv(&mut payload, *content_bytes);
                 }
                 payload
@@ -77,8 +75,7 @@ fn take_children(cursor: &mut Cursor<'_>) -> Result<Vec<(FrameRef, u64)>, Malfor
     let mut children = Vec::with_capacity(count);
     let mut sum = 0;
     for i in 0..count {
-        let page = FrameRef { offset: cursor.uv()?, length: cursor.uv()?, check: cursor.u64()? };
-        page.validate()?;
+        let page = FrameRef::take(cursor)?;
         let content_bytes = cursor.uv()?;
         if content_bytes == 0 {
             return Err(format!("no content below child {i}"));

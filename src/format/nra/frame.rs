@@ -12,7 +12,7 @@ use crate::format::limits::{
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::head::HEAD_LEN;
 use crate::format::nra::layout::{frame as field, reference};
-use crate::format::wire::Malformed;
+use crate::format::wire::{Cursor, Malformed, put_uv};
 
 /// Length of a frame header.
 pub const HEADER_LEN: usize = 64;
@@ -378,6 +378,20 @@ impl FrameRef {
         };
         frame.validate()?;
         Ok(Some(frame))
+    }
+
+    /// Appends the form that pages hold.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        put_uv(out, self.offset);
+        put_uv(out, self.length);
+        out.extend_from_slice(&self.check.to_le_bytes());
+    }
+
+    /// Takes the form that pages hold.
+    pub(crate) fn take(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
+        let frame = Self { offset: cursor.uv()?, length: cursor.uv()?, check: cursor.u64()? };
+        frame.validate()?;
+        Ok(frame)
     }
 
     /// Checks that there can be a frame of this length at this place.

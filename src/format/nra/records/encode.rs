@@ -125,10 +125,7 @@ impl RecordList {
                 (form::LIST, digest)
             }
             Content::Map(root, digest) => {
-                let maps = &mut columns[column::EXTENT_MAPS];
-                put_uv(maps, root.offset);
-                put_uv(maps, root.length);
-                maps.extend_from_slice(&root.check.to_le_bytes());
+                root.put(&mut columns[column::EXTENT_MAPS]);
                 (form::MAP, digest)
             }
         };

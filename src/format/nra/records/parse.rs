@@ -182,9 +182,7 @@ impl<'a> Parser<'a> {
                 Content::List(segments, self.digest()?)
             }
             form::MAP => {
-                let maps = &mut self.columns[column::EXTENT_MAPS];
-                let root = FrameRef { offset: maps.uv()?, length: maps.uv()?, check: maps.u64()? };
-                root.validate()?;
+                let root = FrameRef::take(&mut self.columns[column::EXTENT_MAPS])?;
                 Content::Map(root, self.digest()?)
             }
             _ => return Err(format!("unknown form {form}")),

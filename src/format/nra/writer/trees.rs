@@ -167,18 +167,10 @@ pub(super) fn write_extent_map<W: Write>(
         let page = write_page(output, FrameKind::ExtentPage, &ExtentPage::Leaf(part.to_vec()).encode(), compressor)?;
         children.push((page, part.iter().map(Segment::len).sum::<u64>()));
     }
-    let mut level = 0;
-    while children.len() > 1 {
-        level = next_level(level)?;
-        let mut parents = Vec::new();
-        for part in children.chunks(FANOUT) {
-            let page = ExtentPage::Inner(level, part.to_vec());
-            let page = write_page(output, FrameKind::ExtentPage, &page.encode(), compressor)?;
-            parents.push((page, part.iter().map(|child| child.1).sum()));
-        }
-        children = parents;
-    }
-    Ok(children[0].0)
+    let inner = |level, part| ExtentPage::Inner(level, part).encode();
+    let parent = |part: &[(FrameRef, u64)], page| (page, part.iter().map(|child| child.1).sum());
+    let root = write_above(output, compressor, FrameKind::ExtentPage, children, inner, parent)?;
+    Ok(root.expect("a map has extents").0)
 }
 
 /// Returns where the pieces are that were written.
@@ -204,18 +196,29 @@ pub(super) fn write_chunk_run<W: Write>(
         let page = write_page(output, FrameKind::ChunkPage, &ChunkPage::Leaf(part.to_vec()).encode(), compressor)?;
         children.push((part[0].key, page, part.len() as u64));
     }
+    let inner = |level, part| ChunkPage::Inner(level, part).encode();
+    let parent = |part: &[(u64, FrameRef, u64)], page| (part[0].0, page, part.iter().map(|child| child.2).sum());
+    let root = write_above(output, compressor, FrameKind::ChunkPage, children, inner, parent)?;
+    Ok(root.map(|root| root.1))
+}
+
+/// Writes the inner pages above the leaves `children`, `FANOUT` to a page, and returns the root as the child of one more page; `None` without leaves. `inner` encodes a page of a level,
+/// `parent` makes a child of what it holds and where it is.
+fn write_above<W: Write, C: Clone>(
+    output: &mut Output<W>,
+    compressor: &mut Compressor,
+    kind: FrameKind,
+    mut children: Vec<C>,
+    inner: impl Fn(u8, Vec<C>) -> Vec<u8>,
+    parent: impl Fn(&[C], FrameRef) -> C,
+) -> Result<Option<C>> {
     let mut level = 0;
     while children.len() > 1 {
         level = next_level(level)?;
-        let mut parents = Vec::new();
-        for part in children.chunks(FANOUT) {
-            let page = ChunkPage::Inner(level, part.to_vec());
-            let page = write_page(output, FrameKind::ChunkPage, &page.encode(), compressor)?;
-            parents.push((part[0].0, page, part.iter().map(|child| child.2).sum()));
-        }
-        children = parents;
+        let mut write = |part: &[C]| Ok(parent(part, write_page(output, kind, &inner(level, part.to_vec()), compressor)?));
+        children = children.chunks(FANOUT).map(&mut write).collect::<Result<_>>()?;
     }
-    Ok(children.pop().map(|root| root.1))
+    Ok(children.pop())
 }
 
 fn next_level(level: u8) -> Result<u8> {

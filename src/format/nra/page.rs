@@ -9,6 +9,7 @@ use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::front::{FrontDecoder, FrontEncoder};
 use crate::format::nra::records::{self, Place, RecordList};
+use crate::format::path::compare;
 use crate::format::wire::{Cursor, Malformed, put_bytes, put_sv, put_uv};
 
 /// Raw payload at which a writer closes a leaf, bytes.
@@ -50,7 +51,88 @@ pub struct Child {
     pub content_bytes: u64,
 }
 
+/// What lies below a page, as the page itself has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Below {
+    /// Level of the page.
+    pub level: u8,
+    /// Entries.
+    pub entries: u64,
+    /// Sum of the sizes of the files, bytes.
+    pub content_bytes: u64,
+}
+
+impl Child {
+    /// Checks that the page has below it what it was told to have, and that it is of `level` if that is known.
+    pub(crate) fn check(&self, found: Below, level: Option<u8>) -> Result<(), Malformed> {
+        if let Some(level) = level.filter(|&level| level != found.level) {
+            return Err(format!("level {}, expected {level}", found.level));
+        }
+        if (found.entries, found.content_bytes) != (self.entries, self.content_bytes) {
+            return Err(format!(
+                "{} entries and {} content bytes below it, expected {} and {}",
+                found.entries, found.content_bytes, self.entries, self.content_bytes
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the page belongs between the key that led to it and that of what follows, `None` at the end of the tree. `ends`: its first and last path, or key if it is an inner one;
+    /// a page without any belongs everywhere.
+    ///
+    /// So no two ways lead to one leaf, and a small file can't list the same entries without end.
+    pub(crate) fn check_place(&self, ends: Option<(&[u8], &[u8])>, level: u8, upper: Option<&[u8]>) -> Result<(), Malformed> {
+        let Some((first, last)) = ends else { return Ok(()) };
+        if level > LEAF && *first != *self.key {
+            return Err("its first key is not the one that led to it".into());
+        }
+        if compare(first, &self.key).is_lt() {
+            return Err("it begins in front of the key that led to it".into());
+        }
+        match upper {
+            Some(upper) if !compare(last, upper).is_lt() => Err("it does not end in front of the next key".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the first and the last path of entries in path order.
+pub(crate) fn ends_of_leaf(entries: &[Entry]) -> Option<(&[u8], &[u8])> {
+    Some((entries.first()?.path.as_bytes(), entries.last()?.path.as_bytes()))
+}
+
+/// Returns the first and the last key of an inner page.
+pub(crate) fn ends_of_inner(children: &[Child]) -> Option<(&[u8], &[u8])> {
+    Some((&children.first()?.key, &children.last()?.key))
+}
+
+/// Returns the sum of the sizes of entries, bytes.
+pub(crate) fn content_bytes(entries: &[Entry]) -> u64 {
+    entries.iter().fold(0, |sum, entry| entry.size.saturating_add(sum))
+}
+
 impl Page {
+    /// What lies below it.
+    pub(crate) fn below(&self) -> Below {
+        match self {
+            Self::Leaf(entries) => Below { level: LEAF, entries: entries.len() as u64, content_bytes: content_bytes(entries) },
+            // Parsing has added them up.
+            Self::Inner(InnerPage { level, children }) => Below {
+                level: *level,
+                entries: children.iter().map(|child| child.entries).sum(),
+                content_bytes: children.iter().map(|child| child.content_bytes).sum(),
+            },
+        }
+    }
+
+    /// Its first and its last path, or key if it is an inner one.
+    pub(crate) fn ends(&self) -> Option<(&[u8], &[u8])> {
+        match self {
+            Self::Leaf(entries) => ends_of_leaf(entries),
+            Self::Inner(page) => ends_of_inner(&page.children),
+        }
+    }
+
     /// Returns the raw payload of the page, which is not empty.
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -163,7 +245,6 @@ pub fn separator<'a>(last: &[u8], first: &'a [u8]) -> &'a [u8] {
 mod tests {
     use super::*;
     use crate::format::nra::records::tests::any_sorted_entries;
-    use crate::format::path::compare;
     use proptest::prelude::*;
 
     fn any_inner() -> impl Strategy<Value = InnerPage> {

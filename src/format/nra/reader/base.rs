@@ -20,7 +20,7 @@ use crate::format::nra::head::Head;
 use crate::format::nra::page::{Child, Page};
 use crate::format::nra::reader::cache::Key;
 use crate::format::nra::reader::opener::{self, Unlock};
-use crate::format::nra::reader::tree::{Node, is_damage};
+use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::window::Window;
 use crate::format::nra::reader::{NraReader, frames, open};
 use crate::format::nra::recovery;
@@ -124,7 +124,8 @@ impl NraReader {
         let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
         let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
         let page = Page::parse(&frame.payload).map_err(corrupt)?;
-        Node::check(&page, child, level, upper).map_err(corrupt)?;
+        let below = page.below();
+        child.check(below, level).and_then(|()| child.check_place(page.ends(), below.level, upper)).map_err(corrupt)?;
         Ok(page)
     }
 

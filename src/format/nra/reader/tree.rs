@@ -10,7 +10,7 @@ use crate::format::archive::IndexPage;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Child, InnerPage, Page};
+use crate::format::nra::page::{Below, Child, InnerPage, Page, content_bytes, ends_of_inner, ends_of_leaf};
 use crate::format::nra::reader::cache::{Key, weight_of_entries};
 use crate::format::nra::reader::{NraReader, Root, frames};
 use crate::format::path::compare;
@@ -26,6 +26,8 @@ pub(super) enum Node {
 pub(super) struct Leaf {
     entries: Arc<Vec<Entry>>,
     range: Range<usize>,
+    /// Sum of their sizes, bytes.
+    content_bytes: u64,
     /// Entries that the tree counts here and that were not found; 0 for a page that is whole.
     pub(super) missing: u64,
     /// Offset of the damaged page that this stands in for; 0 for a page that is whole.
@@ -70,18 +72,18 @@ pub(super) struct Lost {
 
 impl Leaf {
     pub(super) fn new(entries: Vec<Entry>) -> Self {
-        Self { range: 0..entries.len(), entries: Arc::new(entries), missing: 0, place: 0 }
+        Self::shared(Arc::new(entries))
     }
 
     /// All of entries that are kept elsewhere.
     pub(super) fn shared(entries: Arc<Vec<Entry>>) -> Self {
-        Self { range: 0..entries.len(), entries, missing: 0, place: 0 }
+        Self { range: 0..entries.len(), content_bytes: content_bytes(&entries), entries, missing: 0, place: 0 }
     }
 
     /// A part of entries that are kept elsewhere, in the place of the damaged page of `child`.
     pub(super) fn stand_in(entries: Arc<Vec<Entry>>, range: Range<usize>, child: &Child) -> Self {
         let missing = child.entries.saturating_sub(range.len() as u64);
-        Self { entries, range, missing, place: child.page.offset }
+        Self { content_bytes: content_bytes(&entries[range.clone()]), entries, range, missing, place: child.page.offset }
     }
 
     pub(super) fn entries(&self) -> &[Entry] {
@@ -98,8 +100,7 @@ impl Leaf {
         if self.range != (0..self.entries.len()) {
             return Err(self);
         }
-        let Self { entries, range, missing, place } = self;
-        Arc::try_unwrap(entries).map_err(|entries| Self { entries, range, missing, place })
+        Arc::try_unwrap(self.entries).map_err(|entries| Self { entries, ..self })
     }
 }
 
@@ -158,52 +159,6 @@ impl Node {
         }
     }
 
-    /// Checks that `page` is what the way to it promises: the level if that is known, counts, and the keys around it.
-    pub(super) fn check(page: &Page, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<(), String> {
-        let (found, entries, bytes, first, last) = match page {
-            Page::Leaf(entries) => {
-                let bytes = entries.iter().fold(0, |sum, entry| entry.size.saturating_add(sum));
-                (0, entries.len() as u64, bytes, entries.first().map(path), entries.last().map(path))
-            }
-            Page::Inner(page) => {
-                let children = &page.children;
-                (
-                    page.level,
-                    // Parsing has added them up.
-                    children.iter().map(|child| child.entries).sum(),
-                    children.iter().map(|child| child.content_bytes).sum(),
-                    children.first().map(|child| &*child.key),
-                    children.last().map(|child| &*child.key),
-                )
-            }
-        };
-        if level.is_some_and(|level| level != found) {
-            return Err(format!("its level is {found}, expected {}", level.unwrap_or_default()));
-        }
-        if (entries, bytes) != (child.entries, child.content_bytes) {
-            let (told, told_bytes) = (child.entries, child.content_bytes);
-            return Err(format!("{entries} entries and {bytes} content bytes below it, {told} and {told_bytes} expected"));
-        }
-        let first = first.ok_or("it is empty")?;
-        let last = last.ok_or("it is empty")?;
-        check_place(first, last, found > 0, &child.key, upper).map_err(str::to_owned)
-    }
-
-    /// Checks that the page belongs between the key that led to it and that of what follows, `None` at the end of the tree.
-    fn check_place(&self, key: &[u8], upper: Option<&[u8]>) -> Result<(), &'static str> {
-        let (first, last) = match self {
-            Self::Leaf(leaf) => {
-                let Some((first, last)) = leaf.entries().first().zip(leaf.entries().last()) else { return Ok(()) };
-                (first.path.as_bytes(), last.path.as_bytes())
-            }
-            Self::Inner(inner) => {
-                let Some((first, last)) = inner.children.first().zip(inner.children.last()) else { return Ok(()) };
-                (&*first.key, &*last.key)
-            }
-        };
-        check_place(first, last, self.level() > 0, key, upper)
-    }
-
     fn children(&self) -> &[Child] {
         match self {
             Self::Leaf(_) => &[],
@@ -211,11 +166,21 @@ impl Node {
         }
     }
 
-    /// Sum of the sizes of the files below this page.
-    fn content_bytes(&self) -> u64 {
+    fn below(&self) -> Below {
+        let (entries, content_bytes) = match self {
+            Self::Leaf(leaf) => (leaf.range.len() as u64, leaf.content_bytes),
+            Self::Inner(Inner { first, bytes, .. }) => {
+                (first.last().copied().unwrap_or_default(), bytes.last().copied().unwrap_or_default())
+            }
+        };
+        Below { level: self.level(), entries, content_bytes }
+    }
+
+    /// First and last path, or key if it is an inner page.
+    fn ends(&self) -> Option<(&[u8], &[u8])> {
         match self {
-            Self::Leaf(leaf) => leaf.entries().iter().fold(0, |sum, entry| entry.size.saturating_add(sum)),
-            Self::Inner(inner) => inner.bytes.last().copied().unwrap_or_default(),
+            Self::Leaf(leaf) => ends_of_leaf(leaf.entries()),
+            Self::Inner(inner) => ends_of_inner(&inner.children),
         }
     }
 
@@ -224,34 +189,6 @@ impl Node {
             Self::Leaf(_) => 0,
             Self::Inner(inner) => inner.level,
         }
-    }
-
-    /// Entries below this page.
-    fn count(&self) -> u64 {
-        match self {
-            Self::Leaf(leaf) => leaf.entries().len() as u64,
-            Self::Inner(inner) => inner.first.last().copied().unwrap_or_default(),
-        }
-    }
-}
-
-fn path(entry: &Entry) -> &[u8] {
-    entry.path.as_bytes()
-}
-
-/// Checks that a page with these first and last paths (or keys, if it is an inner one) belongs between two keys.
-///
-/// So no two ways lead to one leaf, and a small file can't list the same entries without end.
-fn check_place(first: &[u8], last: &[u8], is_inner: bool, key: &[u8], upper: Option<&[u8]>) -> Result<(), &'static str> {
-    if is_inner && first != key {
-        return Err("its first key is not the one that led to it");
-    }
-    if compare(first, key) == Ordering::Less {
-        return Err("it begins in front of the key that led to it");
-    }
-    match upper {
-        Some(upper) if compare(last, upper) != Ordering::Less => Err("it does not end in front of the next key"),
-        _ => Ok(()),
     }
 }
 
@@ -297,7 +234,7 @@ impl NraReader {
     pub(super) fn leaf(&self, seek: Seek<'_>, keep: bool) -> Result<Spot, Lost> {
         let root = match &self.root {
             Root::Page(root) => root,
-            Root::Whole(node) => return Ok(Spot { first: 0, bytes: 0, count: node.count(), node: Arc::clone(node) }),
+            Root::Whole(node) => return Ok(Spot { first: 0, bytes: 0, count: node.below().entries, node: Arc::clone(node) }),
         };
         let (mut first, mut bytes) = (0, 0);
         let mut above: Vec<(Arc<Node>, usize)> = Vec::with_capacity(4);
@@ -344,7 +281,7 @@ impl NraReader {
         let page = self.page(child, level, keep || level != Some(0)).and_then(|node| {
             // Not part of loading: a page may be reached on two ways, and then belongs to one of them at most.
             let misplaced = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
-            node.check_place(&child.key, upper).map_err(|detail| misplaced(detail.to_owned()))?;
+            child.check_place(node.ends(), node.level(), upper).map_err(misplaced)?;
             Ok(node)
         });
         match page {
@@ -358,15 +295,10 @@ impl NraReader {
 
     /// Reads the page of `child`, which is of `level` if that is known.
     fn page(&self, child: &Child, level: Option<u8>, keep: bool) -> Result<Arc<Node>> {
+        let corrupt = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
         let load = || {
             let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
-            let corrupt = |detail| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
-            let node = Node::parse(&frame.payload).map_err(corrupt)?;
-            if node.content_bytes() != child.content_bytes {
-                let detail = format!("{} content bytes below it, {} expected", node.content_bytes(), child.content_bytes);
-                return Err(corrupt(detail));
-            }
-            Ok(node)
+            Node::parse(&frame.payload).map_err(corrupt)
         };
         let key = Key::frame(child.page);
         let node = match self.caches.get(&key) {
@@ -375,12 +307,8 @@ impl NraReader {
             None => Arc::new(load()?),
         };
         // Not part of loading: a page may be reached on two ways, and wrong numbers on one of them could lead in circles.
-        let detail = match level {
-            Some(level) if level != node.level() => format!("its level is {}, expected {level}", node.level()),
-            _ if node.count() != child.entries => format!("{} entries below it, {} expected", node.count(), child.entries),
-            _ => return Ok(node),
-        };
-        Err(Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail))
+        child.check(node.below(), level).map_err(corrupt)?;
+        Ok(node)
     }
 
     /// Returns the leaf where `path` is or would be, and the index there.

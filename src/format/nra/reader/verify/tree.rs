@@ -314,23 +314,7 @@ impl<'a> TreeCheck<'a> {
         self.room = self.room.checked_sub(1).ok_or_else(|| corrupt("it is reached again and again".into()))?;
         let frame = frames::follow(&self.check.reader.window, FrameKind::EntryPage, child.page)?;
         let page = Page::parse(&frame.payload).map_err(corrupt)?;
-        let (found_level, entries, content_bytes) = match &page {
-            Page::Leaf(entries) => (0, entries.len() as u64, entries.iter().map(|entry| entry.size).sum::<u64>()),
-            Page::Inner(page) => (
-                page.level,
-                page.children.iter().map(|child| child.entries).sum(),
-                page.children.iter().map(|child| child.content_bytes).sum(),
-            ),
-        };
-        if level.is_some_and(|level| level != found_level) {
-            return Err(corrupt(format!("level {found_level}, expected {}", level.unwrap_or_default())));
-        }
-        if (entries, content_bytes) != (child.entries, child.content_bytes) {
-            return Err(corrupt(format!(
-                "{entries} entries and {content_bytes} content bytes below it, expected {} and {}",
-                child.entries, child.content_bytes
-            )));
-        }
+        child.check(page.below(), level).map_err(corrupt)?;
         Ok(page)
     }
 

@@ -245,7 +245,7 @@ impl Needs {
         {
             return Ok(());
         }
-        state.each_extent(entry, &mut |segment| {
+        state.each_segment(entry, 0..entry.size, &mut |segment, _| {
             if let Segment::Data(extent) = segment {
                 let block = extent.block;
                 let need = self.blocks.entry(block.offset).or_insert_with(|| Need { block, parts: BTreeMap::new() });
@@ -427,7 +427,7 @@ impl Mover {
                 continue;
             }
             let (mut mixed, mut last) = (false, 0);
-            state.each_extent(&entry, &mut |segment| {
+            state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
                 if let Segment::Data(extent) = segment {
                     let offset = extent.block.offset;
                     if !self.dense.contains(&offset) {
@@ -494,7 +494,7 @@ fn put<W: Write + Send>(state: &NraReader, entry: Entry, writer: &mut Writer<W>)
     writer.begin(entry.clone())?;
     let mut at = 0u64;
     let mut bytes = Vec::new();
-    let done = state.each_extent(&entry, &mut |segment| {
+    let done = state.each_segment(&entry, 0..entry.size, &mut |segment, _| {
         let extent = match segment {
             Segment::Hole(len) => {
                 at += len;

@@ -10,7 +10,6 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::map::each_segment;
 use crate::format::nra::reader::tree::is_damage;
 use crate::format::zeros::each_run;
 
@@ -29,10 +28,8 @@ impl NraReader {
         };
         match entry.content() {
             Content::None => Err(Error::Usage { detail: format!("{} has no content in this archive", entry.path) }),
-            Content::Extent(extent) => segment(&Segment::Data(*extent), range),
             Content::Raw(extent, checksum) => self.visit_raw(extent, *checksum, range, access, sink),
-            Content::List(segments, _) => each_segment(segments, range, &mut segment),
-            Content::Map(root, _) => self.map_segments(*root, entry.size, range, &mut segment),
+            _ => self.each_segment(entry, range, &mut segment),
         }
     }
 
@@ -52,11 +49,7 @@ impl NraReader {
             at = end;
             Ok(())
         };
-        match entry.content() {
-            Content::None | Content::Extent(_) | Content::Raw(..) => {}
-            Content::List(segments, _) => each_segment(segments, 0..entry.size, &mut segment)?,
-            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut segment)?,
-        }
+        self.each_segment(entry, 0..entry.size, &mut segment)?;
         if holes.len() > MAX_HOLES {
             holes.clear();
         }

@@ -1,12 +1,13 @@
-//! Extent maps: from offsets in a large file to extents.
+//! Extents: from offsets in a file to places in blocks, by way of the extent map of a large one.
 //!
-//! Spec: nra.md, section 10.
+//! Spec: nra.md, sections 8.4 and 10.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
-use crate::format::nra::content::{FrameRef, Segment};
+use crate::format::nra::content::{Content, FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::cache::Key;
@@ -52,8 +53,23 @@ impl MapNode {
 }
 
 impl NraReader {
+    /// Calls `visit` for each extent and hole of an entry that has bytes in `range` of the content, with the part of it that lies there.
+    pub(in crate::format::nra) fn each_segment(
+        &self,
+        entry: &Entry,
+        range: Range<u64>,
+        visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        match entry.content() {
+            Content::None => Ok(()),
+            Content::Extent(extent) | Content::Raw(extent, _) => within(&[Segment::Data(*extent)], range, visit),
+            Content::List(segments, _) => within(segments, range, visit),
+            Content::Map(root, _) => self.map_segments(*root, entry.size, range, visit),
+        }
+    }
+
     /// Calls `visit` for each segment of the map that has bytes in `range`, with the part of the segment that lies in it.
-    pub(super) fn map_segments(
+    fn map_segments(
         &self,
         root: FrameRef,
         size: u64,
@@ -66,7 +82,7 @@ impl NraReader {
             let (leaf, place, start) = self.map_leaf(root, size, position)?;
             order.follow(place)?;
             let ExtentPage::Leaf(segments) = &leaf.page else { unreachable!("descents end at leaves") };
-            each_segment(segments, position - start..range.end - start, visit)?;
+            within(segments, position - start..range.end - start, visit)?;
             position = start + leaf.len();
         }
         Ok(())
@@ -118,11 +134,7 @@ impl LeafOrder {
 }
 
 /// Calls `visit` for each of `segments` that has bytes in `range`, with the part of the segment that lies in it.
-pub(super) fn each_segment(
-    segments: &[Segment],
-    range: Range<u64>,
-    visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>,
-) -> Result<()> {
+fn within(segments: &[Segment], range: Range<u64>, visit: &mut dyn FnMut(&Segment, Range<u64>) -> Result<()>) -> Result<()> {
     let mut start = 0u64;
     for segment in segments {
         if start >= range.end {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
-use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
-use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
+use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::{Piece, parse_pieces};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::{NraReader, frames};
@@ -26,16 +25,6 @@ pub(in crate::format::nra) struct StoredBlock {
 }
 
 impl NraReader {
-    /// Hands the extents and holes of an entry to `visit`, in order.
-    pub(in crate::format::nra) fn each_extent(&self, entry: &Entry, visit: &mut dyn FnMut(&Segment) -> Result<()>) -> Result<()> {
-        match entry.content() {
-            Content::None => Ok(()),
-            Content::Extent(extent) | Content::Raw(extent, _) => visit(&Segment::Data(*extent)),
-            Content::List(segments, _) => segments.iter().try_for_each(visit),
-            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut |segment, _| visit(segment)),
-        }
-    }
-
     /// Reads a block.
     pub(in crate::format::nra) fn stored_block(&self, block: &BlockRef) -> Result<StoredBlock> {
         let offset = block.offset;

@@ -3,7 +3,7 @@
 use crate::format::archive::Run;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
-use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
+use crate::format::nra::content::{BlockRef, Extent, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::{NraReader, frames};
 
@@ -35,21 +35,12 @@ impl NraReader {
 
     /// Hands the extents of `entry` to `visit`, in order.
     fn extents(&self, entry: &Entry, visit: &mut dyn FnMut(&Extent)) -> Result<()> {
-        let mut add = |segment: &Segment| {
+        self.each_segment(entry, 0..entry.size, &mut |segment, _| {
             if let Segment::Data(extent) = segment {
                 visit(extent);
             }
-        };
-        match entry.content() {
-            Content::None => {}
-            Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
-            Content::List(segments, _) => segments.iter().for_each(add),
-            Content::Map(root, _) => self.map_segments(*root, entry.size, 0..entry.size, &mut |segment, _| {
-                add(segment);
-                Ok(())
-            })?,
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -167,7 +167,7 @@ impl Sample {
         for entry in reader.entries(0..reader.entry_count()) {
             let (entry, mut own) = (entry.unwrap(), Vec::new());
             reader
-                .each_extent(&entry, &mut |segment| {
+                .each_segment(&entry, 0..entry.size, &mut |segment, _| {
                     if let Segment::Data(extent) = segment {
                         own.push(*extent);
                     }

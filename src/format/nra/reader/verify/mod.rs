@@ -24,7 +24,7 @@ use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{Content, Segment};
+use crate::format::nra::content::Segment;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::Child;
 use crate::format::nra::reader::window::Window;
@@ -162,24 +162,14 @@ fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Syn
             continue;
         }
         expected += 1;
-        let mut add = |segment: &Segment| {
+        let mut visit = |segment: &Segment, _| {
             if let Segment::Data(extent) = segment {
                 blocks.insert(extent.block.offset);
             }
+            monitor.check()
         };
-        match entry.content() {
-            Content::None => {}
-            Content::Extent(extent) | Content::Raw(extent, _) => add(&Segment::Data(*extent)),
-            Content::List(segments, _) => segments.iter().for_each(add),
-            Content::Map(root, _) => {
-                let mut visit = |segment: &Segment, _| {
-                    add(segment);
-                    monitor.check()
-                };
-                if let Err(error) = reader.map_segments(*root, entry.size, 0..entry.size, &mut visit) {
-                    Finding::from_error(error, FrameKind::ExtentPage.name(), root.offset)?;
-                }
-            }
+        if let Err(error) = reader.each_segment(&entry, 0..entry.size, &mut visit) {
+            Finding::from_error(error, FrameKind::ExtentPage.name(), entry.place().0)?;
         }
     }
     monitor.expect(Counter::Entries, expected);

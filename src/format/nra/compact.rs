@@ -465,7 +465,7 @@ impl Mover {
         self.moved.insert(block.offset);
         let stored = state.stored_block(block)?;
         let mut digests = HashSet::new();
-        if stored.pieces.iter().any(|piece| !digests.insert(piece.digest) || writer.has_piece(&piece.digest)) {
+        if stored.pieces.as_slice().iter().any(|piece| !digests.insert(piece.digest) || writer.has_piece(&piece.digest)) {
             return Ok(());
         }
         let dictionary = match (stored.dictionary, self.dictionaries.get(&stored.dictionary)) {

@@ -2,11 +2,14 @@
 //!
 //! Spec: nra.md, section 7.
 
+use std::ops::Range;
+
 use crate::format::codec::{Codec, Compressor, Method, decompress};
 use crate::format::digest::{DIGEST_LEN, Digest};
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_DIRECTORY;
+use crate::format::nra::content::Extent;
 use crate::format::nra::records::{self, Place, RecordList};
 use crate::format::wire::{Cursor, Malformed, put_uv};
 
@@ -22,6 +25,14 @@ pub struct Piece {
     pub raw_len: u32,
     /// Digest of its bytes.
     pub digest: Digest,
+}
+
+/// The pieces of a block with their places in its payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    pieces: Vec<Piece>,
+    /// Where each of them begins in the raw payload.
+    starts: Vec<u32>,
 }
 
 /// The directory of a block.
@@ -85,9 +96,49 @@ pub(crate) fn encode(pieces: &[Piece], records: RecordList, compressor: &mut Com
     Ok(out)
 }
 
-/// Parses the pieces only, without looking at the records.
-pub(crate) fn parse_pieces(bytes: &[u8], raw_len: u32) -> Result<Vec<Piece>, Malformed> {
-    Ok(parse_parts(bytes, raw_len)?.0)
+impl Pieces {
+    /// Parses the pieces of the directory of a block with a payload of `raw_len` raw bytes, without looking at the records.
+    pub(crate) fn parse(bytes: &[u8], raw_len: u32) -> Result<Self, Malformed> {
+        let (pieces, _) = parse_parts(bytes, raw_len)?;
+        // Their sum is the length of the payload.
+        let mut end = 0u32;
+        let starts = pieces.iter().map(|piece| {
+            let start = end.saturating_add(piece.gap);
+            end = start.saturating_add(piece.raw_len);
+            start
+        });
+        Ok(Self { starts: starts.collect(), pieces })
+    }
+
+    /// Memory that they take, bytes.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.pieces) + size_of_val(&*self.starts)
+    }
+
+    /// The pieces in order.
+    pub(crate) fn as_slice(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Returns the piece of this number, with its place in the raw payload.
+    pub(crate) fn get(&self, number: u32) -> Option<(u32, &Piece)> {
+        let index = usize::try_from(number).ok()?;
+        Some((*self.starts.get(index)?, self.pieces.get(index)?))
+    }
+
+    /// Returns the pieces with bytes in a range of the raw payload, each with its place there.
+    pub(crate) fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u32, &Piece)> {
+        let first = self.starts.partition_point(|&start| u64::from(start) <= range.start).saturating_sub(1);
+        let from_first = self.starts[first..].iter().copied().zip(&self.pieces[first..]);
+        let end = |(start, piece): (u32, &Piece)| u64::from(start) + u64::from(piece.raw_len);
+        from_first.skip_while(move |&item| end(item) <= range.start).take_while(move |item| u64::from(item.0) < range.end)
+    }
+
+    /// Returns the digest of the piece that `extent` is, if it is exactly one.
+    pub(crate) fn digest(&self, extent: &Extent) -> Option<Digest> {
+        let piece = &self.pieces[self.starts.binary_search(&extent.offset).ok()?];
+        (u64::from(piece.raw_len) == extent.len).then_some(piece.digest)
+    }
 }
 
 /// Returns the pieces and the bytes of the record list.
@@ -154,7 +205,14 @@ mod tests {
             let raw_len = raw_len(&pieces);
             let directory = Directory { pieces, entries };
             let bytes = directory.encode().unwrap();
-            prop_assert_eq!(parse_pieces(&bytes, raw_len), Ok(directory.pieces.clone()));
+            let pieces = Pieces::parse(&bytes, raw_len).unwrap();
+            prop_assert_eq!(pieces.as_slice(), &directory.pieces[..]);
+            let mut at = 0;
+            for (number, piece) in (0..).zip(&directory.pieces) {
+                prop_assert_eq!(pieces.get(number), Some((at + piece.gap, piece)));
+                at += piece.gap + piece.raw_len;
+            }
+            prop_assert_eq!(pieces.within(0..u64::MAX).count(), directory.pieces.len());
             prop_assert!(Directory::parse(&bytes, BLOCK, raw_len + 1).is_err());
             prop_assert_eq!(Directory::parse(&bytes, BLOCK, raw_len), Ok(directory));
             prop_assert!(Directory::parse(&bytes[..bytes.len() - 1], BLOCK, raw_len).is_err());

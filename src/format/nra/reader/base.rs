@@ -14,7 +14,7 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
 use crate::format::nra::commit::Commit;
 use crate::format::nra::content::{BlockRef, FrameRef};
-use crate::format::nra::directory::{Piece, parse_pieces};
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::Head;
 use crate::format::nra::page::{Child, Page};
@@ -73,20 +73,12 @@ impl ChunkNode {
 pub(super) struct HeldBlock {
     block: BlockRef,
     codec: Codec,
-    pieces: Vec<Piece>,
+    pieces: Pieces,
 }
 
 impl HeldBlock {
     pub(super) fn weight(&self) -> u64 {
-        size_of_val(&*self.pieces) as u64
-    }
-
-    /// Returns the piece of this number.
-    fn piece(&self, number: u32) -> Option<(&Piece, u32)> {
-        let index = usize::try_from(number).ok()?;
-        let piece = self.pieces.get(index)?;
-        let before: u64 = self.pieces[..index].iter().map(|piece| u64::from(piece.gap) + u64::from(piece.raw_len)).sum();
-        Some((piece, u32::try_from(before + u64::from(piece.gap)).ok()?))
+        self.pieces.heap_bytes() as u64
     }
 }
 
@@ -181,7 +173,7 @@ impl NraReader {
             Err(error) if is_damage(&error) => return Ok(None),
             held => held?,
         };
-        Ok(held.piece(place.piece).filter(|(piece, _)| piece.digest == *digest).map(|(piece, offset)| HeldPiece {
+        Ok(held.pieces.get(place.piece).filter(|(_, piece)| piece.digest == *digest).map(|(offset, piece)| HeldPiece {
             block: held.block,
             codec: held.codec,
             number: place.piece,
@@ -193,10 +185,8 @@ impl NraReader {
     fn held_block(&self, offset: u64) -> Result<Arc<HeldBlock>> {
         self.caches.get_or_load(Key::held_block(offset), || {
             let start = frames::header(&self.window, FrameKind::Block, offset)?;
-            let directory = frames::directory(&self.window, &start, offset)?;
+            let pieces = frames::pieces(&self.window, &start, offset)?;
             let (header, check) = (start.header, start.check);
-            let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
-            let pieces = parse_pieces(&directory, header.raw_len).map_err(corrupt)?;
             let (raw_len, stored_len, pad_len) = (header.raw_len, header.stored_len, header.pad_len);
             Ok(HeldBlock { block: BlockRef { offset, raw_len, stored_len, pad_len, check }, codec: header.codec, pieces })
         })

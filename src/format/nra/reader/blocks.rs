@@ -3,7 +3,6 @@
 //! Spec: nra.md, sections 6 and 7.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::checksum::content_checksum;
@@ -13,7 +12,7 @@ use crate::format::digest::Digest;
 use crate::format::error::{Error, Flaw, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
 use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::nra::directory::{Piece, parse_pieces};
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
 use crate::format::nra::layout::sealed;
 use crate::format::nra::reader::cache::{Content, Key};
@@ -56,45 +55,6 @@ impl Block {
             let detail = format!("{len} bytes at {start} of its raw payload expected, it has {}", self.raw().len());
             Error::corrupt(FrameKind::Block.name(), place, detail)
         })
-    }
-}
-
-/// Pieces of a block, from its directory.
-pub(super) struct Pieces {
-    /// Where each piece begins in the raw payload.
-    starts: Vec<u32>,
-    pieces: Vec<Piece>,
-}
-
-impl Pieces {
-    fn new(pieces: Vec<Piece>) -> Self {
-        let mut at = 0u32;
-        let mut starts = Vec::with_capacity(pieces.len());
-        for piece in &pieces {
-            // The sum was compared with the length of the payload when the directory was parsed.
-            let start = at.saturating_add(piece.gap);
-            starts.push(start);
-            at = start.saturating_add(piece.raw_len);
-        }
-        Self { starts, pieces }
-    }
-
-    pub(super) fn weight(&self) -> u64 {
-        (self.pieces.len() * (size_of::<Piece>() + size_of::<u32>())) as u64
-    }
-
-    /// Returns the pieces with bytes in a range of the raw payload, each with its place there.
-    pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = (u32, &Piece)> {
-        let first = self.starts.partition_point(|&start| u64::from(start) <= range.start).saturating_sub(1);
-        let from_first = self.starts[first..].iter().copied().zip(&self.pieces[first..]);
-        let end = |(start, piece): (u32, &Piece)| u64::from(start) + u64::from(piece.raw_len);
-        from_first.skip_while(move |&item| end(item) <= range.start).take_while(move |item| u64::from(item.0) < range.end)
-    }
-
-    /// Returns the digest of the piece that `extent` is, if it is one.
-    fn digest(&self, extent: &Extent) -> Option<Digest> {
-        let piece = &self.pieces[self.starts.binary_search(&extent.offset).ok()?];
-        (u64::from(piece.raw_len) == extent.len).then_some(piece.digest)
     }
 }
 
@@ -188,15 +148,8 @@ impl NraReader {
         let load = || {
             let offset = block.offset;
             let start = frames::header(&self.window, FrameKind::Block, offset)?;
-            let header = start.header;
-            compare(&header, start.check, block)?;
-            let bytes = frames::directory(&self.window, &start, offset)?;
-            if bytes.is_empty() {
-                return Ok(Pieces::new(Vec::new()));
-            }
-            let place = offset + header.directory_start();
-            let pieces = parse_pieces(&bytes, header.raw_len);
-            Ok(Pieces::new(pieces.map_err(|detail| Error::corrupt("block directory", place, detail))?))
+            compare(&start.header, start.check, block)?;
+            frames::pieces(&self.window, &start, offset)
         };
         self.caches.get_or_load(Key::block(block), load)
     }

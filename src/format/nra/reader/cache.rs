@@ -11,8 +11,9 @@ use crate::format::codec::Dictionary;
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Flaw, Result};
 use crate::format::nra::content::{BlockRef, Content as Stored, Extent, FrameRef};
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
-use crate::format::nra::reader::blocks::{Block, Pieces};
+use crate::format::nra::reader::blocks::Block;
 use crate::format::nra::reader::map::MapNode;
 use crate::format::nra::reader::tree::Node;
 
@@ -76,7 +77,7 @@ impl Weighter<Key, Part> for Weigh {
         ITEM + match part {
             Part::Node(node) => node.weight(),
             Part::MapNode(node) => node.weight(),
-            Part::Pieces(pieces) => pieces.weight(),
+            Part::Pieces(pieces) => pieces.heap_bytes() as u64,
             Part::ChunkNode(node) => node.weight(),
             Part::HeldBlock(block) => block.weight(),
             // The decoding tables take about as much again.

@@ -9,6 +9,7 @@ use crate::format::codec::{Dictionary, decompress};
 use crate::format::crypt::{FrameKey, Part, SALT_LEN};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::FrameRef;
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SYNC, span};
 use crate::format::nra::layout::sealed;
 use crate::format::nra::reader::opener;
@@ -149,6 +150,13 @@ pub(super) fn at(window: &Window, kind: FrameKind, offset: u64, guess: usize) ->
 pub(super) fn decode(header: &FrameHeader, stored: &[u8], dictionary: Option<&Dictionary>, offset: u64) -> Result<Vec<u8>> {
     let raw_len = usize::try_from(header.raw_len).expect("limited with the header");
     decompress(header.codec, stored, raw_len, dictionary).map_err(|detail| Error::corrupt(header.kind.name(), offset, detail))
+}
+
+/// Reads the pieces of the block at `offset` from its directory.
+pub(super) fn pieces(window: &Window, start: &Start, offset: u64) -> Result<Pieces> {
+    let header = &start.header;
+    let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
+    Pieces::parse(&directory(window, start, offset)?, header.raw_len).map_err(corrupt)
 }
 
 /// Reads and checks the directory of the block at `offset`.

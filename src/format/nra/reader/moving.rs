@@ -8,7 +8,7 @@ use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::nra::directory::{Piece, parse_pieces};
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::{NraReader, frames};
 
@@ -17,7 +17,7 @@ pub(in crate::format::nra) struct StoredBlock {
     pub codec: Codec,
     pub raw_len: u32,
     pub stored: Vec<u8>,
-    pub pieces: Vec<Piece>,
+    pub pieces: Pieces,
     /// Offset of its dictionary, 0 = none.
     pub dictionary: u64,
     /// Offset of the payload in the file.
@@ -37,9 +37,7 @@ impl NraReader {
         let len = usize::try_from(len).expect("limited with the header");
         let bytes = self.window.bytes(FrameKind::Block.name(), offset, len)?;
         let stored = start.stored_payload(&bytes, offset)?.into_owned();
-        let directory = frames::directory(&self.window, &start, offset)?;
-        let corrupt = |detail| Error::corrupt("block directory", offset + header.directory_start(), detail);
-        let pieces = parse_pieces(&directory, header.raw_len).map_err(corrupt)?;
+        let pieces = frames::pieces(&self.window, &start, offset)?;
         let payload = offset + header.payload_start();
         Ok(StoredBlock { codec: header.codec, raw_len: header.raw_len, stored, pieces, dictionary: header.dictionary, payload })
     }

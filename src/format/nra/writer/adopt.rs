@@ -8,7 +8,7 @@ use std::io::Write;
 use crate::format::codec::{Codec, Dictionary};
 use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
-use crate::format::nra::directory::Piece;
+use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::writer::index::Part;
 use crate::format::nra::writer::output::NewFrame;
@@ -20,7 +20,7 @@ pub(in crate::format::nra) struct Adopted<'a> {
     pub raw_len: u32,
     /// Payload, stored.
     pub stored: &'a [u8],
-    pub pieces: &'a [Piece],
+    pub pieces: &'a Pieces,
     /// Offset of its dictionary in this archive, 0 = none.
     pub dictionary: u64,
     /// Its payload starts at a multiple of this, bytes.

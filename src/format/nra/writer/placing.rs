@@ -166,9 +166,9 @@ impl<W: Write> Placing<W> {
     /// Writes a block that is taken over as it is, with the records of `ready`.
     pub fn adopt(&mut self, block: &Adopted<'_>, run: RunId, ready: &[EntryId], index: &mut Index) -> Result<()> {
         let number = index.blocks.len();
-        let mut offset = 0u32;
-        for (i, piece) in (0..).zip(block.pieces) {
-            offset += piece.gap;
+        let pieces = block.pieces.as_slice();
+        for (i, piece) in (0..).zip(pieces) {
+            let (offset, _) = block.pieces.get(i).expect("a piece of the block");
             let end = offset + piece.raw_len;
             let id = index.pieces.insert(piece.digest, piece.raw_len, run)?;
             let checksum = match block.codec {
@@ -177,17 +177,16 @@ impl<W: Write> Placing<W> {
             };
             let block = block_number(number)?;
             *index.pieces.place_mut(id) = Place { run, raw_len: piece.raw_len, block, offset, number: i, checksum };
-            offset = end;
             self.piece_bytes += u64::from(piece.raw_len);
         }
-        let align = if block.codec == Codec::None && !block.pieces.is_empty() { block.align } else { 0 };
+        let align = if block.codec == Codec::None && !pieces.is_empty() { block.align } else { 0 };
         let new = Located {
             codec: block.codec,
             raw_len: block.raw_len,
             pad_len: self.output.padding(align),
             stored: block.stored,
             dictionary: block.dictionary,
-            pieces: block.pieces,
+            pieces,
         };
         self.write_located(new, ready, index)
     }

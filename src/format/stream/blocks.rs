@@ -31,6 +31,8 @@ struct State {
     /// Numbers of the known blocks, the oldest first.
     age: VecDeque<u64>,
     most: usize,
+    /// The first block behind the end, once that was reached.
+    end: Option<u64>,
     remark: Option<String>,
     /// Where the member begins that turned out to be damaged, but for a cut.
     doubt: Option<u64>,
@@ -48,6 +50,7 @@ impl Blocks {
             known: HashMap::new(),
             age: VecDeque::new(),
             most: most.max(2),
+            end: None,
             remark: None,
             doubt: None,
             failed: None,
@@ -64,6 +67,9 @@ impl Blocks {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = state.known.get(&number) {
             return Ok(Arc::clone(block));
+        }
+        if state.end.is_some_and(|end| number >= end) {
+            return Ok(Arc::default());
         }
         if let Some((_, flaw)) = state.failed.as_ref().filter(|(first, _)| number >= *first) {
             return Err(flaw.error());
@@ -97,6 +103,7 @@ impl Blocks {
                     state.marks = decoder.marks().to_vec();
                 }
                 if len < BLOCK {
+                    state.end = Some(at);
                     state.remark = decoder.remark();
                 } else {
                     state.cursor = Some((at, decoder));

@@ -163,6 +163,35 @@ fn what_ends_without_content_is_read_at_any_block() {
     }
 }
 
+/// Counts what is read.
+struct Reads(crate::format::source::MemorySource, std::sync::atomic::AtomicU64);
+
+impl crate::format::source::ReadAt for Reads {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn name(&self) -> &[u8] {
+        self.0.name()
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.1.fetch_add(buffer.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn what_lies_behind_the_end_needs_no_decoding() {
+    let content = text(3_000_000);
+    for compression in WRITTEN {
+        let bytes = encode(compression, &content);
+        let len = bytes.len() as u64;
+        let source = std::sync::Arc::new(Reads(crate::format::source::MemorySource::new(bytes), Default::default()));
+        let blocks = Blocks::new(std::sync::Arc::clone(&source) as _, compression, 0, 1_000);
+        let read: usize = (0..9).map(|number| blocks.block(number).unwrap().len()).sum();
+        assert_eq!((read, source.1.load(std::sync::atomic::Ordering::Relaxed)), (content.len(), len), "{compression:?}");
+    }
+}
+
 #[test]
 fn old_lz4_files_are_read() {
     let content = text(20 << 20);

@@ -84,8 +84,8 @@ pub fn make_directory<W: Write + Send>(writer: &mut Writer<W>, path: &EntryPath,
 pub enum Edit {
     /// Sets this one.
     Set(Attribute),
-    /// Removes the one of this namespace and name.
-    Remove(Attribute),
+    /// Removes what has this name, of whatever origin; not what only describes the directory that was packed.
+    Remove(Box<[u8]>),
 }
 
 impl Edit {
@@ -93,7 +93,7 @@ impl Edit {
     fn concerns(&self, attributes: &[Attribute]) -> bool {
         match self {
             Self::Set(_) => true,
-            Self::Remove(own) => attributes.iter().any(|other| other.is_namesake(own)),
+            Self::Remove(name) => attributes.iter().any(|attribute| is_meant(attribute, name)),
         }
     }
 
@@ -101,9 +101,13 @@ impl Edit {
     fn apply(&self, attributes: &mut Vec<Attribute>) {
         match self {
             Self::Set(own) => own.clone().give_to(attributes),
-            Self::Remove(own) => attributes.retain(|other| !other.is_namesake(own)),
+            Self::Remove(name) => attributes.retain(|attribute| !is_meant(attribute, name)),
         }
     }
+}
+
+fn is_meant(attribute: &Attribute, name: &[u8]) -> bool {
+    *attribute.name == *name && !attribute.is_of_root()
 }
 
 /// What changes of attributes came to.

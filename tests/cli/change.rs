@@ -331,6 +331,14 @@ fn attributes_of_every_origin_are_shown() {
     let listed = &shown["attributes"][0]["attributes"];
     assert_eq!(listed.as_array().unwrap().len(), 4);
     assert_eq!((&listed[2]["namespace"], &listed[2]["value_b64"]), (&"nra".into(), &"/wA=".into()));
+    // What is shown is found and removed by its name.
+    for (expression, found) in
+        [("attr user.x", "one\n"), ("attr user.x = 0 and attr embedding:clip", "one\n"), ("attr user.y", "")]
+    {
+        assert_eq!(room.run(&["find", "all.nra", "--expr", expression]).out, found, "{expression}");
+    }
+    room.changes(&["attr", "all.nra", "rm", "--entry", "one", "user.x", "same"], "changed attributes of 1 entry in commit 2 (+");
+    assert_eq!(room.out(&["attr", "all.nra", "--entry", "one"]), "one: embedding:clip (2 bytes)\n");
 }
 
 /// Tags stay when the file they belong to is updated without being read.

@@ -33,6 +33,8 @@ pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
     /// What to do: get (the default), set, rm
+    ///
+    /// get and rm mean attributes of any origin, extended attributes and those of other containers too; set gives one of nra's own.
     #[arg(value_name = "ACTION", value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
     action: Action,
     /// NAME, or with set NAME=VALUE (NAME alone is a tag)
@@ -83,7 +85,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             edit(args, &edits, ui)
         }
         Action::Rm => {
-            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"", of).map(Edit::Remove));
+            let edits = args.names.iter().map(|text| named(text.as_bytes(), b"", of).map(|own| Edit::Remove(own.name)));
             edit(args, &edits.collect::<CommandResult<Vec<Edit>>>()?, ui)
         }
     }

@@ -55,7 +55,7 @@ pub struct Args {
     ///
     /// EXPR joins tests with and, or, not and parentheses; and binds tighter than or. Tests: size, stored (bytes in the archive) and ratio (stored by size: 0.5 or
     /// 50%) with = != < <= > >=, for files; modified with the same, or newer T (at T or later) and older T; type with = and != and a letter as of --type; name, path,
-    /// target, user, group and attr NAME with = and != for the exact text, ~ and !~ for a glob (path: a PATTERN); attr NAME alone asks whether there is one. A test
+    /// target, user, group and attr NAME with = and != for the exact text, ~ and !~ for a glob (path: a PATTERN); attr NAME alone asks whether there is one (extended attributes too). A test
     /// about something that an entry does not have is false. A value with a space or a parenthesis stands in "" or ''.
     #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
     expr: Vec<Arc<Expression>>,

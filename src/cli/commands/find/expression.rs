@@ -18,7 +18,6 @@ use std::cmp::Ordering;
 
 use globset::{Candidate, GlobMatcher};
 
-use crate::cli::listing;
 use crate::cli::report::CommandResult;
 use crate::convert::select::Selection;
 use crate::format::entry::{Entry, Kind, Timestamp};
@@ -110,9 +109,14 @@ impl Field {
             Self::Target => (entry.kind == Kind::Symlink).then_some(&*entry.target),
             Self::User => owner.map(|owner| &*owner.user).filter(|name| !name.is_empty()),
             Self::Group => owner.map(|owner| &*owner.group).filter(|name| !name.is_empty()),
-            Self::Attribute(name) => listing::given(entry).find(|(given, _)| given == name).map(|(_, value)| value),
+            Self::Attribute(name) => attributes(entry, name).next(),
         }
     }
+}
+
+/// Values of the attributes of this name, of whatever origin.
+fn attributes<'a>(entry: &'a Entry, name: &[u8]) -> impl Iterator<Item = &'a [u8]> {
+    entry.metadata.attributes.iter().filter(move |attribute| *attribute.name == *name).map(|attribute| &*attribute.value)
 }
 
 /// What text is compared with.
@@ -174,7 +178,7 @@ impl Test {
             Self::Modified(order, value) => entry.modified.is_some_and(|time| order.holds(time.cmp(value))),
             Self::Type(kind, wanted) => (entry.kind == *kind) == *wanted,
             Self::Text(field, matcher, wanted) => field.of(entry).is_some_and(|text| matcher.matches(text, entry) == *wanted),
-            Self::Attribute(name) => listing::given(entry).any(|(given, _)| given == name),
+            Self::Attribute(name) => attributes(entry, name).next().is_some(),
         })
     }
 }
@@ -248,7 +252,9 @@ mod tests {
             ("attr licence", true),
             ("attr licence = MIT", true),
             ("attr licence~[ML]*", true),
-            ("attr user.x", false),
+            ("attr user.x", true),
+            ("attr user.x = y", true),
+            ("attr user.y", false),
             ("attr other != MIT", false),
             ("not attr other", true),
             ("(size > 3M or type = f) and (not (name = x))", true),

@@ -67,6 +67,27 @@ fn a_dry_run_refuses_and_leaves_out_what_the_run_does() {
 }
 
 #[test]
+fn a_dry_run_tells_of_inputs_that_clash() {
+    let place = small();
+    for (path, content) in [("one/x", "1"), ("one/y", "1"), ("two/x", "2"), ("two/y/z", "2")] {
+        fs::create_dir_all(place.at(path).parent().unwrap()).unwrap();
+        fs::write(place.at(path), content).unwrap();
+    }
+    for inputs in [["one/x", "two/x"], ["one/y", "two/y"], ["two/y", "one/y"]] {
+        let dry = run(&place, &[&inputs[..], &["-n", "-f", "-o", "x.nra"]].concat());
+        let packed = run(&place, &[&inputs[..], &["-f", "-o", "x.nra"]].concat());
+        let told = |output: &Output| -> Vec<String> {
+            text(&output.stderr).lines().filter(|line| line.contains("warning")).map(str::to_owned).collect()
+        };
+        assert_eq!((dry.status.code(), packed.status.code()), (Some(3), Some(3)), "{inputs:?}");
+        assert!(!told(&dry).is_empty());
+        if inputs[0] == "one/x" {
+            assert_eq!(told(&dry), told(&packed));
+        }
+    }
+}
+
+#[test]
 fn options_reach_the_archive() {
     let place = small();
     let arguments = [

@@ -211,8 +211,10 @@ fn look(
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let mut found: Vec<(EntryPath, Kind)> = Vec::new();
     while !walk.is_done() {
-        let window = walk.next_window(options.window_names, monitor)?;
+        let mut window = walk.next_window(options.window_names, monitor)?;
         let (tree, handles) = (walk.tree(), walk.handles());
+        // Tells what an earlier input has the path of.
+        let plan = Plan::new(tree, &mut window, monitor);
         let mut bytes = Vec::new();
         let mut note = |bytes: &[u8], kind: Kind, facts: &dyn Fn() -> Option<Facts>| {
             let Ok(path) = EntryPath::new(bytes) else { return };
@@ -231,7 +233,7 @@ fn look(
             tree.stored_path(*id, &mut bytes);
             note(&bytes, Kind::Directory, &|| Some(*facts));
         }
-        for name in &window.names {
+        for name in plan.names(&window) {
             let path = || tree.shown_path(name.directory, window.name(name));
             if own.is_some_and(|own| own.1 == name.inode && read::is_file(handles, tree, name, window.name(name), own)) {
                 monitor.warn(Warning { path: path(), message: read::OWN.to_owned(), degraded: false, damage: false });
@@ -266,7 +268,15 @@ fn look(
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
-    found.dedup_by(|later, earlier| later.0 == earlier.0);
+    found.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same && later.1 != earlier.1 && (later.1 == Kind::Directory || earlier.1 == Kind::Directory) {
+            earlier.1 = Kind::Directory;
+            let message = "left out: another input has a directory of this path".to_owned();
+            monitor.warn(Warning { path: later.0.as_bytes().to_vec(), message, degraded: true, damage: false });
+        }
+        same
+    });
     found.iter().try_for_each(|(path, kind)| visit(path, *kind))
 }
 

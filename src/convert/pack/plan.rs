@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::order::{Ranks, order};
-use crate::convert::walk::{DirId, NameKind, Tree, Window};
+use crate::convert::walk::{DirId, Name, NameKind, Tree, Window};
 use crate::format::progress::{Monitor, Warning};
 
 /// The names of a window in the order of storage, without repeated paths, and which of them seem to be one inode.
@@ -43,6 +43,11 @@ impl Plan {
     /// Returns the number of the name at a place.
     pub(super) fn name_at(&self, place: u32) -> usize {
         self.order[place as usize] as usize
+    }
+
+    /// Returns the names in the order of storage.
+    pub(super) fn names<'a>(&'a self, window: &'a Window) -> impl Iterator<Item = &'a Name> {
+        self.order.iter().map(|&number| &window.names[number as usize])
     }
 
     /// Says whether the file at this place seems to stand at an earlier one too.

@@ -73,6 +73,42 @@ fn several_names_go_into_a_folder_and_what_exists_is_safe() {
 }
 
 #[test]
+fn an_extraction_that_goes_on_ends_like_one_that_was_never_stopped() {
+    let room = Room::new();
+    let modified = |path: &str| std::fs::metadata(room.at(path)).unwrap().modified().unwrap();
+    let set = |path: &str, time| std::fs::File::open(room.at(path)).unwrap().set_modified(time).unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(1_000_000_000_123_456_789);
+    ["tree/d/e", "tree/d", "tree"].into_iter().for_each(|path| set(path, old));
+    room.pack("tree", "old.nra");
+    // As far as one got that was stopped: its directories have their times.
+    assert_eq!(room.nra(&["extract", "old.nra", "-C", "out", "-x", "b.txt", "-x", "c.txt", "-q"]).0, 0);
+    set("out", old);
+    // One that somebody made has not.
+    std::fs::create_dir_all(room.at("other/d")).unwrap();
+    for target in ["out", "other"] {
+        assert_eq!(room.nra(&["extract", "old.nra", "-C", target, "-k", "-q"]), (0, String::new(), String::new()));
+        assert_eq!(room.read(&format!("{target}/d/e/c.txt")), "gamma");
+    }
+    assert_eq!(["out", "out/d", "out/d/e", "other/d/e"].map(modified), [old; 4]);
+    assert!(["other", "other/d"].map(modified).iter().all(|time| *time != old));
+}
+
+#[test]
+fn what_is_not_made_loses_nothing() {
+    let room = Room::new();
+    for path in ["tree/a.txt", "tree/d"] {
+        std::fs::set_permissions(room.at(path), std::fs::Permissions::from_mode(0o6755)).unwrap();
+    }
+    room.pack("tree", "set.nra");
+    let (code, _, err) = room.nra(&["extract", "set.nra", "-C", "out"]);
+    assert!(code == 0 && err.contains("set-id bits or capabilities of 2 entries not restored"), "{err}");
+    for policy in ["-k", "-u"] {
+        let (code, _, err) = room.nra(&["extract", "set.nra", "-C", "out", policy]);
+        assert!(code == 0 && !err.contains("set-id"), "{policy}: {err}");
+    }
+}
+
+#[test]
 fn an_empty_directory_comes_back() {
     let room = Room::new();
     std::fs::create_dir(room.at("empty")).unwrap();

@@ -122,14 +122,14 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
     tree.check(parent)?;
     let directory = memory.directory(tree, parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = memory.plan(run, &item.entry.metadata, tree.node(parent).group);
-    run.rules.note_stripped(Kind::File, &item.entry.metadata);
     // Attributes can't be set on a file that its owner may not write, and until its owner is right nobody else shall read it.
     let closed = plan.owner.is_some() || plan.xattrs || !run.rules.survives_creation(plan.mode);
     let first = if closed { Mode::RUSR | Mode::WUSR } else { mode(plan.mode) };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let (file, spot) = Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
+    let (file, spot) = run.claim(&directory, item, |name| {
         rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
     })?;
+    run.rules.note_stripped(Kind::File, &item.entry.metadata);
     Ok(Draft { file, directory, spot, plan, closed, settled: AtomicBool::new(false) })
 }
 
@@ -307,12 +307,10 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
     };
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let linked =
-        Spot::claim(&directory, name, run.overwrite(item.path()), item.entry.modified, |name| {
-            match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
-                Ok(()) => Ok(None),
-                Err(Errno::EXIST) => Err(Refusal::Exists),
-                Err(errno) => Ok(Some(errno)),
-            }
+        run.claim(&directory, item, |name| match rustix::fs::linkat(&from, leader_name, &directory, name, AtFlags::empty()) {
+            Ok(()) => Ok(None),
+            Err(Errno::EXIST) => Err(Refusal::Exists),
+            Err(errno) => Ok(Some(errno)),
         });
     let (refused, spot) = linked?;
     if let Some(errno) = refused {

@@ -36,12 +36,13 @@ use crate::format::archive::{Access, Archive};
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::top::Top;
 use fault::Fault;
 use plan::{Clashes, Planner, Wave};
 use root::Root;
 use run::{Item, Run};
 use survey::{Decisions, Sums, Survey};
-use tree::{ROOT, Tree};
+use tree::{ROOT, Tree, is_dated};
 
 /// Extracts the selected entries of `archive`.
 ///
@@ -82,11 +83,16 @@ pub fn extract(
     let (handle, made) = root.make(&run.rules)?;
     root::check_space(&handle, &root.path, selected.sums.distinct_bytes, monitor);
     let whole = selected.sums.entries == archive.entry_count() && options.strip_components == 0 && !options.flat;
+    let attributes: &[Attribute] = if whole { &archive.info().attributes } else { &[] };
+    let time = Top::of_archive(attributes).modified;
+    let dated = !made && time.is_some_and(|time| rustix::fs::fstat(&*handle).is_ok_and(|stat| is_dated(&stat, time)));
     let done = make_waves(&run, Tree::new(Arc::clone(&handle)), selected, budget);
     if made {
         // Also after a failure: what is there shall not be open to others than the archive says.
-        let attributes: &[Attribute] = if whole { &archive.info().attributes } else { &[] };
         root::finish(&handle, &root.path, attributes, &run.rules, monitor);
+    } else if dated {
+        // As for directories below it; that it can't be is no news of a directory that is somebody else's.
+        let _ = run.rules.keep_time(&handle, time);
     }
     done?;
     run.rules.warn_stripped(monitor);

@@ -10,7 +10,7 @@ use super::files::{is_acl, joined, set_xattrs};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::{Item, Run, split};
-use super::spot::{Refusal, Spot, is_older, set_aside};
+use super::spot::{Refusal, is_older, set_aside};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::convert::proc::path_of;
 use crate::convert::walk::reason;
@@ -25,10 +25,10 @@ pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) ->
     run.rules.admit(entry.kind)?;
     let directory = tree.handle(parent).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let plan = run.rules.plan(entry.kind, &entry.metadata, tree.node(parent).group);
-    run.rules.note_stripped(entry.kind, &entry.metadata);
-    let ((), spot) = Spot::claim(&directory, name, run.overwrite(item.path()), entry.modified, |name| {
+    let ((), spot) = run.claim(&directory, item, |name| {
         make(item, &directory, name).map_err(|errno| run.refused(parent, "make it", name, errno))
     })?;
+    run.rules.note_stripped(entry.kind, &entry.metadata);
     let done = dress(run, item, &directory, spot.current(), &plan).and_then(|()| spot.commit(&directory));
     if let Err(fault) = done {
         spot.abandon(&directory);
@@ -95,7 +95,9 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
     let node = tree.node(number);
     match (made, &node.item) {
         (Ok(action), Some(item)) => {
-            run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
+            if node.made == Made::New || run.options.overwrite == Overwrite::Replace {
+                run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
+            }
             run.done(item, item.path(), action);
             Ok(())
         }
@@ -155,19 +157,29 @@ fn make_room(run: &Run<'_>, tree: &Tree, number: u32) -> Result<Action, Fault> {
 pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Result<(), Fault> {
     let node = tree.node(number);
     let known = node.item.as_ref().filter(|item| !item.entry.implied);
-    let (before, known) = match node.made {
-        Made::New => (None, known),
-        Made::Old(before) => (before, known.filter(|_| run.options.overwrite == Overwrite::Replace)),
+    let (bits, known, dated) = match node.made {
+        Made::New => (Some(run.rules.default_directory_mode()), known, None),
+        // What is made in it gives it another time; but an extraction that goes on with an earlier one shall end like one that was never stopped.
+        Made::Old { locked, dated } => {
+            (locked, known.filter(|_| run.options.overwrite == Overwrite::Replace), known.filter(|_| dated))
+        }
         Made::No | Made::Failed | Made::Kept => return Ok(()),
     };
-    if known.is_none() && before.is_none() && node.made != Made::New {
+    if bits.is_none() && known.is_none() && dated.is_none() {
         return Ok(());
     }
     let fail = |errno| Fault::system("finish directory", node.name(), errno);
     let handle = tree.handle(number).map_err(fail)?;
     let Some(item) = known else {
-        let bits = before.unwrap_or_else(|| run.rules.default_directory_mode());
-        return chmod_handle(&handle, mode(bits)).map_err(fail);
+        if let Some(bits) = bits {
+            chmod_handle(&handle, mode(bits)).map_err(fail)?;
+        }
+        if let Some(item) = dated
+            && let Err(errno) = run.rules.keep_time(&handle, item.entry.modified)
+        {
+            run.degraded(item, format!("time not restored: {}", reason(errno)));
+        }
+        return Ok(());
     };
     let plan = run.rules.plan(Kind::Directory, &item.entry.metadata, tree.node(node.parent()).group);
     let step = |what: &str, result: Result<(), Errno>| {

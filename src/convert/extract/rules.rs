@@ -1,8 +1,10 @@
 //! Which metadata is restored: modes, owners, times, extended attributes.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid};
+use rustix::fs::{Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
+use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::options::ExtractOptions;
@@ -193,6 +195,12 @@ impl Rules {
         entry.modified.filter(|_| self.times).map(timestamps)
     }
 
+    /// Gives a directory that was there its time again, if times are restored and it has another one by now.
+    pub(super) fn keep_time(&self, handle: &OwnedFd, time: Option<Timestamp>) -> Result<(), Errno> {
+        let Some(time) = time.filter(|_| self.times) else { return Ok(()) };
+        if modified(&rustix::fs::fstat(handle)?) == time { Ok(()) } else { rustix::fs::futimens(handle, &timestamps(time)) }
+    }
+
     /// Iterates over the extended attributes that are restored.
     pub(super) fn attributes<'a>(&'a self, metadata: &'a Metadata) -> impl Iterator<Item = &'a Attribute> {
         metadata.attributes.iter().filter(|attribute| {
@@ -234,6 +242,12 @@ pub(super) fn timestamps(modified: Timestamp) -> Timestamps {
         // Larger values have a meaning of their own.
         last_modification: Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds.min(999_999_999).into() },
     }
+}
+
+/// Returns the time of modification that a status tells.
+#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
+pub(super) fn modified(stat: &Stat) -> Timestamp {
+    Timestamp { seconds: i64::from(stat.st_mtime), nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 
 /// Returns mode bits for the system.

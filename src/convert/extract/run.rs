@@ -1,14 +1,16 @@
 //! What all steps of one extraction share.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::fault::Fault;
+use super::files::joined;
 use super::options::{Action, Event, ExtractOptions, ExtractStats, Overwrite};
 use super::rules::Rules;
-use super::spot::Refusal;
+use super::spot::{Refusal, Spot};
 use super::survey::Decisions;
 use super::tree::ROOT;
 use rustix::io::Errno;
@@ -134,6 +136,19 @@ impl<'a> Run<'a> {
     /// Returns what is done when something stands at `path`.
     pub(super) fn overwrite(&self, path: &[u8]) -> Overwrite {
         self.decisions.of(path)
+    }
+
+    /// Makes `item` in `directory` by `make`, as [`Spot::claim`] does.
+    pub(super) fn claim<T>(
+        &self,
+        directory: &OwnedFd,
+        item: &Item,
+        make: impl FnMut(&[u8]) -> Result<T, Refusal>,
+    ) -> Result<(T, Spot), Fault> {
+        let above = split(item.entry.path.as_bytes()).0;
+        let is_entry = |other: &[u8]| self.archive.find(&joined(above, other)).is_ok_and(|found| found.is_some());
+        let name = split(item.path()).1;
+        Spot::claim(directory, name, self.overwrite(item.path()), item.entry.modified, is_entry, make)
     }
 
     /// Takes down that an entry is done.

@@ -8,7 +8,9 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::options::{Action, Overwrite};
+use super::rules::modified;
 use crate::format::entry::Timestamp;
+use crate::format::path::Quoted;
 
 /// Names tried for a backup, another name or a temporary file before giving up.
 const MAX_TRIES: u32 = 10_000;
@@ -35,18 +37,25 @@ impl Spot {
         &self.name
     }
 
-    /// Makes something in `directory` under `name` by `make`, which must fail with `EEXIST` rather than touch what is there. What happens then is up to `overwrite`.
+    /// Makes something in `directory` under `name` by `make`, which must fail with `EEXIST` rather than touch what is there. What happens then is up to `overwrite`; but
+    /// where that is another spelling of the name, which the file system takes for the same and `is_entry` says is one of the archive too, it stays.
     pub(super) fn claim<T>(
         directory: &OwnedFd,
         name: &[u8],
         overwrite: Overwrite,
         modified: Option<Timestamp>,
+        is_entry: impl Fn(&[u8]) -> bool,
         mut make: impl FnMut(&[u8]) -> Result<T, Refusal>,
     ) -> Result<(T, Self), Fault> {
         match make(name) {
             Ok(made) => return Ok((made, Self { current: name.into(), name: name.into(), action: Action::Create })),
             Err(Refusal::Exists) => {}
             Err(Refusal::Fault(fault)) => return Err(fault),
+        }
+        if !matches!(overwrite, Overwrite::Refuse | Overwrite::Rename)
+            && let Some(other) = other_spelling(directory, name).filter(|other| is_entry(other))
+        {
+            return Err(Fault::omit(format!("here it is the same as {}, another entry", Quoted::new(&other))));
         }
         let action = match overwrite {
             Overwrite::Refuse => return Err(Fault::omit("something of this name exists")),
@@ -120,12 +129,32 @@ pub(super) enum Refusal {
     Fault(Fault),
 }
 
+/// Returns the spelling of the name by which the file system finds something in `directory` that is called otherwise: in other case.
+fn other_spelling(directory: &OwnedFd, name: &[u8]) -> Option<Vec<u8>> {
+    let inode = |name: &[u8]| rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino);
+    let there = inode(name)?;
+    let swapped = in_other_case(name);
+    // Most file systems tell the two apart.
+    if swapped == name || inode(&swapped) != Some(there) {
+        return None;
+    }
+    let names = rustix::fs::Dir::read_from(directory).ok()?.filter_map(Result::ok);
+    let own = names.filter(|found| found.ino() == there).map(|found| found.file_name().to_bytes().to_vec());
+    listed_otherwise(own, name)
+}
+
+fn in_other_case(name: &[u8]) -> Vec<u8> {
+    name.iter().map(|byte| if byte.is_ascii_alphabetic() { byte ^ 0x20 } else { *byte }).collect()
+}
+
+/// Returns one of the names of a file unless `name` is among them.
+fn listed_otherwise(mut names: impl Iterator<Item = Vec<u8>>, name: &[u8]) -> Option<Vec<u8>> {
+    names.try_fold(None, |other, found| if found == name { Err(()) } else { Ok(Some(other.unwrap_or(found))) }).ok().flatten()
+}
+
 /// Says whether what is there is older than an entry; not when nothing is known of the entry's time.
-#[allow(clippy::useless_conversion, reason = "the type differs between systems")]
-pub(super) fn is_older(there: &rustix::fs::Stat, modified: Option<Timestamp>) -> bool {
-    let seconds = i64::from(there.st_mtime);
-    let nanoseconds = u32::try_from(there.st_mtime_nsec).unwrap_or(0);
-    modified.is_some_and(|modified| Timestamp { seconds, nanoseconds } < modified)
+pub(super) fn is_older(there: &rustix::fs::Stat, time: Option<Timestamp>) -> bool {
+    time.is_some_and(|time| modified(there) < time)
 }
 
 /// Renames `name` to the first free backup name.
@@ -171,6 +200,24 @@ fn numbered(name: &[u8], number: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_spelling_is_one_that_the_directory_lists_instead() {
+        let names = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
+        let other = |listed: &[&str]| listed_otherwise(names(listed).into_iter(), b"readme");
+        assert_eq!(other(&["README"]).as_deref(), Some(&b"README"[..]));
+        // Two hard links.
+        assert_eq!(other(&["README", "readme"]), None);
+        assert_eq!(other(&["readme"]), None);
+        assert_eq!(other(&[]), None);
+        assert_eq!(in_other_case(b"Re-1.\xc3\xa9"), b"rE-1.\xc3\xa9");
+        let folder = tempfile::tempdir().unwrap();
+        let directory = OwnedFd::from(std::fs::File::open(folder.path()).unwrap());
+        assert_eq!(other_spelling(&directory, b"a"), None);
+        std::fs::write(folder.path().join("a"), "").unwrap();
+        std::fs::hard_link(folder.path().join("a"), folder.path().join("A")).unwrap();
+        assert_eq!(other_spelling(&directory, b"a"), None);
+    }
 
     #[test]
     fn numbers_go_before_the_extension() {

@@ -12,8 +12,10 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
+use super::rules::modified;
 use super::run::Item;
 use crate::convert::proc::path_of;
+use crate::format::entry::Timestamp;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;
@@ -27,8 +29,13 @@ pub(super) enum Made {
     No,
     /// It was created.
     New,
-    /// It was there. With a mode: its owner lacked permission, this is what it was.
-    Old(Option<u32>),
+    /// It was there.
+    Old {
+        /// Its mode, if its owner lacked permission.
+        locked: Option<u32>,
+        /// It had the time of its entry, as an earlier extraction leaves it.
+        dated: bool,
+    },
     /// It could not be made.
     Failed,
     /// Something else is there that shall stay.
@@ -83,7 +90,7 @@ impl Tree {
     /// Starts at an open directory.
     pub(super) fn new(root: Arc<OwnedFd>) -> Self {
         let group = rustix::fs::fstat(&*root).ok().and_then(|stat| inherited_group(&stat));
-        let node = Node { parent: ROOT, name: Box::default(), item: None, made: Made::Old(None), group };
+        let node = Node { parent: ROOT, name: Box::default(), item: None, made: Made::Old { locked: None, dated: false }, group };
         Self { nodes: vec![node], root, handles: Mutex::default(), max_handles: max_handles() }
     }
 
@@ -147,7 +154,7 @@ impl Tree {
         match self.node(number).made {
             Made::Failed => Err(Fault::omit("its directory could not be made")),
             Made::Kept => Err(Fault::Keep),
-            Made::No | Made::New | Made::Old(_) => Ok(()),
+            Made::No | Made::New | Made::Old { .. } => Ok(()),
         }
     }
 
@@ -190,7 +197,9 @@ impl Tree {
                 } else {
                     self.remember(number, &Arc::new(handle));
                 }
-                (Made::Old(locked.then_some(mode)), inherited_group(&stat))
+                let time = self.node(number).item.as_ref().and_then(|item| item.entry.modified);
+                let dated = time.is_some_and(|time| is_dated(&stat, time));
+                (Made::Old { locked: locked.then_some(mode), dated }, inherited_group(&stat))
             }
             Err(error) => return Err(error),
         };
@@ -242,6 +251,11 @@ pub(super) fn chmod_handle(handle: &OwnedFd, mode: Mode) -> Result<(), Errno> {
         Err(Errno::BADF) => rustix::fs::chmod(path_of(handle), mode),
         other => other,
     }
+}
+
+/// Says whether something has this time, as far as its file system tells times apart.
+pub(super) fn is_dated(stat: &Stat, time: Timestamp) -> bool {
+    modified(stat).seconds == time.seconds
 }
 
 /// Returns the group that files made in a directory get from it.

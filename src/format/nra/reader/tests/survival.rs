@@ -353,7 +353,7 @@ fn tail(sample: &Sample) {
 fn stale_tail(sample: &Sample) {
     for commit in sample.of_kind(&[FrameKind::Commit]).into_iter().rev().skip(1) {
         let own = commit.range.end as u64;
-        let stale = Tail::parse(&sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();
+        let stale = Tail::parse(sample.bytes[commit.range.end..].first_chunk().unwrap(), own).unwrap();
         let place = sample.tail();
         let mut bytes = sample.bytes.clone();
         bytes[place.clone()].copy_from_slice(&stale.encode(place.start as u64));

@@ -246,9 +246,9 @@ fn recovery_data_that_lost_its_ends_is_no_damage_of_the_archive() {
     let archive = several_commits();
     let whole = protected(archive.clone(), 20);
     let (begin, end) = (archive.len(), whole.len() - 64);
-    for (lost, is_told) in [(vec![begin..begin + 128], false), (vec![end - 128..end], false), (vec![begin..end], true)] {
+    for (lost, is_told) in [(begin..begin + 128, false), (end - 128..end, false), (begin..end, true)] {
         let mut bytes = whole.clone();
-        lost.into_iter().for_each(|range| bytes[range].fill(0));
+        bytes[lost].fill(0);
         let reader = NraReader::open(super::disk::source(bytes.clone()), &OpenOptions::default()).unwrap();
         assert_eq!(reader.info().recovery.is_none(), is_told);
         let told: &[&str] = if is_told { &["the recovery data behind the archive is not whole"] } else { &[] };

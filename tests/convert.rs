@@ -400,6 +400,27 @@ fn a_name_of_what_is_not_written_is_refused() {
 }
 
 #[test]
+fn options_without_effect_are_told() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    for (output, option, value, has_effect) in [
+        ("x.tar", "--level", "3", false),
+        ("x.tar.xz", "--level", "0", true),
+        ("x.tar.gz", "--codec", "zstd", false),
+        ("x.zip", "--preset", "dense", false),
+        ("x.zip", "--codec", "zstd", true),
+    ] {
+        let output = nra(at, &["convert", "first.nra", output, "-f", option, value]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code().is_some_and(|code| code != 2), "{said}");
+        assert_eq!(said.contains(&format!("{option} has no effect on")), !has_effect, "{said}");
+    }
+    assert!(expect(at, &["convert", "first.nra", "x.tar.lz4", "-f", "-l", "3"], 2).contains("lz4 has no levels"));
+}
+
+#[test]
 fn an_earlier_commit_has_its_number_in_the_name() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

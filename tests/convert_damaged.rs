@@ -249,6 +249,22 @@ fn damage_in_a_stream_names_its_file_and_keeps_what_was_said_before() {
             assert_eq!(files_of(&at.join("out.nra")).into_keys().collect::<Vec<_>>(), [b"a"], "{kind}");
             assert_eq!(open_path(&at.join("out.nra"), &OpenOptions::default()).unwrap().info().message, "a word", "{kind}");
             fs::remove_file(at.join("out.nra")).unwrap();
+            // The same for every command, and on every way.
+            for arguments in [&["list", &cut][..], &["extract", &cut, "-C", "out"], &["convert", &cut, "out.tar", "--keep-going"]]
+            {
+                let done = nra(at, arguments);
+                let said = String::from_utf8_lossy(&done.stderr);
+                assert!(done.status.code() == Some(4) && said.contains("b: left out: "), "{arguments:?}: {said}");
+                assert!(arguments[0] == "list" || said.contains(", 1 left out"), "{arguments:?}: {said}");
+            }
+            let verified = nra(at, &["verify", &cut]);
+            assert!(
+                String::from_utf8_lossy(&verified.stdout).contains("\n  b\n")
+                    || String::from_utf8_lossy(&verified.stderr).contains("1 entry hurt"),
+                "{verified:?}"
+            );
+            fs::remove_dir_all(at.join("out")).unwrap();
+            fs::remove_file(at.join("out.tar")).unwrap();
         }
     }
 }

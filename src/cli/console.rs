@@ -16,7 +16,7 @@ use crate::cli::report::{CommandResult, Failure};
 use crate::cli::signals;
 use crate::cli::text;
 use crate::format::Error;
-use crate::format::error::STANDARD_INPUT;
+use crate::format::error::Subject;
 use crate::format::progress::Warning;
 
 /// Warnings of one wording that are printed before the rest is only counted.
@@ -317,7 +317,7 @@ fn read_answer() -> CommandResult<String> {
     match read? {
         Ok(Some(line)) => Ok(line),
         Ok(None) => Err(Failure::failed("no answer: standard input has ended")),
-        Err(error) => Err(Error::io("read", STANDARD_INPUT, error).into()),
+        Err(error) => Err(Error::io("read", Subject::StandardInput, error).into()),
     }
 }
 

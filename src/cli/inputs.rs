@@ -15,7 +15,7 @@ use crate::convert::pack::{Filter, Input};
 use crate::convert::rules::Rules;
 use crate::convert::select::Selection;
 use crate::format::Error;
-use crate::format::error::STANDARD_INPUT;
+use crate::format::error::{STANDARD_INPUT, Subject};
 use crate::format::path::Quoted;
 
 /// Longest list of names or patterns that is read, bytes.
@@ -233,7 +233,7 @@ fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
     } else {
         std::fs::File::open(path).and_then(|file| read_whole(file, LIST_MAX))
     };
-    let name = if is_stdin(path) { STANDARD_INPUT.as_bytes() } else { path.as_os_str().as_bytes() };
+    let name = if is_stdin(path) { Subject::StandardInput } else { path.as_os_str().as_bytes().into() };
     Ok(read.map_err(|error| Error::io("read", name, error))?)
 }
 

@@ -167,7 +167,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {
             // Content is whole all the same, as far as its container tells.
-            Error::Corrupt { .. } | Error::Limit { .. } => {
+            Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } => {
                 let message = error.to_string();
                 ui.console().warn(Warning { path: path.to_vec(), message, degraded: false, damage: false });
                 Ok(None)

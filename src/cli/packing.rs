@@ -93,7 +93,7 @@ impl RecoveryArgs {
 }
 
 /// How content is compressed.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct CompressionArgs {
     /// Favour: balanced, dense (size), random (reads)
     ///
@@ -189,6 +189,19 @@ impl CompressionArgs {
         })
     }
 
+    /// Returns the options that were given, by their names; `--fast` and `--best` are wishes that everything follows as far as it can.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        let Self { preset, level, codec, dict, align, .. } = self;
+        let options = [
+            ("--preset", preset.is_some()),
+            ("--level", level.is_some()),
+            ("--codec", codec.is_some()),
+            ("--dict", dict.is_some()),
+            ("--align", align.is_some()),
+        ];
+        options.into_iter().filter_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// Returns the level that was asked for, for a codec that has these.
     ///
     /// # Errors
@@ -198,7 +211,11 @@ impl CompressionArgs {
         match self.level {
             Some(level) if !levels.contains(&level) => {
                 let (first, last) = (levels.start(), levels.end());
-                Err(Failure::usage(format!("{codec} has levels from {first} to {last}, not {level}")))
+                Err(Failure::usage(if first == last {
+                    format!("{codec} has no levels")
+                } else {
+                    format!("{codec} has levels from {first} to {last}, not {level}")
+                }))
             }
             Some(level) => Ok(Some(level)),
             None if self.fast => Ok(Some(FAST_LEVEL.clamp(*levels.start(), *levels.end()))),

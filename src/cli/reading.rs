@@ -17,7 +17,7 @@ use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
-use crate::format::error::{Looks, STANDARD_INPUT};
+use crate::format::error::{Looks, STANDARD_INPUT, Subject};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
 use crate::format::source::FileSource;
@@ -90,7 +90,7 @@ fn open_with(
         options.key = keys.to_open(&name)?;
         if is_pipe {
             let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
-            pipe.and_then(|mut pipe| open_stream(&mut pipe, &path.to_string_lossy(), &options))
+            pipe.and_then(|mut pipe| open_stream(&mut pipe, path.as_os_str().as_bytes(), &options))
         } else {
             open_stdin(&options)?
         }
@@ -152,7 +152,7 @@ fn is_url(name: &[u8]) -> bool {
 }
 
 fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archive>>> {
-    Ok(open_stream(&mut stdin()?.lock(), STANDARD_INPUT, options))
+    Ok(open_stream(&mut stdin()?.lock(), Subject::StandardInput, options))
 }
 
 /// Returns standard input, to read an archive from.
@@ -298,7 +298,7 @@ pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, c
 pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. })) => {
+        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. })) => {
             console.warn(Warning { path: path.to_vec(), message: error.to_string(), degraded: true, damage: true });
             Ok(None)
         }

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use crate::cli::text;
 use crate::format;
-use crate::format::archive::STREAM_LENGTH;
-use crate::format::error::{STANDARD_OUTPUT, THE_ARCHIVE, reason};
+use crate::format::error::{Bound, Subject, reason};
 
 /// How the process ends. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,9 +185,6 @@ impl Failure {
     }
 }
 
-/// What standard output is called in errors.
-const OUTPUTS: [&str; 2] = [STANDARD_OUTPUT, THE_ARCHIVE];
-
 impl From<format::Error> for Failure {
     fn from(error: format::Error) -> Self {
         use format::Error;
@@ -203,26 +199,27 @@ impl From<format::Error> for Failure {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Self { kind: "exists", ..Self::failed(text) }
             }
-            Error::Io { source, action, path } => {
+            Error::Io { source, action, subject } => {
                 // Standard output closed by its reader is an end, not a failure; an archive cut short in a named pipe is one.
-                let standard = OUTPUTS.iter().any(|name| name.as_bytes() == path);
+                let standard = matches!(subject, Subject::StandardOutput | Subject::Output);
                 let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && standard;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
             Error::Unsupported { .. } | Error::NotAnArchive { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
-            Error::Limit { what: STREAM_LENGTH, limit, .. } => {
+            Error::Beyond { bound: Bound::Stream, limit, .. } => {
                 let text = format!("standard input has more than {limit} bytes");
                 Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file, or raise --memory")
             }
-            Error::Limit { what: format::sevenz::MEMORY, .. } => {
-                Self { kind: "limit", ..Self::damaged(text) }.hint("--memory allows more")
-            }
-            Error::Limit { what: format::stream::RATIO, .. } => {
-                Self { kind: "limit", ..Self::failed(text) }.hint("--limit-ratio raises the limit")
-            }
-            Error::Limit { what: format::nra::recovery::MEMORY, .. } => {
-                Self { kind: "limit", ..Self::failed(text) }.hint("--memory allows more")
+            // Nothing is wrong with the archive: it is more than was asked for.
+            Error::Beyond { bound, .. } => {
+                let option = match bound {
+                    Bound::Entries => "--limit-entries",
+                    Bound::Content => "--limit-size",
+                    Bound::Ratio => "--limit-ratio",
+                    Bound::Stream | Bound::Dictionaries | Bound::Restoring => "--memory",
+                };
+                Self { kind: "limit", ..Self::failed(text) }.hint(format!("{option} raises the limit"))
             }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
@@ -259,6 +256,7 @@ mod tests {
         assert_eq!(code(format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
         assert_eq!(code(format::Error::Usage { detail: "x".into() }), Code::Usage);
         assert_eq!(code(format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
+        assert_eq!(code(format::Error::Beyond { bound: Bound::Entries, found: 2, limit: 1 }), Code::Failed);
     }
 
     #[test]
@@ -281,5 +279,13 @@ mod tests {
     fn a_closed_pipe_is_known() {
         assert!(Failure::output(&io::ErrorKind::BrokenPipe.into()).is_closed_pipe());
         assert!(!Failure::output(&io::ErrorKind::StorageFull.into()).is_closed_pipe());
+        let written = |subject: Subject| Failure::from(format::Error::io("write", subject, io::ErrorKind::BrokenPipe.into()));
+        assert!(written(Subject::StandardOutput).is_closed_pipe() && written(Subject::Output).is_closed_pipe());
+        // A file may be called like a stream.
+        for name in ["the archive", "standard output"] {
+            let failure = written(name.into());
+            assert!(!failure.is_closed_pipe());
+            assert!(failure.lines()[0].starts_with(&format!("nra: cannot write '{name}': ")));
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use crate::convert::loss::{Container, holes_filled, tell_secrecy, tell_whole};
 use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use crate::convert::output::{Destination, Output};
+use crate::convert::pack::named;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
@@ -40,11 +41,8 @@ pub fn write_earlier(
         let detail = "an archive of NRA 4.5 needs a file: its first bytes are written last".into();
         return Err(Error::Usage { detail });
     }
-    let name = output.name().to_vec();
-    let named = |error: Error| match error {
-        Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
-        other => other,
-    };
+    let name = output.name().clone();
+    let named = |error: Error| named(error, &name);
     let EarlierOptions { writer, outgoing } = options;
     tell_secrecy(archive, writer.key.is_some(), monitor);
     tell_whole(archive, Container::Nra4, monitor);

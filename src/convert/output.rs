@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::new_file::NewFile;
-use crate::format::error::{Error, Result, THE_ARCHIVE};
+use crate::format::error::{Error, Result, Subject};
 
 /// Where an archive goes.
 pub enum Destination {
@@ -38,8 +38,8 @@ impl std::fmt::Debug for Destination {
 /// An archive in the making. Dropping it leaves nothing behind.
 pub(in crate::convert) struct Output {
     sink: Sink,
-    /// Name for messages.
-    name: Vec<u8>,
+    /// What it is in messages.
+    name: Subject,
 }
 
 /// Where the bytes go.
@@ -86,13 +86,13 @@ impl Output {
     /// Prepares the destination; nothing is there yet under its name.
     pub(in crate::convert) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
-            Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: THE_ARCHIVE.as_bytes().to_vec() }),
+            Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: Subject::Output }),
             Destination::Nowhere => {
-                return Ok(Self { sink: Sink::Nowhere(Nothing::default()), name: THE_ARCHIVE.as_bytes().to_vec() });
+                return Ok(Self { sink: Sink::Nowhere(Nothing::default()), name: Subject::Output });
             }
             Destination::File { path, overwrite } => (path, overwrite),
         };
-        let name = path.as_os_str().as_bytes().to_vec();
+        let name = Subject::from(path.as_os_str().as_bytes());
         let existing = match fs::metadata(&path) {
             Ok(metadata) => Some(metadata),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -130,8 +130,8 @@ impl Output {
         own.into_iter().chain(replaced).map(identity).collect()
     }
 
-    /// Name for messages.
-    pub(in crate::convert) fn name(&self) -> &[u8] {
+    /// Returns what it is in messages.
+    pub(in crate::convert) fn name(&self) -> &Subject {
         &self.name
     }
 

@@ -8,7 +8,7 @@ mod patient;
 use std::collections::HashMap;
 
 use crate::convert::output::Output;
-use crate::convert::pack::Destination;
+use crate::convert::pack::{Destination, named};
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
 use crate::format::codec::looks_incompressible;
@@ -47,6 +47,17 @@ pub fn salvage(
 ) -> Result<SalvageStats> {
     options.attributes.clone_from(&archive.info().attributes);
     let output = Output::create(destination)?;
+    let name = output.name().clone();
+    take_all(archive, output, options, sync, monitor).map_err(|error| named(error, name))
+}
+
+fn take_all(
+    archive: &dyn Archive,
+    output: Output,
+    options: WriterOptions,
+    sync: bool,
+    monitor: &dyn Monitor,
+) -> Result<SalvageStats> {
     let mut taker = Taker {
         archive,
         writer: Writer::create(output, options)?,
@@ -85,7 +96,10 @@ pub fn salvage(
 /// Tells what is lost, or returns the error if it says nothing of the archive.
 fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<()> {
     // What the writer refuses is wrong in the archive: there everything comes from.
-    if !matches!(error, Error::Corrupt { .. } | Error::Limit { .. } | Error::Unsupported { .. } | Error::Usage { .. }) {
+    if !matches!(
+        error,
+        Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. } | Error::Usage { .. }
+    ) {
         return Err(error);
     }
     monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });

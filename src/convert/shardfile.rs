@@ -10,6 +10,7 @@ use std::io::{self, Seek, SeekFrom};
 use super::loss::{Container, attributes_lost, holes_filled, tell_whole};
 use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
 use super::output::{Destination, Output};
+use super::pack::named;
 use super::transfer::within;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::{Entry, Kind};
@@ -57,11 +58,8 @@ pub fn write_shard(
     if output.seek(SeekFrom::Start(0)).is_err() {
         return Err(Error::Usage { detail: "a Shard file needs a file: its first bytes are written last".into() });
     }
-    let name = output.name().to_vec();
-    let named = |error: Error| match error {
-        Error::Io { action: "write", source, .. } => Error::io("write", &name, source),
-        other => other,
-    };
+    let name = output.name().clone();
+    let named = |error: Error| named(error, &name);
     tell_whole(archive, Container::Shard, monitor);
     let mut from = Outgoing::new(archive, Container::Shard, &options.outgoing, monitor)?;
     let planned = plan(&mut from)?;

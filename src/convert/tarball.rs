@@ -12,7 +12,7 @@ use crate::convert::output::{Destination, Output};
 use crate::convert::transfer::within;
 use crate::format::archive::{Archive, Part};
 use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::progress::{Counter, Monitor};
 use crate::format::stream::{Compression, Encoder, Level, thread_bytes};
 use crate::format::tar::{END, Loss, encode, encode_comment, padding};
@@ -73,7 +73,7 @@ pub fn write_tar(
     monitor: &dyn Monitor,
 ) -> Result<OutgoingStats> {
     let output = Output::create(destination)?;
-    let name = output.name().to_vec();
+    let name = output.name().clone();
     let failed = |error: io::Error| Error::io("write", &name, error);
     let counted = Counted::new(output);
     let sink = match options.compression {
@@ -104,7 +104,7 @@ pub fn write_tar(
 
 struct Job<'a> {
     from: Outgoing<'a>,
-    name: &'a [u8],
+    name: &'a Subject,
     sink: Sink,
 }
 

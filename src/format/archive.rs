@@ -63,7 +63,7 @@ mod tests;
 pub use detect::{is_no_archive, is_nra, misnamed};
 pub use endings::{Container, ENDINGS, Ending, foreign};
 pub use engines::{ENGINES, Engine};
-pub use open::{OpenOptions, STREAM_LENGTH, open, open_path, open_stream, settled};
+pub use open::{OpenOptions, open, open_path, open_stream, settled};
 pub use stream::{EntryReader, reader};
 
 use std::ops::Range;
@@ -291,9 +291,15 @@ pub trait Archive: Send + Sync {
         self.info().remarks.clone()
     }
 
-    /// Says whether the container has entries that are not served, since their names mean no place in an archive: the remarks tell which.
+    /// Says whether something of the container is not served, such as an entry whose name means no place in an archive: the remarks tell what.
     fn omits_entries(&self) -> bool {
         false
+    }
+
+    /// Returns how many entries the container has beside those that are served, as far as that is known: of what
+    /// [`omits_entries`](Self::omits_entries) says.
+    fn omitted(&self) -> u64 {
+        0
     }
 
     /// Says whether reading most entries is for one thread at a time, in the order of [`Entry::place`]: anything else decodes again and again.

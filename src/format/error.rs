@@ -15,12 +15,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused something.
-    #[error("cannot {action} {}", shown(path))]
+    #[error("cannot {action} {subject}")]
     Io {
         /// What was tried, as a verb phrase that fits after "cannot": `read`, `create directory`.
         action: &'static str,
-        /// File concerned, or one of [`STREAMS`].
-        path: Vec<u8>,
+        /// What it was tried on.
+        subject: Subject,
         /// What the system said.
         source: io::Error,
     },
@@ -57,6 +57,16 @@ pub enum Error {
     Limit {
         /// What was counted.
         what: &'static str,
+        /// How much there is.
+        found: u64,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// There is more than the caller allows; nothing is wrong with the archive.
+    #[error("{bound} is {found}, more than the limit of {limit}")]
+    Beyond {
+        /// What was counted.
+        bound: Bound,
         /// How much there is.
         found: u64,
         /// How much is allowed.
@@ -103,19 +113,83 @@ pub enum Error {
     Cancelled,
 }
 
-/// What is written to when it has no name of its own.
-pub const THE_ARCHIVE: &str = "the archive";
-/// The stream of that name.
-pub const STANDARD_OUTPUT: &str = "standard output";
-/// The stream of that name.
+/// What standard input is called.
 pub const STANDARD_INPUT: &str = "standard input";
-/// Descriptions that stand in [`Error::Io`] where there is no file name.
-pub const STREAMS: [&str; 3] = [THE_ARCHIVE, STANDARD_OUTPUT, STANDARD_INPUT];
 
-/// Shows the name of a file quoted, a description as it is.
-fn shown(path: &[u8]) -> String {
-    let stream = STREAMS.iter().find(|stream| stream.as_bytes() == path);
-    stream.map_or_else(|| Quoted::new(path).to_string(), |stream| (*stream).to_owned())
+/// What the system refused something with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A file of this name.
+    File(Vec<u8>),
+    /// The archive that is written, by a writer that does not know its name.
+    Output,
+    /// Standard output.
+    StandardOutput,
+    /// Standard input.
+    StandardInput,
+}
+
+impl Subject {
+    /// Returns the name of a file, or what stands in its place.
+    pub fn name(&self) -> &[u8] {
+        match self {
+            Self::File(name) => name,
+            Self::Output => b"the archive",
+            Self::StandardOutput => b"standard output",
+            Self::StandardInput => STANDARD_INPUT.as_bytes(),
+        }
+    }
+}
+
+impl<T: AsRef<[u8]>> From<T> for Subject {
+    fn from(name: T) -> Self {
+        Self::File(name.as_ref().to_vec())
+    }
+}
+
+impl From<&Self> for Subject {
+    fn from(subject: &Self) -> Self {
+        subject.clone()
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(name) => Quoted::new(name).fmt(f),
+            other => f.write_str(&String::from_utf8_lossy(other.name())),
+        }
+    }
+}
+
+/// What a caller bounds, and may raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Entries.
+    Entries,
+    /// Bytes of content.
+    Content,
+    /// Decoded bytes for each stored one.
+    Ratio,
+    /// Bytes of a stream that is kept in memory.
+    Stream,
+    /// Bytes of the dictionaries of a 7z folder.
+    Dictionaries,
+    /// Bytes of what restores damage.
+    Restoring,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Entries => "number of entries",
+            Self::Content => "length of the content",
+            Self::Ratio => "ratio of decoded to stored bytes",
+            Self::Stream => "length of the stream",
+            Self::Dictionaries => "memory for decoding 7z",
+            Self::Restoring => "memory for restoring damage",
+        })
+    }
 }
 
 /// What a file looks like that is no archive, or not the one that was asked for.
@@ -197,9 +271,9 @@ impl Flaw {
 }
 
 impl Error {
-    /// Returns an [`Error::Io`] for `action` on `path`.
-    pub fn io(action: &'static str, path: impl AsRef<[u8]>, source: io::Error) -> Self {
-        Self::Io { action, path: path.as_ref().to_vec(), source }
+    /// Returns an [`Error::Io`] for `action` on a file of this name, or another subject.
+    pub fn io(action: &'static str, subject: impl Into<Subject>, source: io::Error) -> Self {
+        Self::Io { action, subject: subject.into(), source }
     }
 
     /// Returns an [`Error::Corrupt`].

@@ -203,7 +203,7 @@ fn listed(archive: &dyn Archive, scope: &Scope, numbers: &[u64], below: Range<u6
                 let depth = if scope.open.is_empty() { 0 } else { scope.depth(&entry.path) };
                 page.rows.push(Row { place, number, depth, entry });
             }
-            Err(Error::Corrupt { .. } | Error::Limit { .. }) => page.lost += 1,
+            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => page.lost += 1,
             Err(error) => return Err(error),
         }
     }

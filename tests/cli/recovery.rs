@@ -146,7 +146,7 @@ fn memory_for_recovery_data_is_bounded() {
     room.run(&["protect", "large.nra"]);
     damage(&room.file("large.nra"), 9 << 20, 700_000);
     let said = room.run(&["repair", "large.nra", "--memory", "32M"]);
-    assert!(said.code == Some(1) && said.err.contains("hint: --memory allows more"), "{}", said.err);
+    assert!(said.code == Some(1) && said.err.contains("hint: --memory raises the limit"), "{}", said.err);
     assert_eq!(room.run(&["repair", "large.nra"]).code, Some(0));
 }
 

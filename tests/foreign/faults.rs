@@ -111,6 +111,29 @@ fn what_has_lost_its_index_is_not_promised() {
 }
 
 #[test]
+fn what_is_left_out_is_counted_on_every_way() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    // A name that means no place, and a file that has entries below it.
+    let mut bytes = tar(&[("ok", b"1"), ("no/up", b"2"), ("d/x", b"3"), ("d", b"4")]);
+    let head = bytes.windows(5).position(|window| window == b"no/up").unwrap();
+    bytes[head..head + 5].copy_from_slice(b"../up");
+    let sum = |head: &[u8]| {
+        head.iter().enumerate().map(|(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) }).sum::<u32>()
+    };
+    let told = format!("{:06o}\0 ", sum(&bytes[head..head + 512]));
+    bytes[head + 148..head + 156].copy_from_slice(told.as_bytes());
+    fs::write(at.join("odd.tar.gz"), gzip(&bytes)).unwrap();
+    fs::write(at.join("odd.tar"), bytes).unwrap();
+    for archive in ["odd.tar", "odd.tar.gz"] {
+        for output in ["out.nra", "out.tar", "out.zip", "out.shard", "out.nra4"] {
+            expect(at, &["convert", archive, output, "-f"], 3, &[", 2 left out"]);
+        }
+        expect(at, &["extract", archive, "-C", "out", "-f"], 3, &[", 2 left out"]);
+    }
+}
+
+#[test]
 fn what_follows_the_end_is_told() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

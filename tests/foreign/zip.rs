@@ -322,3 +322,30 @@ fn dictionaries_are_bounded_before_they_are_made() {
     let error = read_it(one_member(93, &wide, b"", 5, None), None).unwrap_err();
     assert!(matches!(&error, Error::Unsupported { what: "zip member", .. }), "{error}");
 }
+
+#[test]
+fn without_its_directory_members_are_found_by_their_headers() {
+    let whole = sample();
+    let sound = read_what_reads(&whole).unwrap();
+    let directory = whole.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
+    // The end alone is missing, the directory is, or what is in front of it too.
+    for (len, members) in [(whole.len() - 22, 9), (directory, 9), (directory - 60, 8)] {
+        let archive = archive(&whole[..len]).unwrap();
+        assert!(archive.is_recovered(), "{len}");
+        let files =
+            archive.entries(0..archive.entry_count()).filter(|entry| entry.as_ref().unwrap().path.name() != b"by_method").count();
+        assert!(files >= members - 1 && archive.omitted() <= 1, "{len}: {files} {:?}", archive.remarks());
+        let (_, entry) = archive.find(b"by_method/zstd.txt").unwrap().unwrap();
+        assert_eq!(archive.read_all(&entry, 1 << 20).unwrap(), text(5000));
+        assert_honest(&whole[..len], &sound, "cut");
+    }
+    // A record that is whole tells the mode, a header does not.
+    let mode = |len: usize| archive(&whole[..len]).unwrap().find(b"by_method/stored.txt").unwrap().unwrap().1.metadata.mode;
+    assert_eq!((mode(whole.len() - 22), mode(directory)), (0o640, 0o644));
+    // A record in the middle that is none.
+    let mut hurt = whole.clone();
+    let second = hurt[directory + 4..].windows(4).position(|window| window == b"PK\x01\x02").unwrap() + directory + 4;
+    hurt[second] = 0;
+    let found = archive(&hurt).unwrap();
+    assert!(found.is_recovered() && found.find(b"by_method/deflate.txt").unwrap().is_some());
+}

@@ -17,7 +17,7 @@ use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Access, Part};
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::STANDARD_OUTPUT;
+use crate::format::error::Subject;
 use crate::format::path::{Quoted, normal};
 use crate::format::progress::Warning;
 use crate::format::zeros::each_zero;
@@ -204,7 +204,7 @@ fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
 
 /// Prints a part of the content as it is.
 fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
-    let failed = |error: io::Error| Error::io("write", STANDARD_OUTPUT, error);
+    let failed = |error: io::Error| Error::io("write", Subject::StandardOutput, error);
     let mut printed = 0;
     let result = if (start, end) == (0, entry.size) {
         let out = ui.out();

@@ -24,14 +24,13 @@ use crate::convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
 use crate::convert::pack::{Destination, OwnerPolicy};
 use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, reads_in_order, transfer};
 use crate::format::Error;
-use crate::format::archive::{self, Archive, OpenOptions, STREAM_LENGTH, misnamed, open_path, open_stream};
+use crate::format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
+use crate::format::codec::Codec;
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-use crate::format::error::STANDARD_INPUT;
+use crate::format::error::{STANDARD_INPUT, Subject};
 use crate::format::path::Quoted;
 use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::sevenz;
 use crate::format::source::{FileSource, ReadAt};
-use crate::format::stream::RATIO;
 
 /// Arguments of `nra convert`.
 #[derive(Debug, clap::Args)]
@@ -216,11 +215,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.dry_run && !args.overwrite {
         pack::refuse_existing(&output)?;
     }
-    let mut options = options(args)?;
+    let mut options = options(args, kind)?;
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
-    let input =
-        if from_stdin { Input::Stream(Box::new(reading::stdin()?), STANDARD_INPUT.into()) } else { Input::File(in_path.clone()) };
+    let input = if from_stdin {
+        Input::Stream(Box::new(reading::stdin()?), Subject::StandardInput)
+    } else {
+        Input::File(in_path.clone())
+    };
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
         return Err(Failure::usage("only .nra archives can be encrypted"));
     }
@@ -234,6 +236,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
         return Err(Failure::usage("recovery data needs an .nra archive in a file").hint("-o FILE.nra writes to one"));
     }
+    tell_idle(args, kind, ui);
     let is_encrypted = !from_stdin && keys::is_encrypted(&in_path);
     options.open.key = args.keys.to_open(&name)?;
     if is_encrypted && options.open.key.is_none() {
@@ -348,9 +351,12 @@ fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, E
     }
 }
 
-fn options(args: &Args) -> CommandResult<TransferOptions> {
+fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
     let fidelity = &args.fidelity;
-    let mut writer = packing::writer_options(&args.compression, &args.resources, &args.message)?;
+    // What levels there are depends on what is written.
+    let own = CompressionArgs::default();
+    let compression = if matches!(kind, Kind::Nra | Kind::Nra4) { &args.compression } else { &own };
+    let mut writer = packing::writer_options(compression, &args.resources, &args.message)?;
     writer.reproducible = fidelity.reproducible;
     let latest = if fidelity.reproducible { packing::source_date_epoch()? } else { None };
     if fidelity.reproducible {
@@ -386,6 +392,23 @@ fn options(args: &Args) -> CommandResult<TransferOptions> {
         recompress: args.compression.is_given(),
         sync: !args.no_sync,
     })
+}
+
+/// Tells which options about compression do nothing to what is written.
+fn tell_idle(args: &Args, kind: Kind, ui: &Ui) {
+    let (what, used): (_, &[&str]) = match kind {
+        Kind::Nra => return,
+        Kind::Nra4 => ("an archive of NRA 4.5", &["--level", "--codec"]),
+        Kind::Tar(None) => ("a tar archive that is not compressed", &[]),
+        Kind::Tar(Some(_)) => ("a compressed tar archive", &["--level"]),
+        Kind::Zip if args.compression.codec() == Some(Codec::None) => ("a zip archive of stored members", &["--codec"]),
+        Kind::Zip => ("a zip archive", &["--level", "--codec"]),
+        Kind::Shard(_) => ("a Shard file", &["--codec", "--align"]),
+    };
+    for option in args.compression.given().filter(|option| !used.contains(option)) {
+        let message = format!("{option} has no effect on {what}");
+        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
 }
 
 /// Returns what is written in another order than it is read in.
@@ -425,20 +448,6 @@ fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -
     let input = source.name;
     match error {
         Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
-        Error::Limit { what, .. } => {
-            let option = match what {
-                "number of entries" => Some("--limit-entries"),
-                "length of the content" => Some("--limit-size"),
-                RATIO => Some("--limit-ratio"),
-                STREAM_LENGTH | sevenz::MEMORY => Some("--memory"),
-                _ => None,
-            };
-            match option {
-                // Nothing is wrong with the archive: it is more than was asked for.
-                Some(option) => Failure::failed(error.to_string()).context(input).hint(format!("{option} raises the limit")),
-                None => Failure::from(error).context(input),
-            }
-        }
         Error::Corrupt { .. } => {
             let failure = Failure::from(error).context(input);
             source.advice(kept_going).into_iter().fold(failure, Failure::hint)

@@ -19,7 +19,7 @@ use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, E
 use crate::convert::select::Selection;
 use crate::format::archive::{Access, Ending, Part};
 use crate::format::entry::Kind;
-use crate::format::error::STANDARD_OUTPUT;
+use crate::format::error::{Bound, Subject};
 use crate::format::path::Quoted;
 use crate::format::zeros::each_zero;
 use crate::format::{Error, Result};
@@ -289,7 +289,7 @@ fn refused(error: Error, name: &str, ui: &Ui) -> Failure {
     match error {
         // What stands in the way is not the archive's fault.
         Error::InTheWay { .. } | Error::Usage { .. } => error.into(),
-        Error::Limit { what: "size of the content", found, limit } => {
+        Error::Beyond { bound: Bound::Content, found, limit } => {
             let (found, limit) = (ui.size(found), ui.size(limit));
             Failure::failed(format!("{name}: there is {found} of content, --max-size allows {limit}"))
         }
@@ -395,7 +395,7 @@ fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResu
     if ui.is_json() {
         return Err(Failure::usage("-o - and --json both want standard output").hint("nra cat --json wraps content in JSON"));
     }
-    let failed = |error| Error::io("write", STANDARD_OUTPUT, error);
+    let failed = |error| Error::io("write", Subject::StandardOutput, error);
     let mut any = false;
     let console = ui.console().clone();
     for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {

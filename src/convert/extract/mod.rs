@@ -34,7 +34,7 @@ pub use options::{Action, Answer, Ask, Conflict, Event, ExtractOptions, ExtractS
 use crate::convert::select::Selection;
 use crate::format::archive::{Access, Archive};
 use crate::format::entry::{Attribute, Entry, Metadata};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Bound, Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::top::Top;
 use fault::Fault;
@@ -50,7 +50,7 @@ use tree::{ROOT, Tree, is_dated};
 ///
 /// # Errors
 ///
-/// Before anything is written: `InTheWay` when something stands where entries go and no policy settles it, `Limit` when there is
+/// Before anything is written: `InTheWay` when something stands where entries go and no policy settles it, `Beyond` when there is
 /// more content than allowed, `EntryLocked` when a key is missing or wrong. Later: `Io` when nothing further can be written (a full disk, say), `Cancelled`; what was whole by then stays.
 pub fn extract(
     archive: &dyn Archive,
@@ -62,7 +62,7 @@ pub fn extract(
     let budget = usize::try_from(options.memory / 2).unwrap_or(usize::MAX).max(1);
     let selected = Selected::collect(archive, selection, options, monitor, budget)?;
     if let Some(limit) = options.max_size.filter(|limit| selected.sums.distinct_bytes > *limit) {
-        return Err(Error::Limit { what: "size of the content", found: selected.sums.distinct_bytes, limit });
+        return Err(Error::Beyond { bound: Bound::Content, found: selected.sums.distinct_bytes, limit });
     }
     // An archive without entries is a directory without any.
     let folder = selected.sums.several || selected.sums.entries == 0 && selection.is_all();
@@ -72,7 +72,7 @@ pub fn extract(
     }
     let decisions = survey(&selected, &root, options, monitor, &mut |_, _| Ok(()))?;
     let run = Run::new(archive, options, monitor, decisions, &root.path);
-    run.lost(selected.lost);
+    run.lost(selected.lost, if selection.is_all() { archive.omitted() } else { 0 });
     // Patterns that match nothing are a mistake; rules may leave out all there is.
     if selected.sums.entries == 0 && !selection.names_all() {
         return Ok(run.stats(&root.path));
@@ -135,7 +135,7 @@ impl<'a> Selected<'a> {
                         held.push(item);
                     }
                 }
-                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. })) => {
+                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. })) => {
                     selected.lost += 1;
                     let message = format!("entries are lost: {error}");
                     monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
@@ -186,7 +186,7 @@ impl<'a> Selected<'a> {
         let options = self.options;
         Ok(self.selection.entries(self.archive)?.filter_map(move |entry| match entry {
             Ok(entry) => survey::item(options, entry).map(Ok),
-            Err(Error::Corrupt { .. } | Error::Limit { .. }) => None,
+            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => None,
             Err(error) => Some(Err(error)),
         }))
     }
@@ -220,7 +220,7 @@ impl Cost {
 /// Tells what would be done, and why not with what is left out.
 fn rehearse(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, monitor: &dyn Monitor) -> Result<ExtractStats> {
     let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
-    run.lost(selected.lost);
+    run.lost(selected.lost, if selected.selection.is_all() { selected.archive.omitted() } else { 0 });
     let mut clashes = Clashes::new(is_ambiguous(options));
     survey(selected, root, options, monitor, &mut |item, action| {
         let admitted = clashes.check(item).map_err(Fault::omit).and_then(|()| run.rules.admit(item.entry.kind));

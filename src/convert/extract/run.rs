@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind, Location};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::progress::{Counter, Monitor, Warning};
 
 /// A selected entry and where it goes.
@@ -205,9 +205,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes down damage of the index, which hides entries of unknown names.
-    pub(super) fn lost(&self, parts: u64) {
+    /// Takes down damage of the index, which hides entries of unknown names, and entries that the archive does not serve.
+    pub(super) fn lost(&self, parts: u64, omitted: u64) {
         self.counts.damaged.fetch_add(parts, Ordering::Relaxed);
+        self.counts.omitted.fetch_add(omitted, Ordering::Relaxed);
     }
 
     /// Warns that something about an entry was not restored.
@@ -228,7 +229,9 @@ impl<'a> Run<'a> {
     /// Gives an error of the system the whole path.
     fn placed(&self, error: Error, path: &[u8]) -> Error {
         match error {
-            Error::Io { action, path: name, source } if split(path).1 == name => Error::io(action, self.shown(path), source),
+            Error::Io { action, subject: Subject::File(name), source } if split(path).1 == name => {
+                Error::io(action, self.shown(path), source)
+            }
             other => other,
         }
     }

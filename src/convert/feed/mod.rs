@@ -56,7 +56,7 @@ impl<W: Write + Send> Feed<W> {
     /// As [`Writer::finish`].
     pub(in crate::convert) fn finish(self, monitor: &dyn Monitor) -> Result<(W, WriterStats, u64)> {
         let (out, written) = self.writer.finish(monitor)?;
-        Ok((out, written, self.left_out))
+        Ok((out, written, self.left_out + written.left_out))
     }
 
     /// Records the directory above all entries, in place of what is known of it.

@@ -34,7 +34,7 @@ use crate::convert::output::Output;
 pub use crate::convert::walk::Filter;
 use crate::convert::walk::{AttributeReader, Facts, NameKind, Walk, WalkOptions, Window, join};
 use crate::format::entry::{Attribute, Kind, Timestamp};
-use crate::format::error::{Error, Result, THE_ARCHIVE};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
@@ -126,7 +126,7 @@ pub fn pack(inputs: &[Input], destination: Destination, options: &PackOptions, m
     let mut walk = Walk::new(walk_options(options), resolved.starts)?;
     let describer = Describer::new(options)?;
     let output = Output::create(destination)?;
-    let name = output.name().to_vec();
+    let name = output.name().clone();
     let own = output.identities();
     let (mut writer_options, read_bytes) = share(options);
     if let Some(top) = &resolved.top {
@@ -291,9 +291,9 @@ fn walk_options(options: &PackOptions) -> WalkOptions {
 }
 
 /// Puts the name of the archive into an error of the writer, which does not know it.
-pub(crate) fn named(error: Error, name: &[u8]) -> Error {
+pub(crate) fn named(error: Error, name: impl Into<Subject>) -> Error {
     match error {
-        Error::Io { action, path, source } if path == THE_ARCHIVE.as_bytes() => Error::io(action, name, source),
+        Error::Io { action, subject: Subject::Output, source } => Error::io(action, name, source),
         error => error,
     }
 }

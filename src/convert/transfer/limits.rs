@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::format::error::{Error, Result};
+use crate::format::error::{Bound, Error, Result};
 use crate::format::stream::check_ratio;
 
 /// Bounds of what an input may grow to.
@@ -37,12 +37,12 @@ impl Ledger {
 
     /// Counts an entry.
     pub(in crate::convert) fn entry(&self) -> Result<()> {
-        within("number of entries", add(&self.entries, 1), self.limits.entries)
+        within(Bound::Entries, add(&self.entries, 1), self.limits.entries)
     }
 
     /// Counts bytes of content that moves as it is stored.
     pub(in crate::convert) fn bytes(&self, len: u64) -> Result<()> {
-        within("length of the content", add(&self.bytes, len), self.limits.bytes)
+        within(Bound::Content, add(&self.bytes, len), self.limits.bytes)
     }
 
     /// Counts bytes of content as they are read, holes included, and compares all of them with what they come from.
@@ -71,27 +71,26 @@ fn add(count: &AtomicU64, more: u64) -> u64 {
     before.unwrap_or_else(|found| found).saturating_add(more)
 }
 
-fn within(what: &'static str, found: u64, limit: u64) -> Result<()> {
-    if found > limit { Err(Error::Limit { what, found, limit }) } else { Ok(()) }
+fn within(bound: Bound, found: u64, limit: u64) -> Result<()> {
+    if found > limit { Err(Error::Beyond { bound, found, limit }) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::stream::RATIO;
 
     #[test]
     fn content_is_counted_as_it_is_read() {
         let ledger = Ledger::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
         ledger.entry().unwrap();
-        assert!(matches!(ledger.entry(), Err(Error::Limit { what: "number of entries", .. })));
+        assert!(matches!(ledger.entry(), Err(Error::Beyond { bound: Bound::Entries, .. })));
         ledger.on_trial(|| ledger.content(1 << 30, 1)).unwrap();
         ledger.content(1 << 30, 1).unwrap();
         ledger.content(1, 1 << 24).unwrap();
-        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Limit { what: RATIO, .. })));
+        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Beyond { bound: Bound::Ratio, .. })));
         // What moves as it is stored does not grow.
         ledger.bytes(1 << 35).unwrap();
-        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::Limit { what: "length of the content", .. })));
+        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::Beyond { bound: Bound::Content, .. })));
         assert!(ledger.bytes(1).is_err());
     }
 }

@@ -31,7 +31,7 @@ use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
 use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
+use crate::format::error::{Result, Subject};
 use crate::format::nra::compact;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
@@ -45,8 +45,8 @@ use crate::format::tar;
 pub enum Input {
     /// A file.
     File(PathBuf),
-    /// Anything that reads, and its name for messages.
-    Stream(Box<dyn Read + Send>, String),
+    /// Anything that reads, and what it is in messages.
+    Stream(Box<dyn Read + Send>, Subject),
     /// An archive that is open already.
     Archive(Arc<dyn Archive>),
 }
@@ -115,8 +115,8 @@ pub fn transfer(
 ) -> Result<TransferStats> {
     let opened = look_at(input, &options.open, monitor)?;
     let output = Output::create(destination)?;
-    let name = output.name().to_vec();
-    write(opened, output, options, monitor).map_err(|error| named(error, &name))
+    let name = output.name().clone();
+    write(opened, output, options, monitor).map_err(|error| named(error, name))
 }
 
 /// Stores what was opened.
@@ -163,7 +163,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         Opened::Indexed(archive) => {
             let source = archive::Source::new(&*archive, options.limits, &options.fidelity, options.keep_going, monitor)?;
             run(&source, source.order.len())?;
-            unreadable = source.order.unreadable();
+            unreadable = source.order.unreadable() + archive.omitted();
             archive.info().archive_bytes
         }
     };
@@ -236,7 +236,7 @@ fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result
         Input::Stream(reader, name) => {
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
-            match once(Buffered::new(stream, 0), name.as_bytes(), options.from, stored)? {
+            match once(Buffered::new(stream, 0), name.name(), options.from, stored)? {
                 Ok((opened, _)) => Ok(opened),
                 Err(mut rest) => Ok(Opened::Indexed(Arc::from(open_stream(&mut rest, &name, options)?))),
             }

@@ -6,7 +6,7 @@ use super::squeeze::{Done, Job};
 use crate::convert::outgoing::Counted;
 use crate::convert::output::Output;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::stream::InOrder;
 use crate::format::zip::{Header, Method, Packed, end};
 
@@ -28,13 +28,13 @@ pub(super) struct Lines {
     directory: Vec<u8>,
     members: u64,
     /// Of the file, for messages.
-    name: Vec<u8>,
+    name: Subject,
     scratch: Vec<u8>,
 }
 
 impl Lines {
     pub(super) fn new(pool: InOrder<Job, io::Result<Done>>, output: Output, ahead: usize) -> Self {
-        let name = output.name().to_vec();
+        let name = output.name().clone();
         Self {
             pool,
             ahead,

@@ -60,7 +60,7 @@ pub fn write_zip(
     monitor: &dyn Monitor,
 ) -> Result<OutgoingStats> {
     let output = Output::create(destination)?;
-    let name = output.name().to_vec();
+    let name = output.name().clone();
     let compression = options.compression;
     let worker = move || {
         let mut squeezer = Squeezer::new(compression);

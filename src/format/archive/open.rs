@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::format::archive::{Archive, ENGINES, Engine, detect};
 use crate::format::crypt::Secret;
-use crate::format::error::{Error, Result};
+use crate::format::error::{Bound, Error, Result, Subject};
 use crate::format::names::NameEncoding;
 use crate::format::source::{FileSource, MemorySource, ReadAt, is_locked};
 
@@ -118,23 +118,21 @@ fn is_recent(time: SystemTime) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING)
 }
 
-/// What the limit is called that [`open_stream`] keeps.
-pub const STREAM_LENGTH: &str = "length of the stream";
-
 /// Reads a stream (a pipe, say) to its end and opens what it held as an archive in memory. `name` is used in messages.
 ///
 /// # Errors
 ///
-/// `Limit` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
-pub fn open_stream(stream: &mut dyn Read, name: &str, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+/// `Beyond` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
+pub fn open_stream(stream: &mut dyn Read, name: impl Into<Subject>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    let name = name.into();
     let mut bytes = Vec::new();
     stream
         .take(options.stream_limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|error| Error::io("read", name, error))?;
+        .map_err(|error| Error::io("read", &name, error))?;
     let found = bytes.len() as u64;
     if found > options.stream_limit {
-        return Err(Error::Limit { what: STREAM_LENGTH, found, limit: options.stream_limit });
+        return Err(Error::Beyond { bound: Bound::Stream, found, limit: options.stream_limit });
     }
-    open(Arc::new(MemorySource::named(bytes, name)), options)
+    open(Arc::new(MemorySource::named(bytes, name.name())), options)
 }

@@ -21,7 +21,7 @@ use super::extra::{Extra, MARK};
 use super::header::{HEADER_LEN, Header};
 use super::manifest::PREFIX;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result, THE_ARCHIVE};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::zeros::each_zero;
 
 /// Raw length from which a block is full.
@@ -409,7 +409,7 @@ fn encode(content: &[u8], codec: Codec, cipher: Option<&Cipher>) -> Result<Vec<u
 }
 
 fn failed(error: io::Error) -> Error {
-    Error::io("write", THE_ARCHIVE, error)
+    Error::io("write", Subject::Output, error)
 }
 
 fn unwritable(error: rmp_serde::encode::Error) -> Error {

@@ -36,6 +36,8 @@ pub struct SevenzMembers {
     header: u64,
     /// Something of the file is not served, which a remark tells.
     omits: bool,
+    /// Entries that say what is to be removed.
+    anti: u64,
     /// The password was found to be right.
     is_open: AtomicBool,
     /// Length of the file, and decoded bytes for each of its bytes that finding symlinks may take.
@@ -96,7 +98,9 @@ impl SevenzMembers {
         let folders = Folders::new(Arc::new(streams), Arc::clone(source), base, decoding, options.cache_bytes);
         let is_open = AtomicBool::new(is_encrypted);
         let bound = (source.len(), options.stream_ratio);
-        let mut members = Self { folders, blocks, header: place, omits: false, is_open, bound, checked: Mutex::default() };
+        let mut members =
+            Self { folders, blocks, header: place, omits: false, anti: 0, is_open, bound, checked: Mutex::default() };
+        members.anti = files.iter().filter(|file| file.is_anti).count() as u64;
         let table = members.table(files, left, &mut info)?;
         members.omits = !info.remarks.is_empty();
         Ok(Some(TableArchive::new(table.finish()?, members, info)))
@@ -113,7 +117,6 @@ impl SevenzMembers {
         let streams = &self.folders.streams;
         let mut places = streams.counts.iter().enumerate().flat_map(|(folder, &count)| std::iter::repeat_n(folder, count));
         let (mut number, mut folder, mut offset) = (0, 0, 0);
-        let mut anti = 0u64;
         for file in files {
             let mut item = Item::new(Kind::File);
             let (mut kind, mode) = file.kind();
@@ -130,14 +133,13 @@ impl SevenzMembers {
                 offset += size;
             }
             if file.is_anti {
-                anti += 1;
                 continue;
             }
             if kind == Kind::Symlink {
                 // The target is the content. A link that can't be read is kept as a file, whose reading tells why.
                 match self.target(&item) {
                     Ok(target) => item.target = target.into(),
-                    Err(Error::Io { action, path, source }) => return Err(Error::Io { action, path, source }),
+                    Err(error @ Error::Io { .. }) => return Err(error),
                     Err(_) => kind = Kind::File,
                 }
             }
@@ -151,6 +153,7 @@ impl SevenzMembers {
             item.device = is_device.then_some(Device { major: 0, minor: 0 });
             table.add(&file.name, item)?;
         }
+        let anti = self.anti;
         if anti > 0 {
             let entries = if anti == 1 { "1 entry says" } else { "entries say" };
             let count = if anti == 1 { String::new() } else { format!("{anti} ") };
@@ -254,6 +257,10 @@ impl Members for SevenzMembers {
 
     fn omits_entries(&self) -> bool {
         self.omits
+    }
+
+    fn omitted(&self) -> u64 {
+        self.anti
     }
 
     fn is_sequential(&self) -> bool {

@@ -196,14 +196,24 @@ fn values<'a>(part: &mut Cursor<'a>, count: usize) -> Result<(Bits<'a>, Cursor<'
     Ok((known, *part))
 }
 
+/// What 7-Zip writes for the bytes 80 to FF of a Unix name that is no UTF-8; it gives the bytes back.
+const ESCAPES: std::ops::RangeInclusive<char> = '\u{ef80}'..='\u{efff}';
+
 /// Takes a name: UTF-16 up to a zero. What is no text becomes what Unix has for it.
 fn take_name(names: &mut &[u8]) -> Result<Vec<u8>, Malformed> {
     let (units, _) = names.as_chunks::<2>();
     let len = units.iter().position(|unit| *unit == [0, 0]).ok_or("a name without an end")?;
     let units = units[..len].iter().map(|unit| u16::from_le_bytes(*unit));
-    let name: String = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    let mut name = Vec::with_capacity(len);
+    for character in char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)) {
+        if ESCAPES.contains(&character) {
+            name.push(u8::try_from(u32::from(character) & 0xff).expect("eight bits"));
+        } else {
+            name.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
     *names = &names[2 * len + 2..];
-    Ok(name.into_bytes())
+    Ok(name)
 }
 
 /// Returns a time of Windows: 100 ns since 1601.
@@ -247,5 +257,8 @@ mod tests {
         assert_eq!(take_name(&mut names).unwrap(), "aä".as_bytes());
         assert_eq!(take_name(&mut names).unwrap(), "\u{fffd}".as_bytes());
         assert!(take_name(&mut names).is_err());
+        // 7-Zip has stored a byte as this; what lies beside that range is text.
+        let mut names: &[u8] = &[0x80, 0xef, b'b', 0, 0xff, 0xef, 0x7f, 0xef, 0, 0xf0, 0, 0];
+        assert_eq!(take_name(&mut names).unwrap(), b"\x80b\xff\xee\xbd\xbf\xef\x80\x80");
     }
 }

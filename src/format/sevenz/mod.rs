@@ -14,7 +14,6 @@ mod start;
 mod streams;
 
 pub use archive::{SevenzArchive, SevenzMembers};
-pub use decode::MEMORY;
 
 use crate::format::wire::{Cursor, Malformed};
 

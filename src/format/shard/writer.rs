@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write};
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::shard::layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
     index_end,
@@ -425,5 +425,5 @@ fn nothing_begun() -> Error {
 }
 
 fn fail(source: std::io::Error) -> Error {
-    Error::io("write", "the Shard file", source)
+    Error::io("write", Subject::Output, source)
 }

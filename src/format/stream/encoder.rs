@@ -49,13 +49,19 @@ impl Level {
     }
 }
 
+/// The longest run of xz, bytes.
+const XZ_RUN: usize = 24 << 20;
+
 /// Returns the content of one member, bytes: long enough that beginning afresh costs less than a percent.
 fn run_len(compression: Compression, level: Level) -> usize {
     match compression {
         Compression::Gzip => 1 << 20,
         Compression::Zstd | Compression::Lz4 => 8 << 20,
-        // Three times the dictionary of level 6; above level 8 the dictionary is as long as a run.
-        Compression::Xz | Compression::Lzma => 24 << 20,
+        // Three times the dictionary, as xz does it, but no more than that of level 6; above level 8 the dictionary is as long as a run.
+        Compression::Xz | Compression::Lzma => {
+            let dictionary = XzOptions::with_preset(level.unsigned()).lzma_options.dict_size;
+            usize::try_from(dictionary).unwrap_or(XZ_RUN).saturating_mul(3).clamp(1 << 20, XZ_RUN)
+        }
         // One block.
         Compression::Bzip2 => level.unsigned() as usize * 100_000,
     }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::source::ReadAt;
 
 /// Length of the buffer in front of a stream, bytes: few calls, and it stays in the cache.
@@ -38,13 +38,13 @@ impl<T: ByteStream + ?Sized> ByteStream for Box<T> {
 /// Anything that reads, as a stream.
 pub struct ReaderStream<R> {
     reader: R,
-    name: Vec<u8>,
+    name: Subject,
 }
 
 impl<R: Read + Send> ReaderStream<R> {
     /// Wraps `reader`; `name` is used in messages.
-    pub fn new(reader: R, name: impl AsRef<[u8]>) -> Self {
-        Self { reader, name: name.as_ref().to_vec() }
+    pub fn new(reader: R, name: impl Into<Subject>) -> Self {
+        Self { reader, name: name.into() }
     }
 }
 

@@ -25,7 +25,7 @@ use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
 pub(crate) use step::LZMA_MEMORY_KIB;
 
-use crate::format::error::{Error, Result};
+use crate::format::error::{Bound, Error, Result};
 
 /// Bytes that tell the compression of a stream.
 const PROBE: usize = 18;
@@ -169,8 +169,6 @@ pub fn casts_doubt(error: &Error) -> bool {
     matches!(error, Error::Corrupt { structure, detail, .. } if of_stream(structure) && ![decoder::TRUNCATED, broken::BROKEN_HEAD].contains(&detail.as_str()))
 }
 
-/// What [`check_ratio`] limits.
-pub const RATIO: &str = "ratio of decoded to stored bytes";
 /// Decoded bytes that are free of the limit on ratios.
 const FREE_BYTES: u64 = 1 << 30;
 
@@ -178,11 +176,11 @@ const FREE_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// `Limit` when it grew to more than `limit` times its length.
+/// `Beyond` when it grew to more than `limit` times its length.
 pub fn check_ratio(decoded: u64, stored: u64, limit: u64) -> Result<()> {
     let found = decoded / stored.max(1);
     if decoded > FREE_BYTES && found > limit {
-        return Err(Error::Limit { what: RATIO, found, limit });
+        return Err(Error::Beyond { bound: Bound::Ratio, found, limit });
     }
     Ok(())
 }

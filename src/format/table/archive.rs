@@ -84,9 +84,14 @@ pub trait Members: Send + Sync {
         false
     }
 
-    /// Says whether the container has entries that the engine left out of the table; the remarks of the archive tell which.
+    /// Says whether something of the container is not served; the remarks of the archive tell what.
     fn omits_entries(&self) -> bool {
         false
+    }
+
+    /// Returns how many entries the engine left out of the table.
+    fn omitted(&self) -> u64 {
+        0
     }
 
     /// Says in which way members are read when most of them are, as [`Archive::is_sequential`] does.
@@ -258,6 +263,10 @@ impl<M: Members> Archive for TableArchive<M> {
 
     fn omits_entries(&self) -> bool {
         self.whole.get().is_some_and(|whole| whole.table.omits_entries()) || self.members.omits_entries()
+    }
+
+    fn omitted(&self) -> u64 {
+        self.whole.get().map_or(0, |whole| whole.table.omitted()) + self.members.omitted()
     }
 
     fn is_sequential(&self) -> bool {

@@ -235,7 +235,7 @@ impl TableBuilder {
             &format!("are hidden by ones of the same names that come {which}"),
             &mut remarks,
         );
-        let omits = !self.left_out.is_empty() || !in_the_way.is_empty();
+        let omitted = self.left_out.count() + in_the_way.count();
         Ok(Table {
             paths,
             rows,
@@ -243,7 +243,7 @@ impl TableBuilder {
             extras: self.extras,
             content_bytes: before,
             remarks,
-            omits,
+            omitted,
             top: self.top,
         })
     }

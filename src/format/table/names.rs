@@ -62,13 +62,13 @@ impl Remarked {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// Appends a remark about these names, if there are any, in the words for one or for several: `2 entries are left out: a, b`.
     pub(super) fn tell(&self, one: &str, several: &str, remarks: &mut Vec<String>) {
-        if self.is_empty() {
+        if self.count == 0 {
             return;
         }
         let names: Vec<String> = self.shown.iter().map(|name| Quoted::new(name).to_string()).collect();

@@ -72,7 +72,8 @@ pub struct Table {
     pub(super) extras: Vec<Extra>,
     pub(super) content_bytes: u64,
     pub(super) remarks: Vec<String>,
-    pub(super) omits: bool,
+    /// Entries that were left out.
+    pub(super) omitted: u64,
     /// What the container says of the directory above all entries.
     pub(super) top: Option<Top>,
 }
@@ -110,7 +111,12 @@ impl Table {
 
     /// Says whether entries were left out, since their names can't be used.
     pub fn omits_entries(&self) -> bool {
-        self.omits
+        self.omitted > 0
+    }
+
+    /// Returns how many there are.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     /// Returns an entry by number.

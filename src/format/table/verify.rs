@@ -71,7 +71,7 @@ fn check<M: Members>(
     match archive.members.check(&Member { number, place, size }, depth) {
         Ok(()) => {}
         Err(Error::Corrupt { structure, offset, detail }) => findings.add(structure, offset, detail, path),
-        Err(error @ (Error::Limit { .. } | Error::Unsupported { .. })) => {
+        Err(error @ (Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. })) => {
             findings.add("member", place.0, error.to_string(), path)
         }
         Err(error) => return Err(error.of_entry(path.as_bytes())),

@@ -26,6 +26,8 @@ pub struct TarMembers {
     pub(super) maps: Vec<Box<[(u64, u64)]>>,
     pub(super) damage: Vec<Damage>,
     pub(super) omits: bool,
+    /// Entries that are not in the table.
+    pub(super) omitted: u64,
 }
 
 impl TarMembers {
@@ -99,6 +101,10 @@ impl Members for TarMembers {
 
     fn omits_entries(&self) -> bool {
         self.omits
+    }
+
+    fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     fn reads_ranges(&self, _: &Member) -> bool {

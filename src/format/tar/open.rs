@@ -9,10 +9,10 @@ use super::{PROBE, detect, detect_stream};
 use crate::format::archive::{Damage, Info, OpenOptions};
 use crate::format::entry::Kind;
 use crate::format::error::{Error, Result};
-use crate::format::path::Quoted;
+use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::ReadAt;
 use crate::format::stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
-use crate::format::table::{Item, TableArchive, TableBuilder, Winner};
+use crate::format::table::{Item, TableArchive, TableBuilder, Winner, clean};
 
 /// Entries that are named with damage.
 const NAMED: usize = 1_000;
@@ -96,23 +96,33 @@ fn single(
         damage.entries.extend(table.entries().map(|entry| entry.path));
         damage.entry_count = damage.entries.len() as u64;
     }
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, None, "what came before is served")));
     let damage = damage.into_iter().collect();
-    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits };
+    let members = TarMembers { bytes: Bytes::Compressed(blocks), maps: Vec::new(), damage, omits, omitted: 0 };
     Ok(TableArchive::new(table, members, info))
 }
 
-/// Tells damage, and which entries the checksum covers that is wrong.
-fn told(damage: &Damage, fate: &str) -> String {
+/// Tells damage, which entries the checksum covers that is wrong, and which one the archive ends in.
+fn told(damage: &Damage, cut: Option<&EntryPath>, fate: &str) -> String {
     let Damage { structure, offset, detail, entries, entry_count, .. } = damage;
-    let names: Vec<String> = entries.iter().take(SHOWN).map(|path| Quoted::new(path.as_bytes()).to_string()).collect();
-    let more = entry_count.saturating_sub(names.len() as u64);
+    let shown = |path: &EntryPath| Quoted::new(&path.as_bytes()[..path.as_bytes().len().min(SHOWN_BYTES)]).to_string();
+    let doubtful = entry_count - u64::from(cut.is_some());
+    let names: Vec<String> = entries.iter().filter(|path| Some(*path) != cut).take(SHOWN).map(shown).collect();
+    let more = doubtful.saturating_sub(names.len() as u64);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let doubt = match entry_count {
+    let doubt = match doubtful {
         0 => String::new(),
         _ => format!(", but may be damaged, too, where its checksum covers it: {}{more}", names.join(", ")),
     };
-    format!("{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
+    let lost = cut.map_or_else(String::new, |path| format!("{}: left out: ", shown(path)));
+    format!("{lost}{structure} at offset {offset} is damaged: {detail}; {fate}{doubt}")
+}
+
+/// Returns the path that a name means.
+fn path(name: &[u8]) -> Option<EntryPath> {
+    let mut path = Vec::with_capacity(name.len());
+    clean(name, &mut path).ok()?;
+    EntryPath::new(path).ok()
 }
 
 /// Makes the index of an archive: one pass over its headers.
@@ -123,12 +133,13 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Bytes::Plain(source) => walk_plain(&**source, &mut decoder, &mut builder),
         Bytes::Compressed(blocks) => walk_blocks(blocks, &mut decoder, &mut builder),
     };
+    // Its name comes too late for the table: it does not read.
+    let cut = builder.cut.take().filter(|_| walked.is_err()).and_then(|name| path(&name));
     let mut damage = match walked {
         Ok(()) => None,
         Err(Error::Corrupt { structure, offset, detail }) => {
-            // Its name comes too late for the table: it does not read.
-            let name = builder.cut.take().map(|name| format!(" (entry {})", Quoted::new(&name[..name.len().min(SHOWN_BYTES)])));
-            Some(Damage::new(structure, offset, detail + &name.unwrap_or_default()))
+            let entries = Vec::from_iter(cut.clone());
+            Some(Damage { entry_count: entries.len() as u64, entries, ..Damage::new(structure, offset, detail) })
         }
         Err(error) => return Err(error),
     };
@@ -165,15 +176,16 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
             table.entries().filter(|entry| entry.kind == Kind::File && entry.place().1.saturating_add(entry.size) > doubt);
         for entry in doubtful {
             damage.entry_count += 1;
+            damage.is_certain = false;
             if damage.entries.len() < NAMED {
                 damage.entries.push(entry.path);
             }
         }
-        damage.is_certain = damage.entry_count == 0;
     }
-    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, "it is left out")));
-    info.remarks.extend(damage.as_ref().map(|damage| told(damage, "what came before is served")));
+    info.remarks.extend(builder.damage.iter().map(|damage| told(damage, None, "it is left out")));
+    info.remarks.extend(damage.as_ref().map(|damage| told(damage, cut.as_ref(), "what came before is served")));
+    let omitted = lost.len() as u64 + builder.damage.len() as u64 + u64::from(cut.is_some());
     let damage = builder.damage.into_iter().chain(damage).collect();
-    let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty() };
+    let members = TarMembers { bytes, maps: builder.maps, damage, omits: omits || !lost.is_empty(), omitted };
     Ok(TableArchive::new(table, members, info))
 }

@@ -4,19 +4,21 @@ use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
+use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;
 use crate::format::entry::{Device, Kind, Metadata};
 use crate::format::error::{Error, Result};
 use crate::format::limits::{MAX_MESSAGE, MAX_TARGET};
 use crate::format::names::NameEncoding;
-use crate::format::path::Quoted;
+use crate::format::path::{EntryPath, Quoted};
+use crate::format::progress::Monitor;
 use crate::format::source::{ReadAt, is_zero_from};
-use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner};
+use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
 use crate::format::zip::end::{self, Directory};
 use crate::format::zip::member::{Located, MEMBER, Sink, locate};
 use crate::format::zip::names::name;
 use crate::format::zip::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
+use crate::format::zip::scan::{self, Rebuilt};
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;
@@ -75,6 +77,10 @@ pub struct ZipMembers {
     names: Option<NameEncoding>,
     /// Members that share bytes with another one.
     overlapping: HashSet<u64>,
+    /// What is wrong with the directory, where it had to be made anew.
+    damage: Vec<Damage>,
+    /// Members that are not in the table.
+    omitted: u64,
     /// Something of the file is not served, which a remark tells.
     omits: bool,
     /// Long stored members whose checksum was found right.
@@ -88,16 +94,40 @@ impl ZipMembers {
     ///
     /// # Errors
     ///
-    /// `Corrupt` when the central directory can't be found or read, `Unsupported` for a split archive, `Limit` when the index takes more
+    /// `Corrupt` when there is no central directory and no member either, `Unsupported` for a split archive, `Limit` when the index takes more
     /// memory than it may.
     pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<ZipArchive>> {
-        let directory = match end::find(&**source) {
-            Ok(directory) => directory,
-            Err(error) => return if begins_like_one(&**source)? { Err(error) } else { Ok(None) },
+        let lost = match end::find(&**source) {
+            Ok(directory) => match Self::open(source, directory, None, options) {
+                Err(error @ Error::Corrupt { .. }) => error,
+                opened => return opened.map(Some),
+            },
+            Err(error) if begins_like_one(&**source)? => error,
+            Err(_) => return Ok(None),
         };
+        let Error::Corrupt { structure, offset, detail } = &lost else { return Err(lost) };
+        match if options.recover { scan::rebuild(source, options.index_bytes / 4)? } else { None } {
+            Some(rebuilt) => {
+                let damage = Damage::new(structure, *offset, detail.clone());
+                let (file, directory) = (Arc::clone(&rebuilt.source), rebuilt.directory);
+                Self::open(&file, directory, Some((rebuilt, damage, source.len())), options).map(Some)
+            }
+            None => Err(lost),
+        }
+    }
+
+    /// Opens the file with this directory, which may have been made for it.
+    fn open(
+        source: &Arc<dyn ReadAt>,
+        directory: Directory,
+        rebuilt: Option<(Rebuilt, Damage, u64)>,
+        options: &OpenOptions,
+    ) -> Result<ZipArchive> {
         let mut reader = Self {
             source: Arc::clone(source),
             directory,
+            damage: Vec::new(),
+            omitted: 0,
             decoded: Decoded::new(options.cache_bytes),
             key: options.key.clone(),
             names: options.names,
@@ -150,17 +180,45 @@ impl ZipMembers {
             remarks.push(format!("its comment has {} bytes of UTF-8, and is left out", message.len()));
             message.clear();
         }
+        let mut archive_bytes = source.len();
+        if let Some((rebuilt, damage, len)) = rebuilt {
+            archive_bytes = len;
+            reader.lost(rebuilt, damage, &mut remarks);
+        }
         reader.omits = !remarks.is_empty();
         let info = Info {
             format: "zip".into(),
             message,
-            archive_bytes: source.len(),
+            archive_bytes,
             stored_bytes: Some(stored_bytes),
             encrypted,
             remarks,
             ..Info::default()
         };
-        Ok(Some(TableArchive::new(table.finish()?, reader, info)))
+        Ok(TableArchive::new(table.finish()?, reader, info))
+    }
+
+    /// Tells what is lost with the directory.
+    fn lost(&mut self, rebuilt: Rebuilt, mut damage: Damage, remarks: &mut Vec<String>) {
+        let Rebuilt { by_header, cut, gaps, .. } = rebuilt;
+        remarks.push(format!("{} at offset {} is damaged: {}", damage.structure, damage.offset, damage.detail));
+        if by_header > 0 {
+            let members = if by_header == 1 { "1 member was".to_owned() } else { format!("{by_header} members were") };
+            remarks.push(format!("{members} found without the directory: modes, and which of them are symlinks, are not known"));
+        }
+        if gaps > 0 {
+            let places = if gaps == 1 { "1 place".to_owned() } else { format!("{gaps} places") };
+            remarks.push(format!("in {places} something is no member; there may have been more"));
+        }
+        if let Some(name) = cut {
+            let shown = Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string();
+            remarks.push(format!("{shown}: left out: the file ends within it"));
+            self.omitted += 1;
+            let mut path = Vec::new();
+            damage.entries = clean(&name, &mut path).ok().and_then(|_| EntryPath::new(path).ok()).into_iter().collect();
+            damage.entry_count = damage.entries.len() as u64;
+        }
+        self.damage.push(damage);
     }
 
     /// Goes through the central directory.
@@ -208,7 +266,7 @@ impl ZipMembers {
                         _ => content,
                     };
                 }
-                Err(Error::Io { action, path, source }) => return Err(Error::Io { action, path, source }),
+                Err(error @ Error::Io { .. }) => return Err(error),
                 Err(error) => {
                     kind = Kind::File;
                     if !matches!(error, Error::KeyNeeded | Error::WrongKey) {
@@ -356,6 +414,18 @@ impl Members for ZipMembers {
         let located = &self.located(member.number)?;
         // Nothing tells damage but decoding.
         if depth == Depth::Full { self.decode(located, &mut |_| Ok(ControlFlow::Continue(()))) } else { Ok(()) }
+    }
+
+    fn check_container(&self, _: Depth, _: &mut u64, _: &dyn Monitor) -> Result<Vec<Damage>> {
+        Ok(self.damage.clone())
+    }
+
+    fn is_damaged(&self) -> bool {
+        !self.damage.is_empty()
+    }
+
+    fn omitted(&self) -> u64 {
+        self.omitted
     }
 
     fn omits_entries(&self) -> bool {

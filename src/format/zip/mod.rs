@@ -4,6 +4,8 @@
 //! for, so that a million members cost no more memory than their rows. Stored and deflated content is decoded here, other methods and
 //! encrypted members by the crate `zip`, which is shown a file with that one member.
 //!
+//! Where the central directory is lost or damaged, as in a file that is cut, members are found by their local headers (`scan`).
+//!
 //! What is believed: the central directory. Of a local header only its length counts. Members that share bytes with another one are refused.
 
 mod archive;
@@ -13,6 +15,7 @@ mod end;
 mod member;
 mod names;
 mod record;
+mod scan;
 
 pub use archive::{ZipArchive, ZipMembers};
 pub use encode::{Header, MAX_NAME, Method, Packed, end, fits_comment, keeps_time};

@@ -192,7 +192,7 @@ impl<'a> Record<'a> {
 }
 
 /// Iterates over extra fields; what is cut off is not one.
-fn fields(mut extra: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn fields(mut extra: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (head, rest) = extra.split_first_chunk::<4>()?;
         let len = usize::from(u16_at(head, 2));

@@ -19,7 +19,7 @@ mod trailer;
 
 pub use geometry::{GEOMETRY_LEN, Geometry};
 pub use protect::{plan, protect};
-pub use restore::{MEMORY, restore};
+pub use restore::restore;
 pub use survey::{End, Report, begins, check, end, find, foreign, present};
 pub use trailer::Trailer;
 

@@ -4,12 +4,9 @@ use super::View;
 use super::group::{Group, count, write_group};
 use super::protect::{tail_before, write_frames};
 use super::survey::{Report, SECTOR, survey};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Bound, Error, Result};
 use crate::format::progress::Monitor;
 use crate::format::source::{ReadAt, Store};
-
-/// What [`Error::Limit`] says of groups that are too long to be restored.
-pub const MEMORY: &str = "memory for restoring damage";
 
 /// How much is copied at once, bytes.
 const STRIDE: usize = 1 << 20;
@@ -19,13 +16,13 @@ const STRIDE: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// `Limit` when the groups take more than `memory_bytes`, `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use
+/// `Beyond` when the groups take more than `memory_bytes`, `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use
 /// then.
 pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, memory_bytes: u64, monitor: &dyn Monitor) -> Result<()> {
     let geometry = &report.geometry;
     let found = geometry.restoring_bytes();
     if !report.hurt.is_empty() && found > memory_bytes {
-        return Err(Error::Limit { what: MEMORY, found, limit: memory_bytes });
+        return Err(Error::Beyond { bound: Bound::Restoring, found, limit: memory_bytes });
     }
     copy(source, geometry.file_len(), out, monitor)?;
     out.truncate(geometry.file_len())?;

@@ -52,7 +52,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
         let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
         monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
     }
-    let (ids, again) = order(&mut index, base.as_ref(), options.repeats, monitor)?;
+    let Ordered { ids, again, left_out } = order(&mut index, base.as_ref(), options.repeats, monitor)?;
     for id in again {
         placing.carry(id, &mut index)?;
     }
@@ -71,6 +71,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     add(&mut stats.blocks, placing.blocks);
     add(&mut stats.pieces, placing.pieces);
     stats.deduplicated_bytes = deduplicated_bytes;
+    stats.left_out = left_out;
     let link_groups = index.greatest_group();
     let entry_root = match &base {
         Some(base) => merge_entries(&mut placing, &index, &ids, base, &mut stats, monitor)?,
@@ -193,9 +194,19 @@ fn merge_runs(reader: &NraReader, runs: &mut Vec<FrameRef>, places: &mut Vec<Chu
     Ok(())
 }
 
+/// Entries as they come into the index.
+struct Ordered {
+    /// In path order.
+    ids: Vec<EntryId>,
+    /// Those whose records have to be written once more.
+    again: Vec<EntryId>,
+    /// How many are left out, since others lie below their paths.
+    left_out: u64,
+}
+
 /// Returns the entries of the archive in path order, and those that must be recorded again: of several with one path the last
 /// one holds, directories that nobody added are added, and link groups of one are none.
-fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Monitor) -> Result<(Vec<EntryId>, Vec<EntryId>)> {
+fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Monitor) -> Result<Ordered> {
     let all = index.entries.iter().enumerate().filter(|(_, added)| !added.gone);
     let mut ids = all.map(|(number, _)| EntryId::new(number)).collect::<Result<Vec<_>>>()?;
     // Stable, so that equal paths stay in the order in which they came.
@@ -218,7 +229,8 @@ fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Mo
             _ => kept.push(id),
         }
     }
-    let kept = add_parents(index, base, kept, &mut again, monitor)?;
+    let mut left_out = 0;
+    let kept = add_parents(index, base, kept, &mut again, &mut left_out, monitor)?;
     for &id in &kept {
         if index.is_alone(id) {
             index.entry_mut(id).entry.link_group = 0;
@@ -228,7 +240,7 @@ fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Mo
     again.extend(overtaken(index, &kept));
     again.sort_unstable();
     again.dedup();
-    Ok((kept, again))
+    Ok(Ordered { ids: kept, again, left_out })
 }
 
 /// Returns the entries whose records may lie in front of one of an entry that is gone, and that a scan would take for replaced by it:
@@ -257,6 +269,7 @@ fn add_parents(
     base: Option<&Base>,
     ids: Vec<EntryId>,
     again: &mut Vec<EntryId>,
+    left_out: &mut u64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<EntryId>> {
     let mut complete: Vec<EntryId> = Vec::with_capacity(ids.len());
@@ -276,6 +289,7 @@ fn add_parents(
         for path in missing {
             if let Some(last) = complete.pop_if(|last| index.entry(*last).entry.path == path) {
                 index.leave_group(last);
+                *left_out += 1;
                 monitor.warn(Warning {
                     path: path.as_bytes().to_vec(),
                     message: "left out: it is no directory, but entries lie below it".into(),

@@ -203,4 +203,6 @@ pub struct WriterStats {
     pub blocks: u64,
     /// Pieces.
     pub pieces: u64,
+    /// Entries that were given to the writer and left out at the end; a warning said why for each.
+    pub left_out: u64,
 }

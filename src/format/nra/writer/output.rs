@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
 use crate::format::crypt::{FrameKey, Keyring, Part, Place, SEGMENT, Session};
-use crate::format::error::{Error, Result, THE_ARCHIVE};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
 use crate::format::nra::head::REQUIRED_ENCRYPTION;
@@ -195,5 +195,5 @@ fn length(what: &'static str, bytes: &[u8]) -> Result<u32> {
 }
 
 fn fail(source: std::io::Error) -> Error {
-    Error::io("write", THE_ARCHIVE, source)
+    Error::io("write", Subject::Output, source)
 }

@@ -173,7 +173,7 @@ fn streams_are_opened_in_memory() {
     assert_eq!(archive.entry_count(), builder.entries.len() as u64);
     options.stream_limit = 100;
     let error = open_stream(&mut &builder.bytes[..], "standard input", &options).err().unwrap();
-    assert!(matches!(error, Error::Limit { found: 101, limit: 100, .. }));
+    assert!(matches!(error, Error::Beyond { found: 101, limit: 100, .. }));
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn groups_that_take_more_memory_than_there_is_are_told() {
         let out = Disk::new(Vec::new());
         restore(&source, &report, &*out, memory, &Recorder::default()).map(|()| out.bytes())
     };
-    assert!(matches!(restored(needed - 1), Err(Error::Limit { found, .. }) if found == needed));
+    assert!(matches!(restored(needed - 1), Err(Error::Beyond { found, .. }) if found == needed));
     assert!(restored(needed).unwrap() == whole);
 }
 

@@ -1,0 +1,359 @@
+//! What is left of a zip archive whose directory is lost or damaged: members are found by their own headers, one behind the other, and get
+//! a directory anew, which is shown as if it stood behind the file.
+//!
+//! Promises: the file is gone through once. A record of the old directory that is whole counts more than a header, which has no mode.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::format::error::{Error, Result};
+use crate::format::source::ReadAt;
+use crate::format::zip::end::Directory;
+use crate::format::zip::record::{CENTRAL, CENTRAL_LEN, LOCAL, LOCAL_LEN, Record, fields, record_len, u16_at, u32_at, u64_at};
+
+/// Bytes read at a time.
+const STEP: usize = 256 << 10;
+/// First bytes of what some writers put behind content whose length they did not know before.
+const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
+/// Flag: the lengths stand behind the content.
+const BEHIND: u16 = 0x0008;
+/// Number of the extra field with numbers of 64 bits.
+const WIDE: u16 = 0x0001;
+/// A number that stands in that field.
+const NARROW_MAX: u32 = u32::MAX;
+
+/// A file, and behind it the directory that was made for it.
+struct WithDirectory {
+    file: Arc<dyn ReadAt>,
+    directory: Vec<u8>,
+}
+
+impl ReadAt for WithDirectory {
+    fn len(&self) -> u64 {
+        self.file.len() + self.directory.len() as u64
+    }
+
+    fn name(&self) -> &[u8] {
+        self.file.name()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let of_file = usize::try_from(self.file.len().saturating_sub(offset)).unwrap_or(usize::MAX).min(buffer.len());
+        let (front, rest) = buffer.split_at_mut(of_file);
+        if !front.is_empty() {
+            self.file.read_exact_at(offset, front)?;
+        }
+        let at = usize::try_from(offset.saturating_sub(self.file.len())).unwrap_or(usize::MAX);
+        match at.checked_add(rest.len()).and_then(|end| self.directory.get(at..end)) {
+            Some(bytes) => {
+                rest.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(Error::io("read", self.name(), std::io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+/// What was found.
+pub(super) struct Rebuilt {
+    /// The file with a directory.
+    pub source: Arc<dyn ReadAt>,
+    pub directory: Directory,
+    /// Members of which nothing but a header tells.
+    pub by_header: u64,
+    /// Name of the member that the file ends in.
+    pub cut: Option<Vec<u8>>,
+    /// Stretches between members that are none.
+    pub gaps: u64,
+}
+
+/// Looks for members from the start of `file` on; `None` when there are none. A directory takes at most `limit` bytes.
+///
+/// # Errors
+///
+/// `Limit`; those of the source.
+pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebuilt>> {
+    let mut scan = Scan { file: &**file, buffer: Vec::new(), start: 0 };
+    let mut found = Found::default();
+    let mut at = 0;
+    while let Some(place) = scan.next(at, &[LOCAL, CENTRAL])? {
+        // A descriptor takes no more than that.
+        found.gaps += u64::from(place - at > 24);
+        at = if scan.starts(place, &LOCAL)? { found.member(&mut scan, place)? } else { found.record(&mut scan, place)? };
+        if found.len > limit {
+            return Err(Error::Limit { what: "memory for the index", found: found.len, limit });
+        }
+    }
+    if found.members.is_empty() && found.cut.is_none() {
+        return Ok(None);
+    }
+    let Found { members, records, cut, gaps, .. } = found;
+    let mut directory = Vec::new();
+    let (mut by_header, count) = (0, members.len() as u64);
+    for (offset, made) in members {
+        let record = records.get(&offset);
+        by_header += u64::from(record.is_none());
+        directory.extend_from_slice(record.unwrap_or(&made));
+    }
+    let start = file.len();
+    let end = start + directory.len() as u64;
+    let place = Directory { start, end, shift: 0, count, is_narrow: false, comment: end, comment_len: 0, trailing: 0 };
+    let source: Arc<dyn ReadAt> = Arc::new(WithDirectory { file: Arc::clone(file), directory });
+    Ok(Some(Rebuilt { source, directory: place, by_header, cut, gaps }))
+}
+
+/// Members so far.
+#[derive(Default)]
+struct Found {
+    /// Where a header stands, and a record made of it.
+    members: Vec<(u64, Vec<u8>)>,
+    /// Records of the old directory, by where they say that the header stands.
+    records: HashMap<u64, Vec<u8>>,
+    /// Bytes of both.
+    len: u64,
+    cut: Option<Vec<u8>>,
+    gaps: u64,
+}
+
+impl Found {
+    /// Takes the member whose header stands at `place`; returns where it ends.
+    fn member(&mut self, scan: &mut Scan<'_>, place: u64) -> Result<u64> {
+        let whole = scan.file.len();
+        let Some(header) = scan.get(place, LOCAL_LEN)? else { return Ok(whole) };
+        let header: [u8; LOCAL_LEN] = header.try_into().expect("as long as asked for");
+        let (name_len, extra_len) = (usize::from(u16_at(&header, 26)), usize::from(u16_at(&header, 28)));
+        let Some(rest) = scan.get(place + LOCAL_LEN as u64, name_len + extra_len)? else { return Ok(whole) };
+        let (name, extra) = rest.split_at(name_len);
+        let (name, extra) = (name.to_vec(), extra.to_vec());
+        let start = place + (LOCAL_LEN + name_len + extra_len) as u64;
+        let mut lengths =
+            Lengths { crc: u32_at(&header, 14), stored: u32_at(&header, 18).into(), size: u32_at(&header, 22).into() };
+        if let Some((_, wide)) = fields(&extra).find(|(id, data)| *id == WIDE && data.len() >= 16)
+            && u32_at(&header, 18) == NARROW_MAX
+        {
+            (lengths.size, lengths.stored) = (u64_at(wide, 0), u64_at(wide, 8));
+        }
+        let mut end = start.checked_add(lengths.stored).filter(|&end| end <= whole);
+        if u16_at(&header, 6) & BEHIND != 0 && lengths.stored == 0 {
+            end = match scan.lengths_behind(start)? {
+                Some((found, behind)) => {
+                    lengths = found;
+                    Some(behind)
+                }
+                None => None,
+            };
+        }
+        let Some(end) = end else {
+            // What else there is can't be told from its content.
+            self.cut = Some(name);
+            return Ok(whole);
+        };
+        let record = record(&header, &name, &extra, &lengths, place);
+        // Room for the list, too.
+        self.len += record.len() as u64 + 64;
+        self.members.push((place, record));
+        Ok(end)
+    }
+
+    /// Takes a record of the old directory; returns where it ends.
+    fn record(&mut self, scan: &mut Scan<'_>, place: u64) -> Result<u64> {
+        let whole = scan.file.len();
+        let Some(head) = scan.get(place, CENTRAL_LEN)? else { return Ok(whole) };
+        let len = record_len(head).expect("its first bytes were found");
+        let Some(bytes) = scan.get(place, len)? else { return Ok(whole) };
+        if let Some(offset) = Record::parse(bytes).map(|record| record.local_offset) {
+            self.len += len as u64 + 64;
+            self.records.insert(offset, bytes.to_vec());
+        }
+        Ok(place + len as u64)
+    }
+}
+
+/// What a header or a descriptor says of content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lengths {
+    crc: u32,
+    stored: u64,
+    size: u64,
+}
+
+/// Makes the record of a member whose header stands at `place`.
+fn record(header: &[u8; LOCAL_LEN], name: &[u8], extra: &[u8], lengths: &Lengths, place: u64) -> Vec<u8> {
+    let mut wide = Vec::new();
+    let mut narrow = |number: u64| {
+        let fits = u32::try_from(number).ok().filter(|&number| number < NARROW_MAX);
+        fits.unwrap_or_else(|| {
+            wide.extend(number.to_le_bytes());
+            NARROW_MAX
+        })
+    };
+    // In the order in which the field has them.
+    let (size, stored, offset) = (narrow(lengths.size), narrow(lengths.stored), narrow(place));
+    let mut own = Vec::new();
+    if !wide.is_empty() {
+        own.extend(WIDE.to_le_bytes());
+        own.extend(u16::try_from(wide.len()).expect("three numbers").to_le_bytes());
+        own.extend(wide);
+    }
+    for (id, data) in fields(extra).filter(|(id, _)| *id != WIDE) {
+        own.extend(id.to_le_bytes());
+        own.extend(u16::try_from(data.len()).expect("it was told by 16 bits").to_le_bytes());
+        own.extend(data);
+    }
+    // With the numbers in front it may have become too long, by a field at its end.
+    own.truncate(usize::from(u16::MAX));
+    let mut record = Vec::with_capacity(CENTRAL_LEN + name.len() + own.len());
+    record.extend(CENTRAL);
+    // The system of the writer is not known: DOS, without attributes.
+    record.extend([header[4], 0]);
+    record.extend(&header[4..14]);
+    record.extend(lengths.crc.to_le_bytes());
+    record.extend(stored.to_le_bytes());
+    record.extend(size.to_le_bytes());
+    record.extend(u16::try_from(name.len()).expect("it was told by 16 bits").to_le_bytes());
+    record.extend(u16::try_from(own.len()).expect("it was cut").to_le_bytes());
+    record.extend([0; 10]);
+    record.extend(offset.to_le_bytes());
+    record.extend(name);
+    record.extend(own);
+    record
+}
+
+/// Reads a file forward.
+struct Scan<'a> {
+    file: &'a dyn ReadAt,
+    buffer: Vec<u8>,
+    /// Where the buffer begins in the file.
+    start: u64,
+}
+
+impl Scan<'_> {
+    /// Returns `len` bytes at `at`; `None` where the file ends before.
+    fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
+        if at.checked_add(len as u64).is_none_or(|end| end > self.file.len()) {
+            return Ok(None);
+        }
+        let have = at.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        let have = have.filter(|skip| skip.checked_add(len).is_some_and(|end| end <= self.buffer.len()));
+        let skip = match have {
+            Some(skip) => skip,
+            None => {
+                let left = usize::try_from(self.file.len() - at).unwrap_or(usize::MAX);
+                self.buffer.resize(left.min(len.max(STEP)), 0);
+                self.file.read_exact_at(at, &mut self.buffer)?;
+                self.start = at;
+                0
+            }
+        };
+        Ok(Some(&self.buffer[skip..skip + len]))
+    }
+
+    /// Says whether the bytes at `at` begin so.
+    fn starts(&mut self, at: u64, with: &[u8; 4]) -> Result<bool> {
+        Ok(self.get(at, 4)?.is_some_and(|bytes| bytes == with))
+    }
+
+    /// Returns the first place from `at` on where one of these stands.
+    fn next(&mut self, mut at: u64, wanted: &[[u8; 4]]) -> Result<Option<u64>> {
+        loop {
+            let left = self.file.len().saturating_sub(at);
+            let len = usize::try_from(left).unwrap_or(usize::MAX).min(STEP);
+            let Some(bytes) = (if len < 4 { None } else { self.get(at, len)? }) else { return Ok(None) };
+            let found = bytes.windows(4).position(|four| four[0] == b'P' && wanted.iter().any(|wanted| four == wanted));
+            match found {
+                Some(place) => return Ok(Some(at + place as u64)),
+                // One may begin in the last bytes.
+                None => at += (len - 3) as u64,
+            }
+        }
+    }
+
+    /// Looks for the lengths behind content that begins at `start`; returns them and where they end.
+    fn lengths_behind(&mut self, start: u64) -> Result<Option<(Lengths, u64)>> {
+        let mut at = start;
+        while let Some(place) = self.next(at, &[DESCRIPTOR, LOCAL, CENTRAL])? {
+            // With a mark in front they stand behind it, without one in front of what comes next.
+            let marked = self.starts(place, &DESCRIPTOR)?;
+            let from = |len: u64| if marked { Some(place + 4) } else { place.checked_sub(len).filter(|&from| from >= start) };
+            for (len, is_wide) in [(12, false), (20, true)] {
+                let Some(from) = from(len) else { continue };
+                let Some(bytes) = self.get(from, usize::try_from(len).expect("short"))? else { continue };
+                let lengths = if is_wide {
+                    Lengths { crc: u32_at(bytes, 0), stored: u64_at(bytes, 4), size: u64_at(bytes, 12) }
+                } else {
+                    Lengths { crc: u32_at(bytes, 0), stored: u32_at(bytes, 4).into(), size: u32_at(bytes, 8).into() }
+                };
+                let content_end = if marked { place } else { from };
+                if lengths.stored == content_end - start {
+                    return Ok(Some((lengths, from + len)));
+                }
+            }
+            at = place + 4;
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::source::MemorySource;
+
+    fn header(name: &str, flags: u16, lengths: Lengths) -> Vec<u8> {
+        let mut bytes = LOCAL.to_vec();
+        bytes.extend([20, 0]);
+        bytes.extend(flags.to_le_bytes());
+        bytes.extend([0; 6]);
+        bytes.extend(lengths.crc.to_le_bytes());
+        bytes.extend(u32::try_from(lengths.stored).unwrap().to_le_bytes());
+        bytes.extend(u32::try_from(lengths.size).unwrap().to_le_bytes());
+        bytes.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend(name.as_bytes());
+        bytes
+    }
+
+    fn found(bytes: &[u8]) -> Option<(Vec<(String, Lengths, u64)>, Rebuilt)> {
+        let file: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
+        let rebuilt = rebuild(&file, 1 << 20).unwrap()?;
+        let Directory { start, end, .. } = rebuilt.directory;
+        let mut directory = vec![0; usize::try_from(end - start).unwrap()];
+        rebuilt.source.read_exact_at(start, &mut directory).unwrap();
+        let (mut members, mut at) = (Vec::new(), 0);
+        while at < directory.len() {
+            let record = Record::parse(&directory[at..]).unwrap();
+            let lengths = Lengths { crc: record.crc, stored: record.stored_len, size: record.size };
+            members.push((String::from_utf8(record.name.to_vec()).unwrap(), lengths, record.local_offset));
+            at += record_len(&directory[at..]).unwrap();
+        }
+        Some((members, rebuilt))
+    }
+
+    #[test]
+    fn members_are_found_by_their_headers() {
+        const NONE: Lengths = Lengths { crc: 0, stored: 0, size: 0 };
+        let known = Lengths { crc: 7, stored: 5, size: 9 };
+        let content = b"PK\x07\x08PK\x03\x04PK\x01\x02 no descriptor, no header";
+        let behind = Lengths { crc: 3, stored: content.len() as u64, size: 1 << 33 };
+        let mut wide = behind.crc.to_le_bytes().to_vec();
+        wide.extend(behind.stored.to_le_bytes());
+        wide.extend(behind.size.to_le_bytes());
+        let marked = [&header("b", BEHIND, NONE)[..], content, &DESCRIPTOR, &wide].concat();
+        let unmarked = [&header("c", BEHIND, NONE)[..], content, &wide].concat();
+        let first = [&header("a", 0, known)[..], b"12345"].concat();
+        let cut = [&header("d", 0, known)[..], b"123"].concat();
+        let bytes = [&first[..], &marked, &unmarked, &cut].concat();
+        let (members, rebuilt) = found(&bytes).unwrap();
+        let expected = [
+            ("a".to_owned(), known, 0),
+            ("b".to_owned(), behind, first.len() as u64),
+            ("c".to_owned(), behind, (first.len() + marked.len()) as u64),
+        ];
+        assert_eq!(members, expected);
+        assert_eq!((rebuilt.by_header, rebuilt.cut, rebuilt.gaps), (3, Some(b"d".to_vec()), 0));
+        // What lies between two members is passed over.
+        let (members, rebuilt) = found(&[&first[..], &[b'x'; 100], &marked, b"PK\x03\x04"].concat()).unwrap();
+        assert_eq!((members.len(), rebuilt.gaps, rebuilt.cut), (2, 1, None));
+        assert!(found(b"PK\x05\x06 nothing").is_none());
+    }
+}

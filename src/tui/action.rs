@@ -113,6 +113,8 @@ pub enum Action {
     Page,
     /// Content in an editor.
     Edit,
+    /// Content in the program of the system for it.
+    Launch,
     /// Keep the entry as a bookmark.
     Bookmark,
     /// To a bookmark.

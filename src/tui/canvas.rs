@@ -6,7 +6,7 @@ use serde::Deserialize;
 pub const FONT: (u16, u16) = (8, 16);
 
 /// How pictures shall be drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pictures {
     /// As the terminal can.

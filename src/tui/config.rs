@@ -7,16 +7,21 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::text::parse_size;
 use crate::tui::canvas::Pictures;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::layout::Column;
+use crate::tui::limits::Limits;
 
 /// Longest file that is read, bytes.
 const MAX_LEN: u64 = 1 << 20;
 
+/// What opens files unless the settings say otherwise.
+const LAUNCHER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+
 /// Which colours are wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThemeName {
     /// As the terminal says.
@@ -47,6 +52,10 @@ pub struct Config {
     pub remember: bool,
     /// Columns that are shown where there is room.
     pub columns: Vec<Column>,
+    /// What opens files in the program that the system has for them.
+    pub launcher: String,
+    /// How much is looked at.
+    pub limits: Limits,
     /// Keys.
     pub keymap: Keymap,
 }
@@ -61,6 +70,8 @@ impl Default for Config {
             linear: false,
             remember: true,
             columns: Column::CHOICES.to_vec(),
+            launcher: LAUNCHER.to_owned(),
+            limits: Limits::default(),
             keymap: Keymap::default(),
         }
     }
@@ -84,12 +95,23 @@ struct File {
     remember: bool,
     #[serde(default)]
     columns: Option<Vec<Spanned<String>>>,
+    launcher: Option<Spanned<String>>,
+    #[serde(default)]
+    limits: BTreeMap<Spanned<String>, Spanned<Amount>>,
     #[serde(default)]
     keys: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }
 
 fn yes() -> bool {
     true
+}
+
+/// A number, or a size in words: `"32M"`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Number(u64),
+    Words(String),
 }
 
 impl Config {
@@ -136,8 +158,23 @@ impl Config {
             Some(names) => names.iter().map(column).collect::<Result<_, _>>()?,
             None => Column::CHOICES.to_vec(),
         };
+        let mut limits = Limits::default();
+        for (name, amount) in &file.limits {
+            let number = match amount.get_ref() {
+                Amount::Number(number) => Ok(*number),
+                Amount::Words(words) => parse_size(words),
+            };
+            let set = number.and_then(|number| limits.set(name.get_ref(), number));
+            set.map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
+        }
+        let launcher = match &file.launcher {
+            Some(words) if words.get_ref().trim().is_empty() => {
+                return Err(format!("line {}: launcher is empty: it is a command", line(words.span().start)));
+            }
+            words => words.as_ref().map_or(LAUNCHER, |words| words.get_ref()).to_owned(),
+        };
         let File { theme, pictures, mouse, preview, linear, remember, .. } = file;
-        Ok((Self { theme, pictures, mouse, preview, linear, remember, columns, keymap }, warnings))
+        Ok((Self { theme, pictures, mouse, preview, linear, remember, columns, launcher, limits, keymap }, warnings))
     }
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file there is no failure.
@@ -200,6 +237,9 @@ mod tests {
         assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().0.pictures, Pictures::Sixel);
         assert!(!Config::parse("remember = false").unwrap().0.remember);
         assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().0.columns, [Column::Mode]);
+        assert_eq!(Config::parse("launcher = \"gio open\"").unwrap().0.launcher, "gio open");
+        let limits = Config::parse("[limits]\npicture = \"8M\"\ndirectory = 10\n").unwrap().0.limits;
+        assert_eq!(limits, Limits { picture: 8 << 20, directory: 10, ..Limits::default() });
     }
 
     #[test]
@@ -211,6 +251,11 @@ mod tests {
             ("mouse = true\n[keys]\nextract = [\"hyper-x\"]\n", 3, "no key"),
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "no command"),
             ("[keys\n", 1, ""),
+            ("launcher = \"\"\n", 1, "a command"),
+            ("[limits]\nwindow = \"256K\"\npicture = \"much\"\n", 3, "not a size"),
+            ("[limits]\n\nwindow = 10\n", 3, "65536 to"),
+            ("[limits]\npictures = 10\n", 2, "no limit"),
+            ("[limits]\npicture = -1\n", 2, ""),
             ("columns = [\"size\",\n\"colour\"]\n", 2, "no column"),
         ] {
             let error = Config::parse(text).unwrap_err();

@@ -64,6 +64,14 @@ pub fn totals(state: &State, width: u16) -> String {
             _ => String::new(),
         };
     }
+    if let Some(number) = info.commit.filter(|_| state.archive.is_past) {
+        return match width {
+            80.. => format!("earlier commit {number} · {entries} · {content}"),
+            56.. => format!("earlier commit {number}"),
+            36.. => format!("commit {number}"),
+            _ => format!("@{number}"),
+        };
+    }
     let is_kept = [READ_ONLY, WRITE_PROTECTED].contains(&state.archive.fixed);
     match width {
         80.. if is_kept => format!("read-only · {entries} · {content} → {whole}"),

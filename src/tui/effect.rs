@@ -73,6 +73,8 @@ pub enum Effect {
     Content(Entry),
     /// Show the content of an entry in another program.
     Show(Entry, Program),
+    /// Open a copy of the content of an entry as the system does.
+    Launch(Entry),
     /// Stop the process until the shell continues it.
     Suspend,
     /// Draw every cell.

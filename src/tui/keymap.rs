@@ -179,6 +179,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::CopyContent, "copy-content", &["Y"], BROWSER, Group::Work, "Copy the content to the clipboard", ""),
     command(Action::Page, "pager", &["o"], BROWSER, Group::Work, "Show the content in $PAGER", ""),
     command(Action::Edit, "editor", &["f4", "ctrl-o"], BROWSER, Group::Work, "Show a copy of the content in $EDITOR", ""),
+    command(Action::Launch, "launch", &["f2", "ctrl-e"], BROWSER, Group::Work, "Open a copy of the content as the system does", ""),
     command(Action::Jobs, "jobs", &["J"], BROWSER, Group::Work, "Show the jobs and what they said", ""),
     command(Action::StopShown, "stop-shown", &["x"], BROWSER, Group::Work, "Stop the job in the status line", ""),
     command(Action::Stop, "stop", &["x", "del"], JOBS, Group::Work, "Stop the job", "stop"),

@@ -20,6 +20,7 @@ mod keyboard;
 pub mod keymap;
 pub mod layout;
 pub mod left;
+pub mod limits;
 pub mod memory;
 pub mod nested;
 pub mod preview;

@@ -10,8 +10,6 @@ use crate::format::source::MemorySource;
 
 /// Archives that lie in each other.
 pub const MAX_DEPTH: usize = 4;
-/// Length of an archive that is opened in memory, and of what a compressed stream becomes there, bytes.
-const MAX_BYTES: u64 = 128 << 20;
 /// Bound for decoded blocks of one that are kept, bytes.
 const CACHE: u64 = 16 << 20;
 /// Ends of names of files that are tried as archives.
@@ -26,22 +24,17 @@ pub fn may_be_archive(name: &[u8]) -> bool {
     ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
 }
 
-/// Opens the content of an entry as an archive.
+/// Opens the content of an entry as an archive, in memory: it, and what a compressed stream in it becomes, have at most `limit` bytes.
 ///
 /// # Errors
 ///
 /// `Limit` when it is longer than is kept in memory; otherwise as reading it and [`archive::open`] do.
-pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>) -> Result<Arc<dyn Archive>> {
-    if entry.size > MAX_BYTES {
-        return Err(Error::Limit {
-            what: "length of an archive that is opened within another one",
-            found: entry.size,
-            limit: MAX_BYTES,
-        });
+pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>, limit: u64) -> Result<Arc<dyn Archive>> {
+    if entry.size > limit {
+        return Err(Error::Limit { what: "length of an archive that is opened within another one", found: entry.size, limit });
     }
-    let bytes = outer.read_all(entry, MAX_BYTES)?;
-    let options =
-        OpenOptions { cache_bytes: CACHE, index_bytes: MAX_BYTES, stream_limit: MAX_BYTES, key, ..OpenOptions::default() };
+    let bytes = outer.read_all(entry, limit)?;
+    let options = OpenOptions { cache_bytes: CACHE, index_bytes: limit, stream_limit: limit, key, ..OpenOptions::default() };
     archive::open(Arc::new(MemorySource::named(bytes, entry.path.as_bytes())), &options).map(Arc::from)
 }
 
@@ -55,12 +48,12 @@ mod tests {
         let inner = sample::bytes(&[("deep/file", b"hello")]);
         let outer = sample::with_contents(&[("in.nra", &inner), ("not.zip", b"text")]);
         let (entry, other) = (outer.entry(0).unwrap(), outer.entry(1).unwrap());
-        let archive = open(&*outer, &entry, None).unwrap();
+        let limit = inner.len() as u64;
+        let archive = open(&*outer, &entry, None, limit).unwrap();
         let (_, file) = archive.find(b"deep/file").unwrap().unwrap();
         assert_eq!(archive.read_all(&file, 100).unwrap(), b"hello");
         assert!(may_be_archive(b"IN.NRA") && may_be_archive(b"a.tar.gz") && !may_be_archive(b"a.txt"));
-        assert!(matches!(open(&*outer, &other, None), Err(Error::NotAnArchive { .. })));
-        let large = Entry { size: MAX_BYTES + 1, ..entry };
-        assert!(matches!(open(&*outer, &large, None), Err(Error::Limit { .. })));
+        assert!(matches!(open(&*outer, &other, None, limit), Err(Error::NotAnArchive { .. })));
+        assert!(matches!(open(&*outer, &entry, None, limit - 1), Err(Error::Limit { .. })));
     }
 }

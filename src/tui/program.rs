@@ -1,23 +1,25 @@
 //! Content in another program of the user: the pager, or the editor.
 //!
-//! A pager gets it through a pipe, what is no text as digits: nothing of an archive is left in a file. An editor needs a file: a copy that nobody else can read, gone when the
-//! editor has ended.
+//! A pager gets it through a pipe, what is no text as digits: nothing of an archive is left in a file. Others need a file: a copy that nobody else can read, gone when the
+//! editor has ended, or the browser, for what the system opens it with is another process by then.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+
+use tempfile::TempDir;
 
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::Entry;
 use crate::format::error::Error;
 use crate::format::zeros::each_run;
+use crate::text::SizeStyle;
 use crate::tui::preview::HEAD;
 use crate::tui::preview::encoding::Encoding;
 
-/// Longest content that is copied for an editor, bytes.
-const MAX_COPY: u64 = 256 << 20;
 /// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
 const MAX_NAME: usize = 64;
 
@@ -42,16 +44,16 @@ impl Program {
     }
 }
 
-/// Runs a program on the content of a file and waits for it. Returns what the user should know.
+/// Runs a program on the content of a file and waits for it; an editor gets a copy, of `limit` bytes at most. Returns what the user should know.
 ///
 /// # Errors
 ///
 /// When there is no such program, or the content does not read.
-pub fn show(archive: &dyn Archive, entry: &Entry, program: Program) -> io::Result<Option<&'static str>> {
+pub fn show(archive: &dyn Archive, entry: &Entry, program: Program, limit: u64) -> io::Result<Option<&'static str>> {
     let command = program.command();
     match program {
         Program::Pager => page(archive, entry, &command).map(|()| None),
-        Program::Editor => edit(archive, entry, &command),
+        Program::Editor => edit(archive, entry, &command, limit),
     }
 }
 
@@ -127,18 +129,62 @@ impl Write for Dump<'_> {
     }
 }
 
-fn edit(archive: &dyn Archive, entry: &Entry, editor: &str) -> io::Result<Option<&'static str>> {
-    if entry.size > MAX_COPY {
-        return Err(io::Error::other("it is too long for an editor: 256 MiB at most"));
+/// Makes a directory for a copy that nobody else can look into. It is gone when this is dropped.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn private_directory() -> io::Result<TempDir> {
+    tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()
+}
+
+/// Writes the content of a file to a directory, where nobody writes to it, and returns its path.
+fn copy_to(archive: &dyn Archive, entry: &Entry, directory: &Path, limit: u64) -> io::Result<PathBuf> {
+    if entry.size > limit {
+        let most = SizeStyle::Binary.show(limit);
+        return Err(io::Error::other(format!(
+            "it is too long for a copy: {most} at most (copy, under [limits] in the settings)"
+        )));
     }
-    let directory = tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()?;
-    let path = directory.path().join(name(entry.path.name()));
+    let path = directory.join(name(entry.path.name()));
     let mut file = File::create_new(&path)?;
     copy(archive, entry, &mut file)?;
     file.set_permissions(PermissionsExt::from_mode(0o400))?;
-    drop(file);
+    Ok(path)
+}
+
+/// Opens a copy of the content of a file, of `limit` bytes at most, by a command that may end long before the program that it starts. Nothing of it
+/// goes to the terminal. The copy stays in `directory`.
+///
+/// # Errors
+///
+/// When there is no such command, it fails, or the content does not read; then the copy is gone.
+pub fn launch(archive: &dyn Archive, entry: &Entry, launcher: &str, directory: &Path, limit: u64) -> io::Result<()> {
+    let launched = copy_to(archive, entry, directory, limit).and_then(|path| {
+        let mut command = on_file(launcher, &path);
+        // Keys that stop something are for the browser.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        ended(launcher, command.status()?)
+    });
+    if launched.is_err() {
+        // Whatever of it is there.
+        drop(std::fs::remove_dir_all(directory));
+    }
+    launched
+}
+
+/// Returns what runs a command line, as the user has written it, on a file.
+fn on_file(line: &str, path: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{line} \"$1\"")).arg("sh").arg(path);
+    command
+}
+
+fn edit(archive: &dyn Archive, entry: &Entry, editor: &str, limit: u64) -> io::Result<Option<&'static str>> {
+    let directory = private_directory()?;
+    let path = copy_to(archive, entry, directory.path(), limit)?;
     let before = state(&path);
-    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status()?;
+    let status = on_file(editor, &path).status()?;
     let changed = state(&path) != before;
     ended(editor, status)?;
     Ok(changed.then_some("what was changed in the editor is not kept: it had a copy"))
@@ -192,17 +238,37 @@ mod tests {
             "look() {{ (echo \"$1\"; cat \"$1\"; stat -c %a \"$1\" \"$(dirname \"$1\")\") > '{}'; }}; look",
             seen.display()
         );
-        assert_eq!(edit(&*archive, &entry, &editor).unwrap(), None);
+        assert_eq!(edit(&*archive, &entry, &editor, 6).unwrap(), None);
         let seen = std::fs::read_to_string(seen).unwrap();
         let lines: Vec<&str> = seen.lines().collect();
         assert!(lines[0].ends_with("/bad__name.txt"), "{seen}");
         assert_eq!(lines[1..], ["hello", "400", "700"]);
         assert!(!Path::new(lines[0]).exists() && !Path::new(lines[0]).parent().unwrap().exists());
-        let told = edit(&*archive, &entry, "change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change").unwrap();
+        let told = edit(&*archive, &entry, "change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change", 6).unwrap();
         assert!(told.unwrap().contains("not kept"));
-        assert!(edit(&*archive, &entry, "exit 3; :").unwrap_err().to_string().contains("3"));
-        let long = Entry { size: MAX_COPY + 1, ..entry };
-        assert!(edit(&*archive, &long, "true").unwrap_err().to_string().contains("256 MiB"));
+        assert!(edit(&*archive, &entry, "exit 3; :", 6).unwrap_err().to_string().contains("3"));
+        assert!(edit(&*archive, &entry, "true", 5).unwrap_err().to_string().contains("5 B at most"));
+    }
+
+    #[test]
+    fn what_the_system_opens_has_a_copy_as_long_as_the_browser_runs() {
+        let work = tempfile::tempdir().unwrap();
+        let archive = sample::with_contents(&[("d/a b.txt", b"hello\n")]);
+        let (_, entry) = archive.find(b"d/a b.txt").unwrap().unwrap();
+        let seen = work.path().join("seen");
+        let launcher = format!("look() {{ (echo \"$1\"; cat; cat \"$1\") > '{}'; }}; look", seen.display());
+        let copies = private_directory().unwrap();
+        launch(&*archive, &entry, &launcher, copies.path(), 6).unwrap();
+        let path = copies.path().join("a_b.txt");
+        assert_eq!(std::fs::read_to_string(seen).unwrap(), format!("{}\nhello\n", path.display()));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400);
+        drop(copies);
+        assert!(!path.exists());
+        for (launcher, limit) in [("exit 3; :", 6), ("true", 5), ("no-such-command-anywhere", 6)] {
+            let copies = private_directory().unwrap();
+            assert!(launch(&*archive, &entry, launcher, copies.path(), limit).is_err());
+            assert!(!copies.path().exists());
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What entries are looked for by size, time, kind, name and content: `*.json size>1M newer:7d type:file has:cat`. All words must hold.
+//! What entries are looked for by size, time, kind, name and content: `*.json size>1M newer:7d type:file has:"two words"`. All words must hold.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ const WINDOW: usize = 4 << 20;
 /// A hit may reach so far into the next window, bytes.
 const OVERLAP: usize = 64 << 10;
 /// The words that are known, for people.
-pub const WORDS: &str = "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:text  is:duplicate  is:damaged";
+pub const WORDS: &str =
+    "name or *.glob  size>1M  newer:7d  older:2026-01-31  type:file  has:\"some text\"  is:duplicate  is:damaged";
 
 /// The word for files whose content another one has as well.
 pub const DUPLICATE: &str = "is:duplicate";
@@ -55,8 +56,13 @@ impl Query {
     ///
     /// Which word makes no sense, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (duplicates, others): (Vec<&str>, _) = text.split_whitespace().partition(|word| *word == DUPLICATE);
-        let mut words = others.into_iter().map(word).collect::<Result<Vec<_>, _>>()?;
+        let (duplicates, others): (Vec<_>, _) =
+            split(text)?.into_iter().partition(|typed| *typed == Typed::Plain(DUPLICATE.to_owned()));
+        let read = |typed: Typed| match typed {
+            Typed::Plain(text) => word(&text),
+            Typed::Quoted(name) => Ok(Word::Name(Filter::new(&name))),
+        };
+        let mut words = others.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
         // What is cheap to know comes first.
         words.sort_by_key(|word| matches!(word, Word::Has(_) | Word::Whole(_)));
         Ok(Self { words, duplicates: !duplicates.is_empty() })
@@ -74,6 +80,37 @@ impl Query {
             Word::Whole(whole) => entry.kind == Kind::File && is_whole(archive, entry, go_on) == *whole,
             Word::Has(regex) => entry.kind == Kind::File && has(archive, entry, regex, go_on).unwrap_or(false),
         })
+    }
+}
+
+/// A word as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Typed {
+    /// It may ask for more than a name.
+    Plain(String),
+    /// It began with a quotation mark: a name, whatever it looks like.
+    Quoted(String),
+}
+
+/// Splits what was typed at spaces outside of quotation marks; within them two stand for one.
+fn split(text: &str) -> Result<Vec<Typed>, String> {
+    let mut words = Vec::new();
+    let mut rest = text.chars().peekable();
+    loop {
+        while rest.next_if(|c| c.is_whitespace()).is_some() {}
+        let Some(first) = rest.peek().copied() else { return Ok(words) };
+        let (mut word, mut quoted) = (String::new(), false);
+        while let Some(c) = rest.next_if(|c| quoted || !c.is_whitespace()) {
+            match c {
+                '"' if quoted && rest.next_if_eq(&'"').is_some() => word.push('"'),
+                '"' => quoted = !quoted,
+                c => word.push(c),
+            }
+        }
+        if quoted {
+            return Err(format!("{word}: the quotation mark is not closed"));
+        }
+        words.push(if first == '"' { Typed::Quoted(word) } else { Typed::Plain(word) });
     }
 }
 
@@ -192,6 +229,23 @@ mod tests {
         assert_eq!(found("older:2026-01-03 json").len(), 2);
         assert_eq!(found("newer:2026-01-03"), Vec::<String>::new());
         assert_eq!(found("newer:2026-01-02 b.").len(), 1);
+        assert_eq!(found("has:\"Cat and\"  type:file"), ["b.txt"]);
+        assert_eq!(found("has:\"\"\"cat\"\"\""), ["a.json"]);
+    }
+
+    #[test]
+    fn quotation_marks_keep_words_together() {
+        let plain = |text: &str| Typed::Plain(text.to_owned());
+        assert_eq!(split(" a  has:\"b c\"d ").unwrap(), [plain("a"), plain("has:b cd")]);
+        assert_eq!(
+            split("\"is:duplicate\" \"\"").unwrap(),
+            [Typed::Quoted("is:duplicate".to_owned()), Typed::Quoted(String::new())]
+        );
+        assert!(split("has:\"b c").unwrap_err().contains("not closed"));
+        assert!(!Query::parse("\"is:duplicate\"").unwrap().duplicates && Query::parse("x is:duplicate").unwrap().duplicates);
+        assert!(
+            matches!(&Query::parse("\"size>x y\"").unwrap().words[..], [Word::Name(Filter::Text(name))] if name == "size>x y")
+        );
     }
 
     #[test]

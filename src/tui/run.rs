@@ -75,7 +75,8 @@ impl Opened {
             },
             _ => (None, ONLY_NRA),
         };
-        Facts { name: self.name.clone(), info, path, fixed, depth: 0, inside: None, remarks, damaged, home }
+        let is_past = self.is_past;
+        Facts { name: self.name.clone(), info, is_past, path, fixed, depth: 0, inside: None, remarks, damaged, home }
     }
 }
 
@@ -114,6 +115,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.linear = options.config.linear;
+    state.pane.limits = options.config.limits;
     state.plain = terminal::is_plain(|name| std::env::var(name).ok());
     if options.config.remember && !options.read_only {
         state.memory = Memory::read();
@@ -215,13 +217,28 @@ fn outside(
         }
         Next::Show(entry, program) => {
             let archive = Arc::clone(session.work.archive());
-            let shown = screen.lend(|| program::show(&*archive, &entry, program))?;
+            let shown = screen.lend(|| program::show(&*archive, &entry, program, options.config.limits.copy))?;
             session.read_on();
             match shown {
                 Ok(None) => {}
                 Ok(Some(remark)) => return Ok(session.feed(Event::Trouble(remark.to_owned()))),
                 Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
             }
+        }
+        Next::Launch(entry) => {
+            let directory = match program::private_directory() {
+                Ok(directory) => directory,
+                Err(error) => return Ok(session.feed(trouble("make a copy of it", &error))),
+            };
+            let (path, archive, events) = (directory.path().to_owned(), Arc::clone(session.work.archive()), events.clone());
+            let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
+            // It is gone with the session, also while it is being written.
+            session.copies.push(directory);
+            thread::spawn(move || {
+                if let Err(error) = program::launch(&*archive, &entry, &launcher, &path, limit) {
+                    drop(events.send(trouble("open it", &error)));
+                }
+            });
         }
         Next::Open(ticket, Door::Outside, _) => {
             if let Some((facts, archive)) = session.outer.last().cloned() {
@@ -244,7 +261,7 @@ fn outside(
             thread::spawn(move || {
                 let secret = password.map(|password| secret(password, door == Door::Content && keys_only));
                 let found = match &way {
-                    Door::Inside(entry) => nested::open(&*outer, entry, secret).map(|archive| {
+                    Door::Inside(entry) => nested::open(&*outer, entry, secret, options.config.limits.archive).map(|archive| {
                         let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
                         (Opened { archive, name, path: None, is_past: false, remains: None }, around.depth + 1)
                     }),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
+use tempfile::TempDir;
 
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
@@ -43,6 +44,8 @@ pub enum Next {
     Copy(Vec<u8>),
     /// Show content in another program.
     Show(Entry, Program),
+    /// Open a copy of content as the system does.
+    Launch(Entry),
     /// Open another archive or commit, with a password if one was typed.
     Open(Ticket, Door, Option<Password>),
     /// List the commits.
@@ -68,6 +71,8 @@ pub struct Session {
     pub(super) file: PathBuf,
     /// The archives that this one lies in, the outermost first.
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
+    /// Directories of copies that other programs may look at until the end.
+    pub(super) copies: Vec<TempDir>,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     pub(super) terminated: bool,
@@ -93,6 +98,7 @@ impl Session {
             opened,
             file: PathBuf::new(),
             outer: Vec::new(),
+            copies: Vec::new(),
             pending: None,
             terminated: false,
             detached: false,
@@ -124,6 +130,7 @@ impl Session {
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
                 Some(Effect::Show(entry, program)) => return Ok(Next::Show(entry, program)),
+                Some(Effect::Launch(entry)) => return Ok(Next::Launch(entry)),
                 Some(Effect::Ask(ticket, asked)) => match *asked {
                     Effect::Open(door) => return Ok(Next::Open(ticket, door, None)),
                     Effect::Unlock(door, password) => return Ok(Next::Open(ticket, door, Some(password))),

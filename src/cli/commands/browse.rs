@@ -55,10 +55,10 @@ pub struct Args {
     read_only: bool,
     /// Colours for a dark or a light ground, or none
     #[arg(long, value_name = "NAME", value_enum)]
-    theme: Option<ThemeName>,
+    theme: Option<ThemeArg>,
     /// How to draw pictures
     #[arg(long, value_name = "HOW", value_enum)]
-    pictures: Option<Pictures>,
+    pictures: Option<PicturesArg>,
     /// Let the cursor of the terminal follow, for screen readers: no mouse, no second pane
     #[arg(long)]
     linear: bool,
@@ -71,6 +71,60 @@ pub struct Args {
     keys: KeyArgs,
     #[command(flatten)]
     resources: ResourceArgs,
+}
+
+/// Colours, as they are asked for.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ThemeArg {
+    /// As the terminal says
+    Auto,
+    /// Light text on dark
+    Dark,
+    /// Dark text on light
+    Light,
+    /// None
+    Mono,
+}
+
+impl From<ThemeArg> for ThemeName {
+    fn from(theme: ThemeArg) -> Self {
+        match theme {
+            ThemeArg::Auto => Self::Auto,
+            ThemeArg::Dark => Self::Dark,
+            ThemeArg::Light => Self::Light,
+            ThemeArg::Mono => Self::Mono,
+        }
+    }
+}
+
+/// How pictures are drawn, as it is asked for.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum PicturesArg {
+    /// As the terminal can
+    Auto,
+    /// By the protocol of kitty
+    Kitty,
+    /// By that of iTerm2
+    Iterm2,
+    /// As sixels
+    Sixel,
+    /// With half blocks
+    Blocks,
+    /// Not at all: format and size are told
+    Off,
+}
+
+impl From<PicturesArg> for Pictures {
+    fn from(pictures: PicturesArg) -> Self {
+        match pictures {
+            PicturesArg::Auto => Self::Auto,
+            PicturesArg::Kitty => Self::Kitty,
+            PicturesArg::Iterm2 => Self::Iterm2,
+            PicturesArg::Sixel => Self::Sixel,
+            PicturesArg::Blocks => Self::Blocks,
+            PicturesArg::Off => Self::Off,
+        }
+    }
 }
 
 /// Runs the browser.
@@ -126,8 +180,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Ok(read) => read,
         Err(error) => (Config::default(), vec![format!("{error}; the settings are as without it")]),
     };
-    config.theme = args.theme.unwrap_or(config.theme);
-    config.pictures = args.pictures.unwrap_or(config.pictures);
+    config.theme = args.theme.map_or(config.theme, Into::into);
+    config.pictures = args.pictures.map_or(config.pictures, Into::into);
     config.linear |= args.linear;
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;

@@ -10,11 +10,10 @@ use crate::format::inside::Table;
 use crate::text;
 use crate::tui::glyphs;
 use crate::tui::preview::encoding::Encoding;
+use crate::tui::preview::window::{Window, line_feeds};
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
-/// Bytes of a window of separated values: twice of what is read in front of the place in view when scrolling up.
-const WINDOW: u64 = 256 << 10;
 /// Columns of separated values that are shown.
 const MAX_COLUMNS: usize = 100;
 /// Columns of the screen that a cell takes at most.
@@ -133,12 +132,8 @@ impl Scrolled for Page {
 ///
 /// As reading the archive does.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, separator: u8, encoding: Encoding) -> Result<Page> {
-    let offset = request.offset.min(entry.size);
-    let len = WINDOW.min(entry.size - offset);
-    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
-    let read = archive.read_at(entry, offset, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(page(&bytes, offset, entry.size, separator, encoding))
+    let window = Window::read(archive, entry, request.offset, 1, request.limits.window)?;
+    Ok(page(&window, separator, encoding))
 }
 
 /// Returns what separates the values of a CSV file: what its first line has most of outside of quotes.
@@ -154,9 +149,11 @@ pub fn separator(head: &[u8]) -> u8 {
 }
 
 /// Cuts a window of bytes into rows and cells, leaving out a row that may have begun before or may go on.
-fn page(bytes: &[u8], offset: u64, size: u64, separator: u8, encoding: Encoding) -> Page {
-    let at_end = offset + bytes.len() as u64 >= size;
-    let first = if offset == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
+fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
+    let Window { offset, ref bytes, .. } = *window;
+    let at_end = window.is_last();
+    // Where the last one ends only its quotes tell.
+    let first = window.whole(false, &line_feeds(bytes)).start;
     let mut rows = Vec::new();
     let mut at = first;
     let mut end = first;
@@ -263,7 +260,15 @@ mod tests {
 
     #[test]
     fn quotes_keep_cells_together() {
-        let page = page(b"name,note,n\r\n\"a, b\",\"two\nlines \"\"q\"\"\",1\nc,\x1b[2J,22\n", 0, 48, b',', Encoding::Utf8);
+        let page = page(
+            &Window {
+                offset: 0,
+                bytes: b"name,note,n\r\n\"a, b\",\"two\nlines \"\"q\"\"\",1\nc,\x1b[2J,22\n".to_vec(),
+                size: 48,
+            },
+            b',',
+            Encoding::Utf8,
+        );
         assert_eq!(cells(&page), [vec!["name", "note", "n"], vec!["a, b", "two␊lines \"q\"", "1"], vec!["c", "␛[2J", "22"]]);
         assert_eq!((page.widths.as_slice(), page.at_end), (&[4, 13, 2][..], true));
     }
@@ -271,7 +276,7 @@ mod tests {
     #[test]
     fn windows_begin_and_end_with_rows() {
         let text: Vec<u8> = (0..1_000).flat_map(|number| format!("{number:03},x\n").into_bytes()).collect();
-        let page = page(&text[7..103], 7, text.len() as u64, b',', Encoding::Utf8);
+        let page = page(&Window { offset: 7, bytes: text[7..103].to_vec(), size: text.len() as u64 }, b',', Encoding::Utf8);
         assert_eq!(cells(&page)[0], ["002", "x"]);
         assert_eq!(page.rows.last().unwrap().cells[0], "016");
         assert_eq!((page.rows[0].offset, page.row(18), page.at_start, page.at_end), (12, 1, false, false));
@@ -290,7 +295,8 @@ mod tests {
         assert_eq!(separator(b"a,b;c,d\n"), b',');
         assert_eq!(separator(b"a\tb\n"), b'\t');
         assert_eq!(separator(b"alone"), b',');
-        let page = page(b"Stra\xdfe;n\nB\xe4ckerweg;1,5\n", 0, 25, b';', Encoding::Latin);
+        let page =
+            page(&Window { offset: 0, bytes: b"Stra\xdfe;n\nB\xe4ckerweg;1,5\n".to_vec(), size: 25 }, b';', Encoding::Latin);
         assert_eq!(cells(&page), [vec!["Straße", "n"], vec!["Bäckerweg", "1,5"]]);
         assert_eq!(page.format, "CSV");
     }

@@ -6,11 +6,9 @@ use ratatui::layout::Rect;
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
+use crate::tui::preview::window::Window;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
-
-/// Bytes of a window: twice of what is read in front of the place in view when scrolling up.
-const WINDOW: u64 = 256 << 10;
 
 /// Rows of the lens: what the bytes in view mean as numbers.
 const LENS: usize = 2;
@@ -114,12 +112,8 @@ pub fn columns(width: u16) -> u16 {
 /// As reading the archive does.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request) -> Result<Page> {
     let columns = request.hex_columns.max(1);
-    let offset = request.offset.min(entry.size) / u64::from(columns) * u64::from(columns);
-    let len = WINDOW.min(entry.size - offset);
-    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
-    let read = archive.read_at(entry, offset, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(Page { offset, bytes, columns, size: entry.size })
+    let Window { offset, bytes, size } = Window::read(archive, entry, request.offset, u64::from(columns), request.limits.window)?;
+    Ok(Page { offset, bytes, columns, size })
 }
 
 /// Draws rows of bytes and returns where they stand as text.

@@ -16,11 +16,9 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::glyphs;
-use crate::tui::preview::{Scrolled, sent};
+use crate::tui::preview::{Request, Scrolled, sent};
 use crate::tui::theme::{Depth, Theme};
 
-/// Length of an image file that is decoded, bytes.
-const MAX_FILE: u64 = 32 << 20;
 /// Pixels of an image that is decoded: 160 MiB with four bytes each, and never more than `MAX_MEMORY` with more.
 const MAX_PIXELS: u64 = 40 << 20;
 /// Memory that a decoder may take, bytes.
@@ -109,14 +107,15 @@ pub fn load(
     archive: &dyn Archive,
     entry: &Entry,
     format: ImageFormat,
-    canvas: &Canvas,
+    request: &Request,
     awaited: &dyn Fn() -> bool,
 ) -> Result<Page> {
-    if entry.size > MAX_FILE {
-        return Err(Error::Limit { what: "length of an image that is shown", found: entry.size, limit: MAX_FILE });
+    let limit = request.limits.picture;
+    if entry.size > limit {
+        return Err(Error::Limit { what: "length of an image that is shown", found: entry.size, limit });
     }
-    let content = archive.read_all(entry, MAX_FILE)?;
-    decode(content, format, canvas, awaited)
+    let content = archive.read_all(entry, limit)?;
+    decode(content, format, &request.canvas, awaited)
 }
 
 fn decode(content: Vec<u8>, format: ImageFormat, canvas: &Canvas, awaited: &dyn Fn() -> bool) -> Result<Page> {

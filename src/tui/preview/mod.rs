@@ -15,6 +15,7 @@ pub mod source;
 pub mod summary;
 pub mod syntax;
 pub mod text;
+pub mod window;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::format::error::Result;
 use crate::format::inside;
 use crate::format::source::ReadAt;
 use crate::tui::canvas::Canvas;
+use crate::tui::limits::Limits;
 use crate::tui::preview::encoding::Encoding;
 use crate::tui::theme::Theme;
 
@@ -66,6 +68,8 @@ pub struct Request {
     pub seek: Option<seek::Seek>,
     /// What pictures are drawn on.
     pub canvas: Canvas,
+    /// How much is read.
+    pub limits: Limits,
 }
 
 /// A loaded window of one entry.
@@ -193,7 +197,9 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     let whole = |form, body| Ok(Preview { form, body, size: entry.size });
     let remark = |form, text| whole(form, Body::Sheet(sheet::Sheet::remark(text)));
     if entry.kind != Kind::File || request.form == Form::Info {
-        return whole(Form::Info, Body::Sheet(sheet::load(&**archive, entry, request.form == Form::Info, awaited)?));
+        let all = request.form == Form::Info;
+        let sheet = sheet::load(&**archive, entry, all, request.limits.directory, awaited)?;
+        return whole(Form::Info, Body::Sheet(sheet));
     }
     if entry.size == 0 {
         return remark(Form::Text, "empty file");
@@ -207,7 +213,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
     if matches!(request.form, Form::Auto | Form::Image) {
         match image::format(&head).filter(|_| request.form == Form::Image || is_binary) {
             Some(format) => {
-                return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, &request.canvas, awaited)?));
+                return whole(Form::Image, Body::Image(image::load(&**archive, entry, format, request, awaited)?));
             }
             None if request.form == Form::Image => return remark(Form::Image, "this is no image that nra knows"),
             None => {}

@@ -15,9 +15,6 @@ use crate::tui::theme::Theme;
 /// Children of a directory that are shown.
 const CHILDREN: usize = 200;
 
-/// Entries below a directory that are gone through for its preview.
-const SUMMED_UP: u64 = 50_000;
-
 /// A page of facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sheet {
@@ -62,12 +59,12 @@ impl Scrolled for Sheet {
     }
 }
 
-/// Collects facts about an entry: all of them, or those that stand for content. What takes long ends early when it is no longer awaited.
+/// Collects facts about an entry: all of them, or those that stand for content; up to `most` entries below a directory are gone through. What takes long ends early when it is no longer awaited.
 ///
 /// # Errors
 ///
 /// As reading the index does.
-pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, awaited: &dyn Fn() -> bool) -> Result<Sheet> {
+pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited: &dyn Fn() -> bool) -> Result<Sheet> {
     let mut sheet = Sheet::default();
     if all {
         sheet.fact("path", glyphs::shown(entry.path.as_bytes()));
@@ -94,7 +91,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, awaited: &dyn Fn() 
         inside(archive, entry, &mut sheet);
     } else if entry.kind == Kind::Directory {
         let numbers = rows::subtree(archive, &entry.path)?;
-        if numbers.end - numbers.start <= SUMMED_UP {
+        if numbers.end - numbers.start <= most {
             // Nobody looks at the half of it.
             let _ = summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, awaited);
         }

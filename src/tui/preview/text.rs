@@ -1,5 +1,7 @@
 //! Text with line numbers.
 
+use std::ops::Range;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -10,11 +12,10 @@ use crate::format::error::Result;
 use crate::tui::glyphs;
 use crate::tui::preview::encoding::Encoding;
 use crate::tui::preview::syntax::Role;
+use crate::tui::preview::window::Window;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
-/// Bytes of a window.
-pub const WINDOW: u64 = 256 << 10;
 /// Bytes of a line that are shown.
 const MAX_LINE: usize = 4 << 10;
 
@@ -92,25 +93,16 @@ impl Scrolled for Page {
 ///
 /// As reading the archive does.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, encoding: Encoding) -> Result<Page> {
-    let offset = request.offset.min(entry.size) / encoding.unit() as u64 * encoding.unit() as u64;
-    let len = WINDOW.min(entry.size - offset);
-    let mut bytes = vec![0; usize::try_from(len).expect("no more than a window")];
-    let read = archive.read_at(entry, offset, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(page(&bytes, offset, entry.size, request.anchor, encoding))
+    let window = Window::read(archive, entry, request.offset, encoding.unit() as u64, request.limits.window)?;
+    Ok(page(&window, request.anchor, encoding))
 }
 
 /// Cuts a window of bytes into lines. The first one is left out when it may have begun before; the last one when it may go on.
-fn page(bytes: &[u8], offset: u64, size: u64, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page {
+fn page(window: &Window, anchor: Option<(u64, u64)>, encoding: Encoding) -> Page {
+    let Window { offset, ref bytes, size } = *window;
     let end = offset + bytes.len() as u64;
-    let at_end = end >= size;
-    let known = offset == 0 || anchor.is_some_and(|(place, _)| place == offset);
     let breaks: Vec<usize> = encoding.lines(bytes).collect();
-    let first = if known { 0 } else { breaks.first().copied().unwrap_or(0) };
-    let last = match breaks.last() {
-        Some(&behind) if !at_end && behind > first => behind,
-        _ => bytes.len(),
-    };
+    let Range { start: first, end: last } = window.whole(anchor.is_some_and(|(place, _)| place == offset), &breaks);
     let begin = offset + first as u64;
     let mut lines = Vec::new();
     let mut from = first;
@@ -244,7 +236,8 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_and_harmless() {
-        let page = page(b"one\r\n\ttwo\x1b[2J\nthree", 0, 19, None, Encoding::Utf8);
+        let window = Window { offset: 0, bytes: b"one\r\n\ttwo\x1b[2J\nthree".to_vec(), size: 19 };
+        let page = page(&window, None, Encoding::Utf8);
         let lines: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(lines, ["one", "    two␛[2J", "three"]);
         assert_eq!((page.first_number, page.at_start, page.at_end), (Some(1), true, true));
@@ -255,7 +248,8 @@ mod tests {
     fn windows_begin_and_end_with_lines() {
         let text: Vec<u8> = (0..100).flat_map(|number| format!("line {number:02}\n").into_bytes()).collect();
         // Eight bytes a line; the window is 100 bytes from the middle of line 10 on.
-        let page = page(&text[85..185], 85, text.len() as u64, Some((96, 13)), Encoding::Utf8);
+        let window = Window { offset: 85, bytes: text[85..185].to_vec(), size: text.len() as u64 };
+        let page = page(&window, Some((96, 13)), Encoding::Utf8);
         assert_eq!(page.lines[0].text, "line 11");
         assert_eq!(page.first_number, Some(12));
         assert_eq!(page.lines.last().unwrap().text, "line 22");

@@ -71,6 +71,8 @@ pub struct Facts {
     pub name: String,
     /// What kind of archive it is, how much it holds.
     pub info: Info,
+    /// There is a later commit.
+    pub is_past: bool,
     /// Its file, if it can be changed.
     pub path: Option<PathBuf>,
     /// Why it can't be, if it can't.

@@ -37,6 +37,15 @@ fn extract_to(story: &mut Story, target: &Path) {
 }
 
 #[test]
+fn a_file_is_opened_as_the_system_does() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("f2").sees("a copy of README.md is opened; it is gone when the browser ends");
+    let entry = story.archive.entry(story.state.listing.lines[0].row.number).unwrap();
+    assert_eq!(story.outside, [Effect::Launch(entry)]);
+    story.then("j j j f2").sees("only files have content");
+}
+
+#[test]
 fn a_file_is_found_and_extracted() {
     let work = tempfile::tempdir().unwrap();
     let mut story = Story::begin(everything(), 100, 30);

@@ -29,6 +29,16 @@ fn entries_are_found_by_what_they_are() {
 }
 
 #[test]
+fn words_with_spaces_are_asked_for_in_quotation_marks() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.then("F").types("has:\"this is");
+    story.then("enter").sees("not closed");
+    story.types("\"");
+    story.then("enter");
+    assert_eq!(story.names(), ["README.md"]);
+}
+
+#[test]
 fn letters_keep_their_accents_and_matches_their_places() {
     let mut story = Story::begin(crate::tui::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
     story.then("/").types("txt");

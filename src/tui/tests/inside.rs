@@ -270,7 +270,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     let (_, entry) = outer.find(b"a/in.nra").unwrap().unwrap();
     assert_eq!(story.outside, [Effect::Open(Door::Inside(entry.clone()))]);
     let around = story.state.archive.clone();
-    story.archive = nested::open(&*outer, &entry, None).unwrap();
+    story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
     story.event(Event::Opened(Box::new(facts)));
     story.rest();

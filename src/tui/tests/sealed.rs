@@ -151,7 +151,7 @@ fn an_archive_within_an_archive_asks_too() {
     let entry = outer.entry(0).unwrap();
     let mut story = Story::begin(Arc::clone(&outer), 120, 30);
     let enter = |story: &mut Story, key: Option<Secret>| {
-        story.archive = nested::open(&*outer, &entry, key).unwrap();
+        story.archive = nested::open(&*outer, &entry, key, 1 << 20).unwrap();
         let (name, inside) = ("a.nra ▸ in.zip".to_owned(), Some(entry.clone()));
         let facts = Facts { name, inside, depth: 1, info: story.archive.info().clone(), ..Facts::default() };
         story.event(Event::Opened(Box::new(facts)));

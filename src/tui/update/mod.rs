@@ -345,10 +345,17 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Convert => jobs::ask_output(state),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
         Action::Copy => copy(state, effects),
-        Action::CopyContent | Action::Page | Action::Edit if sealed::ask_first(state) => {}
+        Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
         Action::Page => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Pager))),
         Action::Edit => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Editor))),
+        Action::Launch => {
+            if let Some(entry) = content(state) {
+                let name = glyphs::shown(entry.path.name());
+                state.say(Tone::Calm, format!("a copy of {name} is opened; it is gone when the browser ends"));
+                effects.push(Effect::Launch(entry));
+            }
+        }
         Action::Duplicates => arrange::duplicates(state, effects),
         Action::Jump => jump::begin(state),
         Action::Find => find::paths(state, effects),

@@ -10,7 +10,9 @@ use crate::tui::view::{put, put_right};
 /// Draws the header.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
-    put_right(buffer, inner, 0, &crumbs::totals(state, area.width), state.theme.dim);
+    let unusual = state.archive.damaged || state.archive.is_past;
+    let style = if unusual { state.theme.warning } else { state.theme.dim };
+    put_right(buffer, inner, 0, &crumbs::totals(state, area.width), style);
     let crumbs = crumbs::crumbs(state, crumbs::room(state, area.width));
     let mut x = 0;
     for (index, crumb) in crumbs.iter().enumerate() {

@@ -23,7 +23,7 @@ const STRIDE: usize = 4_096;
 ///
 /// As reading the index does.
 pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Sheet> {
-    let mut sheet = sheet::load(archive, entry, true, go_on)?;
+    let mut sheet = sheet::load(archive, entry, true, 0, go_on)?;
     if entry.kind != Kind::File {
         return Ok(sheet);
     }

@@ -32,7 +32,7 @@ use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::JobId;
 use crate::tui::state::line::Facts;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::pane::{BACK, Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
+use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
 use crate::tui::state::sizes::MapRequest;
 
 pub use find::{Finder, rank};
@@ -175,6 +175,7 @@ impl Work {
             | Effect::Unlock(..)
             | Effect::Copy(_)
             | Effect::Show(..)
+            | Effect::Launch(_)
             | Effect::Suspend
             | Effect::Redraw
             | Effect::Detach
@@ -326,7 +327,7 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
         match seek::place(&**archive, &entry, &seek, awaited) {
             Ok(Some(Place { offset, line })) => {
                 found = Found::At(offset);
-                request.offset = offset.saturating_sub(BACK);
+                request.offset = offset.saturating_sub(request.limits.back());
                 request.anchor = line.map(|line| (offset, line));
             }
             Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere, sealed: None },

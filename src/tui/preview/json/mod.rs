@@ -13,13 +13,12 @@ use crate::format::error::Result;
 use crate::tui::glyphs;
 use crate::tui::preview::syntax::{self, Role};
 use crate::tui::preview::text::{self, Line};
+use crate::tui::preview::window::{Window, line_feeds};
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
 
 use lines::Lines;
 
-/// Bytes of content in a window.
-const WINDOW: u64 = 256 << 10;
 /// A first line longer than this was not written for people.
 const LONG: usize = 240;
 /// Columns of the signs in front of what can be folded.
@@ -222,11 +221,9 @@ pub fn is_lines(head: &[u8]) -> bool {
 ///
 /// As reading the archive does.
 pub fn load(archive: &dyn Archive, entry: &Entry, request: &Request, a_line_each: bool) -> Result<Page> {
-    let offset = if a_line_each { request.offset.min(entry.size) } else { 0 };
-    let mut bytes = vec![0; usize::try_from(WINDOW.min(entry.size - offset)).expect("no more than a window")];
-    let read = archive.read_at(entry, offset, &mut bytes)?;
-    bytes.truncate(read);
-    Ok(if a_line_each { records(&bytes, offset, entry.size) } else { start(&bytes, entry.size) })
+    let offset = if a_line_each { request.offset } else { 0 };
+    let window = Window::read(archive, entry, offset, 1, request.limits.window)?;
+    Ok(if a_line_each { records(&window) } else { start(&window.bytes, entry.size) })
 }
 
 /// Makes lines of the start of content.
@@ -241,17 +238,13 @@ fn start(bytes: &[u8], size: u64) -> Page {
 }
 
 /// Makes lines of a window of values, leaving out one that may have begun before or may go on.
-fn records(bytes: &[u8], offset: u64, size: u64) -> Page {
-    let is_last = offset + bytes.len() as u64 >= size;
-    let first = if offset == 0 { 0 } else { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1) };
-    let last = match bytes.iter().rposition(|&byte| byte == b'\n') {
-        Some(newline) if !is_last && newline + 1 > first => newline + 1,
-        _ => bytes.len(),
-    };
+fn records(window: &Window) -> Page {
+    let Window { offset, ref bytes, size } = *window;
+    let whole = window.whole(false, &line_feeds(bytes));
     let mut lines = Lines::default();
-    let mut end = offset + first as u64;
+    let mut end = offset + whole.start as u64;
     let at_start = end == 0;
-    for line in bytes[first..last].split_inclusive(|&byte| byte == b'\n') {
+    for line in bytes[whole].split_inclusive(|&byte| byte == b'\n') {
         let read = lines.indent(line, end);
         end += read as u64;
         if read < line.len() {
@@ -330,14 +323,14 @@ mod tests {
         let content: Vec<u8> = (0..100).flat_map(|number| format!("{{\"id\":{number:02},\"x\":[1]}}\n").into_bytes()).collect();
         let len = content.len() as u64 / 100;
         assert!(is_lines(&content) && !is_lines(b"{\n  \"a\": 1\n}\n"));
-        let page = records(&content[30..80], 30, content.len() as u64);
+        let page = records(&Window { offset: 30, bytes: content[30..80].to_vec(), size: content.len() as u64 });
         assert_eq!(rows(&page), ["{\"id\": 02, \"x\": [1]}", "{\"id\": 03, \"x\": [1]}"]);
         assert_eq!((page.offset(0), page.end, page.at_start(), page.at_end()), (2 * len, 4 * len, false, false));
         let mut page = page;
         page.fold(1, Fold::In);
         assert_eq!((page.rows(), page.start(4), page.row(3 * len + 5)), (7, 3 * len, 2));
         // A record that is broken does not take the next one with it.
-        let page = records(b"{\"a\":[1,\n{\"b\":2}\n", 0, 18);
+        let page = records(&Window { offset: 0, bytes: b"{\"a\":[1,\n{\"b\":2}\n".to_vec(), size: 18 });
         assert_eq!(rows(&page), ["{\"a\": [1,", "{\"b\": 2}"]);
     }
 
@@ -365,7 +358,8 @@ mod tests {
             text in "[\\[\\]{}\",:a1 \n]{0,80}",
             steps in proptest::collection::vec((0usize..30, 0usize..5), 0..12),
         ) {
-            for mut page in [start(text.as_bytes(), text.len() as u64), records(text.as_bytes(), 0, text.len() as u64)] {
+            let window = Window { offset: 0, bytes: text.as_bytes().to_vec(), size: text.len() as u64 };
+            for mut page in [start(text.as_bytes(), text.len() as u64), records(&window)] {
                 for (row, fold) in &steps {
                     let fold = [Fold::Turn, Fold::Out, Fold::In, Fold::All, Fold::Nothing][*fold];
                     if let Some(cursor) = page.fold(*row, fold) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::format::entry::Entry;
 use crate::tui::canvas::Canvas;
+use crate::tui::limits::Limits;
 use crate::tui::preview::json::Fold;
 use crate::tui::preview::seek::{self as places, Seek};
 use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
@@ -16,8 +17,6 @@ use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
 const REST: Duration = Duration::from_millis(60);
 /// With fewer rows than this between the screen and the end of the window more is read.
 const MARGIN: usize = 64;
-/// Bytes in front of the place in view that are read when scrolling up.
-pub const BACK: u64 = 128 << 10;
 
 /// Asks for a preview.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +86,8 @@ pub struct Pane {
     width: u16,
     /// What pictures are drawn on.
     pub canvas: Canvas,
+    /// How much is read.
+    pub limits: Limits,
 }
 
 impl Pane {
@@ -134,6 +135,7 @@ impl Pane {
             generation: self.generation + 1,
             width: self.width,
             canvas: self.canvas,
+            limits: self.limits,
             scroll,
             ..Self::default()
         }
@@ -172,7 +174,7 @@ impl Pane {
         self.due = None;
         let place = self.place();
         let anchor = self.anchor();
-        Some(self.ask(place.saturating_sub(BACK), anchor, place))
+        Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place))
     }
 
     /// Takes the size of the pane.
@@ -274,7 +276,7 @@ impl Pane {
         }
         if !window.at_start() && top < MARGIN {
             let anchor = self.anchor();
-            return Some(self.ask(place.saturating_sub(BACK), anchor, place));
+            return Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place));
         }
         None
     }
@@ -296,7 +298,7 @@ impl Pane {
             {
                 return Some(self.seek(Seek::End(offset, line)));
             }
-            return Some(self.ask(size.saturating_sub(BACK / 4), None, size));
+            return Some(self.ask(size.saturating_sub(self.limits.back() / 4), None, size));
         }
         Some(self.ask(0, None, 0))
     }
@@ -363,7 +365,8 @@ impl Pane {
         self.generation += 1;
         let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
         let hex_columns = hex::columns(self.width);
-        let request = Request { form: self.form, offset, anchor, hex_columns, seek: None, canvas: self.canvas };
+        let (canvas, limits) = (self.canvas, self.limits);
+        let request = Request { form: self.form, offset, anchor, hex_columns, seek: None, canvas, limits };
         PreviewRequest { generation: self.generation, entry, request }
     }
 }

@@ -1,0 +1,78 @@
+//! A window of content: read in one way, cut into whole rows in one way.
+
+use std::ops::Range;
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::format::error::Result;
+
+/// A part of content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins, bytes.
+    pub offset: u64,
+    /// The part.
+    pub bytes: Vec<u8>,
+    /// Length of the whole content, bytes.
+    pub size: u64,
+}
+
+impl Window {
+    /// Reads up to `len` bytes from an offset on, which is a multiple of `unit`.
+    ///
+    /// # Errors
+    ///
+    /// As reading the archive does.
+    pub fn read(archive: &dyn Archive, entry: &Entry, offset: u64, unit: u64, len: u64) -> Result<Self> {
+        let offset = offset.min(entry.size) / unit * unit;
+        let mut bytes = vec![0; usize::try_from(len.min(entry.size - offset)).expect("no more than a window")];
+        let read = archive.read_at(entry, offset, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(Self { offset, bytes, size: entry.size })
+    }
+
+    /// Says whether it ends where the content does.
+    pub fn is_last(&self) -> bool {
+        self.offset + self.bytes.len() as u64 >= self.size
+    }
+
+    /// Returns the part that consists of whole rows, by the places behind their breaks: the first row is left out when it may have begun before, unless
+    /// the window `begins` with one, and the last one when it may go on. One that is longer than the window stays as far as it goes.
+    pub fn whole(&self, begins: bool, breaks: &[usize]) -> Range<usize> {
+        let first = if begins || self.offset == 0 { 0 } else { breaks.first().copied().unwrap_or(0) };
+        let last = breaks.last().copied().filter(|last| !self.is_last() && *last > first);
+        first..last.unwrap_or(self.bytes.len())
+    }
+}
+
+/// Returns the places behind line feeds.
+pub fn line_feeds(bytes: &[u8]) -> Vec<usize> {
+    let feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    feeds.map(|(at, _)| at + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::sample;
+
+    #[test]
+    fn rows_that_may_be_cut_are_left_out() {
+        let archive = sample::with_contents(&[("a", b"one\ntwo\nthree\nfour")]);
+        let entry = archive.entry(0).unwrap();
+        let rows = |offset, len, begins| {
+            let window = Window::read(&*archive, &entry, offset, 1, len).unwrap();
+            let whole = window.whole(begins, &line_feeds(&window.bytes));
+            String::from_utf8(window.bytes[whole].to_vec()).unwrap()
+        };
+        assert_eq!(rows(0, 100, false), "one\ntwo\nthree\nfour");
+        assert_eq!(rows(0, 10, false), "one\ntwo\n");
+        assert_eq!(rows(1, 10, false), "two\n");
+        assert_eq!(rows(4, 100, false), "three\nfour");
+        assert_eq!(rows(4, 100, true), "two\nthree\nfour");
+        // One that is longer than the window is better than nothing.
+        assert_eq!(rows(9, 3, false), "hre");
+        assert_eq!(rows(99, 3, false), "");
+        assert_eq!(Window::read(&*archive, &entry, 7, 4, 3).unwrap().offset, 4);
+    }
+}

@@ -44,7 +44,7 @@ const TAIL: &str = "\
 | 5 | wrong or missing key |
 | 130 | interrupted (143 when terminated) |
 
-A reader that closes the pipe ends the program quietly with code 0.
+A reader that closes the pipe ends the program quietly with code 0, unless what it did not take is an archive.
 
 What `extract` leaves out on purpose is told in one remark and is no reason for code 3: set-id bits, the sticky bit of a file and `security.capability`
 without `--special`, and, unless root extracts, `security.*` and `trusted.*` attributes. Root restores the latter without being asked, but for the

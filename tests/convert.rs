@@ -8,7 +8,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{NRA, expect, nra, other};
 use tempfile::TempDir;
@@ -418,6 +418,44 @@ fn options_without_effect_are_told() {
         assert_eq!(said.contains(&format!("{option} has no effect on")), !has_effect, "{said}");
     }
     assert!(expect(at, &["convert", "first.nra", "x.tar.lz4", "-f", "-l", "3"], 2).contains("lz4 has no levels"));
+}
+
+#[test]
+fn a_key_encrypts_what_was_plain() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra"], 0);
+    expect(at, &["convert", "first.nra", "first.tar.gz"], 0);
+    for input in ["first.nra", "first.tar.gz"] {
+        let said = expect(at, &["convert", input, "sealed.nra", "-f", "--password", "x"], 0);
+        assert!(said.contains("it is not encrypted, so the key encrypts"), "{said}");
+        expect(at, &["list", "sealed.nra"], 5);
+        // The key of an encrypted one opens it, and -e alone encrypts again.
+        let said = expect(at, &["convert", "sealed.nra", "plain.nra", "-f", "--password", "x"], 0);
+        assert!(said.contains("the input is encrypted, what is made of it is not"), "{said}");
+        expect(at, &["list", "plain.nra"], 0);
+    }
+    let said = expect(at, &["convert", "first.nra", "out.tar", "--password", "x"], 0);
+    assert!(said.contains("it is not encrypted; the key was not used"), "{said}");
+}
+
+#[test]
+fn an_archive_that_nobody_takes_whole_is_no_success() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    tree(at);
+    expect(at, &["pack", "tree", "-o", "first.nra", "--codec", "none"], 0);
+    for arguments in
+        [&["convert", "first.nra", "-", "--to", "tar"][..], &["convert", "first.nra", "-"], &["pack", "tree", "-o", "-"]]
+    {
+        let mut child =
+            Command::new(NRA).args(arguments).current_dir(at).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && said.contains("cannot write the archive: broken pipe"), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

@@ -146,7 +146,8 @@ pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u6
     }
 }
 
-fn is_url(name: &[u8]) -> bool {
+/// Says whether a name is that of something on another machine.
+pub fn is_url(name: &[u8]) -> bool {
     let scheme = name.windows(3).position(|part| part == b"://");
     scheme.is_some_and(|end| end > 0 && name[..end].iter().all(u8::is_ascii_alphanumeric))
 }

@@ -9,6 +9,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::line::Line;
+use crate::cli::reading;
 use crate::cli::report::Failure;
 use crate::format::path::Quoted;
 
@@ -226,8 +227,16 @@ fn unknown_verb(root: &Command, line: &Line<'_>) -> Failure {
     let failure = if path.is_dir() {
         Failure::usage(format!("{shown} is a directory, not a command")).hint(format!("nra pack {shown} packs it"))
     } else if path.exists() {
-        let what = if line.named.len() == 1 { "opens the browser, which needs a terminal" } else { "…: a command is missing" };
-        Failure::usage(format!("nra {shown} {what}")).hint(format!("nra list {shown} shows what is in it"))
+        let (what, browse) = if line.named.len() == 1 {
+            ("opens the browser, which needs a terminal", None)
+        } else {
+            ("…: a command is missing", Some(format!("nra browse {shown} … opens the browser with options")))
+        };
+        let failure = Failure::usage(format!("nra {shown} {what}")).hint(format!("nra list {shown} shows what is in it"));
+        browse.into_iter().fold(failure, Failure::hint)
+    } else if reading::is_url(word.as_bytes()) {
+        Failure::usage(format!("cannot open {shown}: URLs are not read by this version"))
+            .hint("fetch the archive first; - reads it from standard input: curl URL | nra list -")
     } else if let Some((verb, instead)) = PLANNED.iter().find(|(verb, _)| word == *verb) {
         Failure::usage(format!("nra {verb} is not built into this version")).hint(*instead)
     } else {

@@ -200,9 +200,9 @@ impl From<format::Error> for Failure {
                 Self { kind: "exists", ..Self::failed(text) }
             }
             Error::Io { source, action, subject } => {
-                // Standard output closed by its reader is an end, not a failure; an archive cut short in a named pipe is one.
-                let standard = matches!(subject, Subject::StandardOutput | Subject::Output);
-                let closed_pipe = source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && standard;
+                // Standard output closed by its reader is an end, not a failure; an archive that is cut short is one.
+                let closed_pipe =
+                    source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && *subject == Subject::StandardOutput;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
@@ -280,7 +280,7 @@ mod tests {
         assert!(Failure::output(&io::ErrorKind::BrokenPipe.into()).is_closed_pipe());
         assert!(!Failure::output(&io::ErrorKind::StorageFull.into()).is_closed_pipe());
         let written = |subject: Subject| Failure::from(format::Error::io("write", subject, io::ErrorKind::BrokenPipe.into()));
-        assert!(written(Subject::StandardOutput).is_closed_pipe() && written(Subject::Output).is_closed_pipe());
+        assert!(written(Subject::StandardOutput).is_closed_pipe() && !written(Subject::Output).is_closed_pipe());
         // A file may be called like a stream.
         for name in ["the archive", "standard output"] {
             let failure = written(name.into());

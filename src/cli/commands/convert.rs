@@ -254,6 +254,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
             (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
+    } else if args.keys.is_given()
+        && kind == Kind::Nra
+        && let Some(secret) = &options.open.key
+    {
+        // As with `pack`, where there is nothing else that it could be for.
+        options.encrypt_plain = Some(Keyring::create(secret, Argon2Cost::default(), "")?);
     }
     let destination = if args.dry_run {
         Destination::Nowhere
@@ -265,6 +271,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let input = match input {
         Input::File(path) if kind != Kind::Nra => {
             let opened = open_file(&path, &options, ui).map_err(|error| explain(error, &source, &output, args.keep_going))?;
+            if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
+                let message = format!("{name}: it is not encrypted; the key was not used");
+                ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            }
             Input::Archive(opened)
         }
         input => input,
@@ -390,6 +400,7 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
         },
         keep_going: args.keep_going,
         recompress: args.compression.is_given(),
+        encrypt_plain: None,
         sync: !args.no_sync,
     })
 }
@@ -432,14 +443,17 @@ struct Source<'a> {
 impl Source<'_> {
     /// Returns what is to be done about damage, when the work has `kept_going` or not.
     fn advice(&self, kept_going: bool) -> Option<&'static str> {
-        let unopened = self.path.filter(|path| {
-            // What is read in order gives what it can. What has an index needs that.
-            let in_order = FileSource::open(path).and_then(|source| reads_in_order(&(Arc::new(source) as Arc<dyn ReadAt>)));
-            matches!(in_order, Ok(false)) && matches!(open_path(path, &self.open), Err(Error::Corrupt { .. }))
-        });
-        match unopened {
-            Some(path) => Some(reading::lost(path)),
-            None => (!kept_going).then_some("--keep-going keeps what is not hurt"),
+        let keeps = (!kept_going).then_some("--keep-going keeps what is not hurt");
+        let Some(path) = self.path else { return keeps };
+        // What is read in order gives what it can. What has an index needs that.
+        let in_order = FileSource::open(path).and_then(|source| reads_in_order(&(Arc::new(source) as Arc<dyn ReadAt>)));
+        if in_order.unwrap_or(true) {
+            return keeps;
+        }
+        match open_path(path, &self.open) {
+            Ok(_) => keeps,
+            Err(Error::Corrupt { .. }) => Some(reading::lost(path)),
+            Err(_) => None,
         }
     }
 }
@@ -448,7 +462,7 @@ fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -
     let input = source.name;
     match error {
         Error::Io { .. } | Error::Cancelled => pack::explain(error, output),
-        Error::Corrupt { .. } => {
+        Error::Corrupt { .. } | Error::Unsupported { .. } => {
             let failure = Failure::from(error).context(input);
             source.advice(kept_going).into_iter().fold(failure, Failure::hint)
         }

@@ -202,7 +202,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
     };
     let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
-    if stats.untrusted > 0 {
+    if stats.untrusted > 0 && !args.fidelity.special {
         ui.console().note("hint: --special makes devices and restores set-id bits and capabilities, of archives you trust");
     }
     sum_up(&stats, args.dry_run, seconds, ui);

@@ -155,7 +155,8 @@ impl Rules {
             let message = format!("{what} of {entries} not restored{why}");
             monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
         };
-        warn(&self.stripped, "set-id bits or capabilities", "");
+        let why = if self.special { ": the owner that they are for is not told, or not restored" } else { "" };
+        warn(&self.stripped, "set-id bits or capabilities", why);
         warn(&self.privileged, "security or trusted attributes", ": only root can set them");
     }
 

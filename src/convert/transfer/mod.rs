@@ -30,6 +30,7 @@ use crate::convert::loss::{Container, tell_secrecy, tell_state, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
 use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
+use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Result, Subject};
 use crate::format::nra::compact;
@@ -78,6 +79,8 @@ pub struct TransferOptions {
     pub recompress: bool,
     /// Make sure that the archive is on disk before it gets its name.
     pub sync: bool,
+    /// Encrypt with these keys what comes from an input that is not encrypted.
+    pub encrypt_plain: Option<Keyring>,
 }
 
 /// What was converted.
@@ -125,6 +128,12 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     let threads = writer_options.threads.max(1);
     let read_bytes = writer_options.share_memory();
     writer_options.repeats = true;
+    let is_encrypted = matches!(&opened, Opened::Indexed(archive) if archive.info().encrypted);
+    if let Some(keyring) = options.encrypt_plain.as_ref().filter(|_| !is_encrypted) {
+        writer_options.encryption = Some(keyring.clone());
+        let message = "it is not encrypted, so the key encrypts what is made of it".to_owned();
+        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    }
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
         tell_whole(&**archive, Container::Nra, monitor);

@@ -144,7 +144,7 @@ impl Located {
     fn unsupported(&self) -> Error {
         Error::Unsupported {
             what: "zip method",
-            found: format!("{} ({}) of {}", self.method, method_name(self.method), Quoted::new(self.name())),
+            found: format!("{} ({})", self.method, method_name(self.method)),
             known: "stored, deflate, deflate64, bzip2, lzma, zstd, xz".into(),
         }
     }

@@ -160,6 +160,8 @@ struct Current {
     parts: Vec<Part>,
     touched: [RunId; 3],
     size: u64,
+    /// What [`Writer::deduplicated_bytes`] was before: content of a file that is given up does not count.
+    deduplicated_before: u64,
 }
 
 impl<W: Write + Send> Writer<W> {
@@ -246,7 +248,8 @@ impl<W: Write + Send> Writer<W> {
         if entry.kind != Kind::File {
             return Err(refused(&entry, "content, although it is no file"));
         }
-        self.current = Some(Current { entry, parts: Vec::new(), touched: [0; 3], size: 0 });
+        let deduplicated_before = self.deduplicated_bytes;
+        self.current = Some(Current { entry, parts: Vec::new(), touched: [0; 3], size: 0, deduplicated_before });
         Ok(())
     }
 
@@ -287,7 +290,7 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// As [`Writer::add`].
     pub fn end(&mut self, digest: Option<Digest>) -> Result<EntryId> {
-        let Current { mut entry, parts, touched, size } = self.current.take().ok_or_else(nothing_begun)?;
+        let Current { mut entry, parts, touched, size, .. } = self.current.take().ok_or_else(nothing_begun)?;
         entry.size = size;
         let source = match &parts[..] {
             [] => Source::Settled,
@@ -299,7 +302,9 @@ impl<W: Write + Send> Writer<W> {
 
     /// Gives up the file that was begun; what was stored of it stays and may serve later files.
     pub fn abandon(&mut self) {
-        self.current = None;
+        if let Some(current) = self.current.take() {
+            self.deduplicated_bytes = current.deduplicated_before;
+        }
     }
 
     /// Adds a hard link: an entry with the content, metadata and time of an earlier file and in the same link group.

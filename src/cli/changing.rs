@@ -73,7 +73,7 @@ pub struct Change {
     pub keys: Option<Keyring>,
     dry_run: bool,
     commit: u64,
-    is_protected: bool,
+    before: Before,
 }
 
 impl ChangeArgs {
@@ -90,7 +90,7 @@ impl ChangeArgs {
         let file = FileStore::open(&path).map_err(fail)?;
         let store: Arc<dyn Store> = if self.dry_run { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
         let source: Arc<dyn ReadAt> = Arc::new(Arc::clone(&store));
-        let is_protected = present(&*source).map_err(fail)?.is_some();
+        let before = Before::of(&*source).map_err(fail)?;
         let mut options = WriterOptions { message: self.message.clone(), ..WriterOptions::balanced() };
         options.threads = self.resources.threads();
         options.memory_bytes = self.resources.memory.unwrap_or(options.memory_bytes);
@@ -98,7 +98,7 @@ impl ChangeArgs {
         let keys = options.encryption.clone();
         let writer = Writer::append(store, options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, is_protected })
+        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before })
     }
 }
 
@@ -122,14 +122,14 @@ impl Change {
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, commit, is_protected, .. } = self;
+        let Self { writer, name, path, dry_run, commit, before, .. } = self;
         let progress = ui.progress("writing");
         let finished = writer.finish(&progress);
         drop(progress);
-        let (end, stats) = finished.map_err(|error| explain_attempt(error, is_protected, &path, &name))?;
+        let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
         drop(end);
         ui.flush()?;
-        let made = Made { name: &name, before: commit, is_protected, dry_run };
+        let made = Made { name: &name, before: commit, is_protected: before.is_protected, dry_run };
         made.say(what, &stats, ui);
         let summary = ChangeSummary {
             archive: ArchiveField::new(&path),
@@ -222,28 +222,49 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|own| identity(other) == Some(own))
 }
 
-/// Says whether the archive at `path` has recovery data at its end.
-///
-/// # Errors
-///
-/// When it can't be read.
-pub fn is_protected(path: &Path) -> Result<bool, Error> {
-    Ok(present(&FileSource::open(path)?)?.is_some())
+/// What an archive was before an attempt to change it.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    /// It had recovery data.
+    pub is_protected: bool,
+    length: u64,
 }
 
-/// Turns an error of an attempt to change an archive into a failure: recovery data that was there may have gone with what was begun.
-pub fn explain_attempt(error: Error, was_protected: bool, path: &Path, name: &str) -> Failure {
-    let failure = explain(named(error, path.as_os_str().as_bytes()), name);
-    let is_there = |file: FileSource| {
-        Ok::<_, Error>(match present(&file)? {
-            Some(recovery) => begins(&file, recovery.protected)?.is_some(),
-            None => false,
-        })
-    };
-    if was_protected && !FileSource::open(path).and_then(is_there).unwrap_or(false) {
-        return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
+impl Before {
+    /// Looks at the archive at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be read.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        Self::of(&FileSource::open(path)?)
     }
-    failure
+
+    fn of(source: &dyn ReadAt) -> Result<Self, Error> {
+        Ok(Self { is_protected: present(source)?.is_some(), length: source.len() })
+    }
+
+    /// Turns an error of the attempt into a failure that says what is left: recovery data that was there may have gone with what was begun.
+    pub fn explain(self, error: Error, path: &Path, name: &str) -> Failure {
+        let is_full = matches!(&error, Error::Io { source, .. }
+            if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
+        let failure = explain(named(error, path.as_os_str().as_bytes()), name);
+        let is_there = |file: &FileSource| {
+            Ok::<_, Error>(match present(file)? {
+                Some(recovery) => begins(file, recovery.protected)?.is_some(),
+                None => false,
+            })
+        };
+        let now = FileSource::open(path);
+        if self.is_protected && !now.as_ref().is_ok_and(|file| is_there(file).unwrap_or(false)) {
+            return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
+        }
+        // What was written is taken away again.
+        if is_full && now.is_ok_and(|file| file.len() == self.length) {
+            return failure.hint(format!("{name} is as it was"));
+        }
+        failure
+    }
 }
 
 /// Turns an error of changing an archive into a failure.

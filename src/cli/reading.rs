@@ -18,9 +18,10 @@ use crate::convert::select::Selection;
 use crate::format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
 use crate::format::entry::Entry;
 use crate::format::error::{Looks, STANDARD_INPUT, Subject};
+use crate::format::nra::reader::NraReader;
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
-use crate::format::source::FileSource;
+use crate::format::source::{FileSource, is_locked};
 use crate::format::{Error, Result as FormatResult};
 
 /// An opened archive and what it is called in messages.
@@ -263,6 +264,10 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     let damage = opened.archive.is_recovered();
     let degraded = damage || opened.archive.omits_entries();
     let mut remarks = opened.archive.remarks();
+    // What an append has written so far is no remains of one.
+    if let Some(remains) = opened.archive.as_nra().and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path)) {
+        remarks.retain(|remark| remark != remains);
+    }
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found without it".to_owned());
     }

@@ -13,7 +13,7 @@ use crate::format::nra::compact::{compact as write, plan as look};
 use crate::format::nra::recovery::{present, protect};
 use crate::format::nra::writer::WriterOptions;
 use crate::format::progress::Monitor;
-use crate::format::source::{FileSource, FileStore, ReadAt, Store};
+use crate::format::source::{FileSource, FileStore, MemoryStore, ReadAt, Store};
 
 /// Where the compacted archive goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +54,21 @@ impl Target {
     }
 }
 
-/// Tells what [`compact`] would do.
+/// Longest archive that is compacted in memory to find out what comes of it, bytes, if the memory allows four times as much.
+const REHEARSED: u64 = 64 << 20;
+
+/// Tells what [`compact`] would do: of a short archive exactly, of others about.
 ///
 /// # Errors
 ///
 /// As [`compact`].
 pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
     let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(archive)?);
+    if source.len() <= REHEARSED.min(options.memory_bytes / 4) {
+        let memory = MemoryStore::default();
+        let open = || Ok(Arc::new(memory.open()) as Arc<dyn Store>);
+        return rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, archive.as_os_str().as_bytes()));
+    }
     let mut planned = look(&source, keep, options, monitor)?;
     if let Some(recovery) = present(&*source)? {
         // It is part of the file, and shrinks with what it protects.
@@ -90,15 +98,26 @@ pub fn compact(
     let new = NewFile::create(&path, overwrite)?;
     let open = || new.store().map(|store| Arc::new(store) as Arc<dyn Store>);
     let shown = path.as_os_str().as_bytes();
-    let mut done = write(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
-    if let Some(before) = present(&*source)? {
-        let after = protect(&*open()?, before.percent, options.memory_bytes, monitor)?;
-        done.after_bytes = after.file_len();
-    }
+    let done = rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {
         return Ok(None);
     }
     monitor.check()?;
     target.publish(new)?;
     Ok(Some(done))
+}
+
+/// Writes the new archive, with recovery data if the old one has some.
+fn rewrite(
+    source: &Arc<dyn ReadAt>,
+    keep: u64,
+    open: &dyn Fn() -> Result<Arc<dyn Store>>,
+    options: &WriterOptions,
+    monitor: &dyn Monitor,
+) -> Result<Compaction> {
+    let mut done = write(source, keep, open, options, monitor)?;
+    if let Some(before) = present(&**source)? {
+        done.after_bytes = protect(&*open()?, before.percent, options.memory_bytes, monitor)?.file_len();
+    }
+    Ok(done)
 }

@@ -48,7 +48,9 @@ impl NewFile {
             return Ok(Self { file, temporary: None, mode: None, directory, path, overwrite });
         }
         // Nobody else reads it before it has the mode that it shall have.
-        let named = temporary_name().permissions(Permissions::from_mode(0o600)).tempfile_in(&directory).map_err(fail)?;
+        let named = temporary_name().permissions(Permissions::from_mode(0o600)).tempfile_in(&directory);
+        // The file may well be there and writable: it is the directory that refuses.
+        let named = named.map_err(|error| Error::io("create a file in", directory.as_os_str().as_bytes(), error))?;
         let (file, temporary) = NamedTempFile::into_parts(named);
         Ok(Self { file, temporary: Some(temporary), mode: Some(0o666 & !umask()), directory, path, overwrite })
     }

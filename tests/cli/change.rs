@@ -372,6 +372,20 @@ fn a_second_writer_is_refused() {
 }
 
 #[test]
+fn what_an_append_has_written_so_far_is_no_remains() {
+    let room = Room::new();
+    room.changes(&["mkdir", "rich.nra", "new"], "made new in commit 2");
+    let path = room.directory.path().join("rich.nra");
+    let store = nra::format::source::FileStore::open(&path).unwrap();
+    std::fs::write(&path, [room.bytes("rich.nra"), vec![7; 5_000]].concat()).unwrap();
+    let said = room.run(&["list", "rich.nra", "new"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    drop(store);
+    let said = room.run(&["list", "rich.nra", "new"]);
+    assert!(said.err.contains("5000 bytes behind commit 2"), "{}", said.err);
+}
+
+#[test]
 fn compacting_drops_what_is_not_kept() {
     let room = Room::new();
     let noise: String = (0..20_000u32).map(|i| format!("{:x}", i.wrapping_mul(2_654_435_761))).collect();
@@ -381,7 +395,15 @@ fn compacting_drops_what_is_not_kept() {
     let (before, listed) = (room.bytes("rich.nra"), room.out(&["list", "-l", "--digest", "rich.nra"]));
     let said = room.run(&["compact", "rich.nra", "-n"]);
     assert_eq!((said.code, &said.err[..10]), (Some(0), "rich.nra: "), "{}", said.err);
-    assert!(said.err.ends_with("; 2 commits would go, 1 stay\n"), "{}", said.err);
+    assert!(said.err.ends_with("; 2 commits would go, 1 stay\n") && !said.err.contains("about"), "{}", said.err);
+    for keep in ["1", "2", "3"] {
+        let after = |arguments: &[&str]| -> Value {
+            let said = room.run(&[&["compact", "rich.nra", "--keep", keep, "--json"], arguments].concat());
+            serde_json::from_str::<Value>(&said.out).unwrap()["after_bytes"].clone()
+        };
+        assert_eq!(after(&["-n"]), after(&["-o", "exact.nra", "-f"]), "{keep}");
+    }
+    std::fs::remove_file(room.directory.path().join("exact.nra")).unwrap();
     assert_eq!(room.bytes("rich.nra"), before, "nothing was written");
     let said = room.run(&["compact", "rich.nra", "--keep", "2", "-o", "two.nra", "--json"]);
     let summary: Value = serde_json::from_str(&said.out).unwrap();

@@ -86,13 +86,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let mut look = |progress: &dyn Monitor, visit: Visit<'_>| plan(&inputs, &path, &options, policy, progress, visit);
         return pack::list("add", &path, &mut look, ui);
     }
-    let is_protected = changing::is_protected(&path).map_err(|error| changing::explain(error, &name))?;
+    let before = changing::Before::at(&path).map_err(|error| changing::explain(error, &name))?;
     let progress = ui.progress("adding");
     let result = add(&inputs, &path, &options, policy, &progress);
     progress.finish();
     let elapsed = progress.elapsed();
     drop(progress);
-    let stats = result.map_err(|error| changing::explain_attempt(error, is_protected, &path, &name))?;
+    let stats = result.map_err(|error| before.explain(error, &path, &name))?;
     let written = stats.written;
     let changed = written.added + written.replaced + written.removed > 0;
     if !changed && stats.unchanged == 0 && stats.in_the_way > 0 {
@@ -108,8 +108,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     for (count, before, behind) in parts.into_iter().filter(|(count, ..)| *count > 0) {
         what += &format!(", {before}{}{behind}", text::count(count));
     }
-    let before = if changed { written.commit - 1 } else { written.commit };
-    Made { name: &name, before, is_protected, dry_run: false }.say(&what, &written, ui);
+    let commit = if changed { written.commit - 1 } else { written.commit };
+    Made { name: &name, before: commit, is_protected: before.is_protected, dry_run: false }.say(&what, &written, ui);
     if stats.in_the_way > 0 {
         ui.console().note(&format!("hint: {IN_THE_WAY}"));
     }

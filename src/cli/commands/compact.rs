@@ -36,6 +36,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     keep: u64,
     /// Tell what would be saved and write nothing
+    ///
+    /// An archive of up to 64 MiB, or a quarter of --memory, is compacted in memory to find out; of longer ones what the index loses is not counted.
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
@@ -108,7 +110,8 @@ fn said(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
     let (before, after) = (ui.size(done.before_bytes), ui.size(done.after_bytes));
     let kept = text::count(done.commits);
     if args.dry_run {
-        return format!("{name}: {before} → about {after}; {commits} would go, {kept} stay");
+        let about = if done.estimated { "about " } else { "" };
+        return format!("{name}: {before} → {about}{after}; {commits} would go, {kept} stay");
     }
     let saved = text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
     let undo = match (&args.output, done.dropped_commits) {

@@ -29,6 +29,8 @@ pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
     /// Directory or file to measure; the whole archive if left out
+    ///
+    /// A file of several hard links counts under each of its names, as in all sums of content.
     #[arg(value_name = "PATH")]
     path: Option<OsString>,
     #[command(flatten)]

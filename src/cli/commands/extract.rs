@@ -58,7 +58,7 @@ pub struct Args {
     /// Print what would be done, touch nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Refuse when there is more content than SIZE
+    /// Refuse when there is more content than SIZE; hard links of one file count once here
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_size: Option<u64>,
     #[command(flatten)]

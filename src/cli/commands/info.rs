@@ -185,8 +185,12 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     row("entries", format!("{} ({})", text::count(info.entries), text::counted(info.files, "file", "files")));
     row("content", ui.size(info.content_bytes));
     if let Some(bytes) = info.piece_bytes {
-        let saved = info.content_bytes.saturating_sub(bytes);
-        row("deduplicated", format!("{} ({} less)", ui.size(bytes), text::percent(saved, info.content_bytes)));
+        // Pieces stay until the archive is compacted.
+        let compared = match info.content_bytes.checked_sub(bytes) {
+            Some(saved) => format!("{} less", text::percent(saved, info.content_bytes)),
+            None => "with those of earlier commits".to_owned(),
+        };
+        row("deduplicated", format!("{} ({compared})", ui.size(bytes)));
     }
     if let Some(bytes) = info.stored_bytes {
         row("compressed", ui.size(bytes));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cli::args::parse_memory;
-use crate::cli::changing::{explain, explain_attempt, is_protected, newest};
+use crate::cli::changing::{Before, explain, newest};
 use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text::{self, ArchiveField};
 use crate::cli::ui::Ui;
@@ -67,11 +67,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let geometry = if args.dry_run {
         plan(&path, percent, memory).map_err(fail)?
     } else {
-        let was_protected = is_protected(&path).map_err(fail)?;
+        let before = Before::at(&path).map_err(fail)?;
         let progress = ui.progress("protecting");
         let done = protect(&path, percent, memory, &progress);
         drop(progress);
-        done.map_err(|error| explain_attempt(error, was_protected, &path, &name))?
+        done.map_err(|error| before.explain(error, &path, &name))?
     };
     let recovery = geometry.summary();
     let (bytes, share) = (ui.size(recovery.bytes), text::percent(recovery.bytes, geometry.protected));

@@ -325,7 +325,7 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
     }
     spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
     let path = joined(split(item.path()).0, spot.name());
-    run.monitor.add(crate::format::progress::Counter::Bytes, item.entry.size);
+    run.wrote(item.entry.size);
     run.done(item, &path, Action::Link);
     Ok(Linked::Made)
 }

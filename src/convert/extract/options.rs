@@ -125,7 +125,7 @@ pub struct ExtractOptions<'a> {
     pub exact_modes: Option<bool>,
     /// Bits left out of modes; `None` = the umask of the process.
     pub umask: Option<u32>,
-    /// Fail before anything is written when the content is larger than this, bytes.
+    /// Fail before anything is written when the content is larger than this, bytes; hard links of one file count once.
     pub max_size: Option<u64>,
     /// Write nothing, but check and report everything.
     pub dry_run: bool,
@@ -177,7 +177,7 @@ pub struct ExtractStats {
     pub symlinks: u64,
     /// Fifos and devices made.
     pub specials: u64,
-    /// Content of the files made, holes too, bytes.
+    /// Content of the files made, of each hard link and holes too, bytes.
     pub bytes: u64,
     /// Entries made under another name because something was there.
     pub renamed: u64,

@@ -72,7 +72,7 @@ pub struct PackOptions {
     pub latest: Option<Timestamp>,
     /// Make sure that the archive is on disk before it gets its name.
     pub sync: bool,
-    /// Names that are put into order together; each takes about 60 bytes of memory.
+    /// Names that are put into order together; each takes about 64 bytes of memory.
     pub window_names: usize,
 }
 

@@ -44,6 +44,8 @@ pub struct Compaction {
     pub repacked_blocks: u64,
     /// Stored bytes of content that no kept commit needs.
     pub dropped_bytes: u64,
+    /// It is a plan: `after_bytes` is about what comes of it.
+    pub estimated: bool,
 }
 
 /// Brings the entries of an archive to a new one. Blocks of which at least half is needed move as they are stored, decrypted and encrypted again where one of the
@@ -89,7 +91,7 @@ struct Plan {
 ///
 /// As [`compact`].
 pub fn plan(source: &Arc<dyn ReadAt>, keep: u64, options: &WriterOptions, monitor: &dyn Monitor) -> Result<Compaction> {
-    Plan::make(source, keep, options, monitor).map(|plan| plan.compaction)
+    Plan::make(source, keep, options, monitor).map(|plan| Compaction { estimated: true, ..plan.compaction })
 }
 
 /// Writes what the newest `keep` commits of `source` need to a new file. `open` opens it, as it is by then: empty the first time, and then once for each commit that follows.

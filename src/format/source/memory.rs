@@ -1,9 +1,10 @@
 //! Bytes in memory.
 
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
+use crate::format::source::{ReadAt, Store};
 
 /// An archive held in memory.
 #[derive(Debug, Clone)]
@@ -32,14 +33,83 @@ impl ReadAt for MemorySource {
         &self.name
     }
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let start = usize::try_from(offset).ok();
-        let end = start.and_then(|start| start.checked_add(buffer.len()));
-        match start.zip(end).and_then(|(start, end)| self.bytes.get(start..end)) {
-            Some(bytes) => {
-                buffer.copy_from_slice(bytes);
-                Ok(())
-            }
-            None => Err(Error::io("read", self.name(), io::ErrorKind::UnexpectedEof.into())),
+        read(&self.bytes, offset, buffer).ok_or_else(|| Error::io("read", self.name(), io::ErrorKind::UnexpectedEof.into()))
+    }
+}
+
+fn read(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> Option<()> {
+    let start = usize::try_from(offset).ok()?;
+    buffer.copy_from_slice(bytes.get(start..start.checked_add(buffer.len())?)?);
+    Some(())
+}
+
+/// A file in memory, which is written to find out what it comes to.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    len: u64,
+}
+
+impl MemoryStore {
+    /// Opens it once more, as it is now.
+    pub fn open(&self) -> Self {
+        let bytes = Arc::clone(&self.bytes);
+        let len = bytes.lock().unwrap_or_else(PoisonError::into_inner).len() as u64;
+        Self { bytes, len }
+    }
+
+    fn too_long(&self) -> Error {
+        Error::io("write", self.name(), io::ErrorKind::OutOfMemory.into())
+    }
+}
+
+impl ReadAt for MemoryStore {
+    fn len(&self) -> u64 {
+        self.len
+    }
+    fn name(&self) -> &[u8] {
+        b"(memory)"
+    }
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        read(&bytes, offset, buffer).ok_or_else(|| Error::io("read", self.name(), io::ErrorKind::UnexpectedEof.into()))
+    }
+}
+
+impl Store for MemoryStore {
+    fn write_all_at(&self, offset: u64, written: &[u8]) -> Result<()> {
+        let start = usize::try_from(offset).map_err(|_| self.too_long())?;
+        let end = start.checked_add(written.len()).ok_or_else(|| self.too_long())?;
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes.len() < end {
+            bytes.resize(end, 0);
         }
+        bytes[start..end].copy_from_slice(written);
+        Ok(())
+    }
+    fn truncate(&self, len: u64) -> Result<()> {
+        let len = usize::try_from(len).map_err(|_| self.too_long())?;
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).resize(len, 0);
+        Ok(())
+    }
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_memory_grows_and_is_cut() {
+        let store = MemoryStore::default();
+        store.write_all_at(3, b"abc").unwrap();
+        assert_eq!((store.len(), store.open().len()), (0, 6));
+        store.truncate(5).unwrap();
+        let mut bytes = [9; 5];
+        store.read_exact_at(0, &mut bytes).unwrap();
+        assert_eq!((&bytes, store.open().len()), (b"\0\0\0ab", 5));
+        assert!(store.read_exact_at(1, &mut bytes).is_err());
     }
 }

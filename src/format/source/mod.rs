@@ -8,7 +8,7 @@ mod store;
 
 pub(crate) use directory::sync_directory;
 pub use file::FileSource;
-pub use memory::MemorySource;
+pub use memory::{MemorySource, MemoryStore};
 pub use record::RecordingSource;
 pub use store::{FileStore, Rehearsal, Store, is_locked};
 

@@ -103,7 +103,7 @@ impl NraReader {
         let keys = Unlock::Keyring(keyring.as_ref());
         opener::unlock(&mut window, keys, false)?;
         let (state, head) = open::for_append(&mut window, keys)?;
-        let is_protected = !state.tells_remains || recovery::begins(window.source(), state.end)?.is_some();
+        let is_protected = state.remains.is_none() || recovery::begins(window.source(), state.end)?.is_some();
         let remains = if is_protected { 0 } else { window.file_len().saturating_sub(state.end) };
         let (commit, place, keys, end) = (state.commit.clone(), state.place, state.keys, state.end);
         let base = BaseState { head, commit, place, keys, end, lost_tail: !state.has_tail, remains };

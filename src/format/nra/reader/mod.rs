@@ -64,8 +64,8 @@ pub struct NraReader {
     state: Option<(Commit, u64)>,
     /// `state` is the newest one of the file.
     is_newest: bool,
-    /// What lies behind `state` was told.
-    tells_remains: bool,
+    /// What of the remarks is about bytes that lie behind `state`.
+    remains: Option<String>,
     /// A commit later than `state` is lost.
     lost_later: bool,
     /// Something is damaged that belongs to the archive, but may not hurt `state`.
@@ -162,7 +162,7 @@ impl NraReader {
             root,
             state: None,
             is_newest: true,
-            tells_remains: false,
+            remains: None,
             lost_later: false,
             recovered: true,
             recovered_keys: false,
@@ -176,7 +176,7 @@ impl NraReader {
     /// Goes by a state that was found.
     fn with_state(window: Window, state: State, options: &OpenOptions, is_newest: bool) -> Result<Self> {
         let info = open::describe(&window, &state, is_newest)?;
-        let State { commit, end, tells_remains, lost_later, recovered, .. } = state;
+        let State { commit, end, remains, lost_later, recovered, .. } = state;
         let root = match commit.entry_root {
             Some(page) => {
                 let (entries, content_bytes) = (commit.entries, commit.content_bytes);
@@ -191,7 +191,7 @@ impl NraReader {
             root,
             state: Some((commit, end)),
             is_newest,
-            tells_remains,
+            remains,
             lost_later,
             recovered,
             recovered_keys: false,
@@ -209,7 +209,12 @@ impl NraReader {
 
     /// Says whether bytes behind the newest commit belong to nothing: an append that did not finish left them, or somebody else.
     pub fn has_remains(&self) -> bool {
-        self.tells_remains && self.is_newest
+        self.remains().is_some()
+    }
+
+    /// Returns the one of the [remarks](Archive::remarks) that tells of bytes behind the newest commit: while somebody adds to the archive it says nothing.
+    pub fn remains(&self) -> Option<&str> {
+        self.remains.as_deref().filter(|_| self.is_newest)
     }
 
     /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.

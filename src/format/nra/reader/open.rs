@@ -37,8 +37,8 @@ pub(super) struct State {
     /// Its tail is there and whole.
     pub(super) has_tail: bool,
     pub(super) remarks: Vec<String>,
-    /// What lies behind it was told.
-    pub(super) tells_remains: bool,
+    /// What of the remarks is about bytes that lie behind it.
+    pub(super) remains: Option<String>,
     /// A later commit that was finished is lost.
     pub(super) lost_later: bool,
     /// Something that belongs to the archive is damaged: the tail, or all of a later commit.
@@ -161,7 +161,7 @@ fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Erro
         let is_noted = slots.iter().flatten().any(|slot| slot.number == number);
         state.recovery = recovery::begins(window, state.end)?;
         let is_last = |tail: Tail| (tail.number, tail.commit_offset) == (number, state.place.offset);
-        state.remarks.push(match state.recovery {
+        let remains = match state.recovery {
             Some(geometry) if geometry.file_len() < window.file_len() => {
                 format!("{} bytes behind the recovery data belong to nothing", window.file_len() - geometry.file_len())
             }
@@ -175,8 +175,9 @@ fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Erro
             }
             // Whoever appends notes that first.
             None => format!("{left} bytes behind commit {number} belong to nothing"),
-        });
-        state.tells_remains = true;
+        };
+        state.remarks.push(remains.clone());
+        state.remains = Some(remains);
     }
     Ok(state)
 }
@@ -328,7 +329,7 @@ impl State {
             recovery: None,
             has_tail: false,
             remarks: Vec::new(),
-            tells_remains: false,
+            remains: None,
             lost_later: false,
             recovered: false,
         }

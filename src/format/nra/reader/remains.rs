@@ -58,7 +58,7 @@ impl NraReader {
                 (self.lost_later, self.recovered) = (true, true);
             }
         }
-        if !self.tells_remains {
+        if self.remains.is_none() {
             return Ok(self);
         }
         let Merged { entries, found, unreadable } = match self.merged(end) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::format::error::{Error, Result};
-use crate::format::nra::head::{Slot, TAIL_LEN, Tail};
+use crate::format::nra::head::{SLOT_LEN, Slot, TAIL_LEN, Tail};
 use crate::format::nra::reader::BaseState;
 use crate::format::nra::recovery::Trailer;
 use crate::format::source::Store;
@@ -24,6 +24,8 @@ pub struct StoreEnd {
     /// Where the slot goes, and what it is; `None` if it is there.
     slot: Option<(u64, Slot)>,
     begun: bool,
+    /// What was there before the slot was written.
+    before_slot: Option<[u8; SLOT_LEN]>,
     /// Recovery data that is written over.
     trailer: Option<Trailer>,
     /// A commit and its tail are behind what was written.
@@ -44,7 +46,7 @@ impl StoreEnd {
         let tail = Tail { required, commit_offset, commit_length, keys, number };
         let tail = base.lost_tail.then(|| tail.encode(base.end - TAIL_LEN as u64));
         let slot = base.head.slot_for(Slot { number, end: base.end });
-        Self { store, base: base.end, at: base.end, tail, slot, begun: false, trailer: None, kept }
+        Self { store, base: base.end, at: base.end, tail, slot, begun: false, before_slot: None, trailer: None, kept }
     }
 
     /// Cuts what an append left that did not finish, and notes where the archive ends.
@@ -61,6 +63,9 @@ impl StoreEnd {
             self.store.truncate(self.base)?;
         }
         if let Some((place, slot)) = self.slot {
+            let mut before = [0; SLOT_LEN];
+            self.store.read_exact_at(place, &mut before)?;
+            self.before_slot = Some(before);
             self.store.write_all_at(place, &slot.encode(place))?;
         }
         self.store.sync()
@@ -129,8 +134,13 @@ impl Drop for StoreEnd {
         }
         // A tidy end; the archive is whole without it, and the next writer does it anyway.
         let is_back = self.trailer.take().is_some_and(|trailer| trailer.put_back(&*self.store).is_ok_and(|is_back| is_back));
-        if !is_back {
-            let _ = self.store.truncate(self.base);
+        if is_back {
+            return;
+        }
+        // The slot is needed until the tail is the last thing of the file for good.
+        let is_cut = self.store.truncate(self.base).and_then(|()| self.store.sync()).is_ok();
+        if let (true, Some((place, _)), Some(before)) = (is_cut, self.slot, self.before_slot) {
+            let _ = self.store.write_all_at(place, &before);
         }
     }
 }

@@ -66,7 +66,7 @@ fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verd
     // are told by the reader, and no fault.
     let more = end < window.file_len() && reader.is_newest;
     let is_protected = recovery.is_some_and(|geometry| geometry.protected == end);
-    if more && !is_protected && !reader.tells_remains {
+    if more && !is_protected && reader.remains.is_none() {
         let detail = format!("{} bytes between the last commit and the tail at the end are not whole", window.file_len() - end);
         ledger.add(Finding::new(FrameKind::Recovery.name(), end, detail));
     }

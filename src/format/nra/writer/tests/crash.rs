@@ -249,6 +249,23 @@ fn a_failure_leaves_the_old_or_the_new_archive_in_place_of_recovery_data() {
 }
 
 #[test]
+fn a_full_disk_leaves_every_byte_as_it_was() {
+    let fresh = base();
+    let (changed, _) = append(fresh.clone(), |writer| {
+        put(writer, "more", b"more");
+    });
+    for before in [fresh, changed] {
+        for space in [0, 100, 4_000, 140_000] {
+            let disk = Disk::with_space(before.clone(), before.len() as u64 + space);
+            let mut writer = writer(&disk);
+            put(&mut writer, "large", &noise(150_000, 1));
+            assert!(writer.finish(&Recorder::default()).is_err());
+            assert!(disk.bytes() == before, "{space} bytes of space");
+        }
+    }
+}
+
+#[test]
 fn a_failure_leaves_the_old_or_the_new_keys() {
     let mut keyring = Keyring::create(&key(), CHEAP, "stays").unwrap();
     keyring.add(&password(0), CHEAP, "goes").unwrap();

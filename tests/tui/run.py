@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -256,6 +257,36 @@ def interrupted_pager(terminal, nra):
     terminal.sees("Changes are not written")
     terminal.keys("d")
     terminal.sees("code 0")
+    terminal.is_restored()
+
+
+def suspended_pager(terminal, nra):
+    if shutil.which("less") is None:
+        return
+    (terminal.directory / "tree/long.txt").write_text("".join("line %d\n" % number for number in range(1, 200)))
+    terminal.run(nra + " pack tree -o long.nra -q && PAGER=less " + nra + " long.nra")
+    terminal.sees("7 entries")
+    terminal.keys("d")
+    terminal.sees("will be removed")
+    # Where the list would be.
+    in_the_pager = lambda screen: screen.startswith("line 1\n")
+    terminal.keys("/")
+    terminal.types("long")
+    terminal.keys("Enter")
+    terminal.sees("1 to remove")
+    terminal.keys("o")
+    terminal.wait(in_the_pager, "waited for the pager")
+    terminal.keys("C-z")
+    # The shell alone has the keyboard, once all have stopped: what it says of that may go with the screen of the pager.
+    terminal.wait(lambda screen: not in_the_pager(screen), "waited for the shell")
+    time.sleep(1)
+    terminal.run("echo the answer is $((6 * 7))")
+    terminal.sees("the answer is 42")
+    terminal.run("fg")
+    terminal.wait(in_the_pager, "waited for the pager")
+    terminal.keys("q")
+    terminal.sees("1 to remove")
+    terminal.keys("q", "d")
     terminal.is_restored()
 
 
@@ -663,7 +694,7 @@ def not_a_terminal(terminal, nra):
     terminal.sees("needs a terminal")
 
 
-STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, interrupted_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
+STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, interrupted_pager, suspended_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
            keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
            duplicates_and_bookmarks, completed_path, rows_by_typing, clicked, pasted, wrong_password, stopped_job, removed_and_back, without_colours, without_unicode, not_a_terminal]

@@ -105,8 +105,15 @@ impl Effect {
 /// What was typed, and can be known only outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
-    /// There is something on disk to add, below a directory.
-    Add(PathBuf, Option<EntryPath>),
+    /// There is something on disk to add.
+    Add {
+        /// What.
+        path: PathBuf,
+        /// The directory that it goes to, `None` = the top.
+        directory: Option<EntryPath>,
+        /// The archive, which can't be added to itself.
+        file: PathBuf,
+    },
     /// A change does not clash with what is there, once what is planned is done.
     Plan(Stage, Staged),
     /// Nothing is in the way of a file to be written.

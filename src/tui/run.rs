@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::crypt::Secret;
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, reason};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
@@ -358,7 +358,7 @@ fn protocol(pictures: Pictures, state: &State) -> Option<Protocol> {
 }
 
 fn trouble(what: &str, error: &io::Error) -> Event {
-    Event::Trouble(format!("cannot {what}: {error}"))
+    Event::Trouble(format!("cannot {what}: {}", reason(error)))
 }
 
 /// Stops the process as ctrl-z does elsewhere; returns the size of the screen when the shell has continued it.

@@ -223,7 +223,7 @@ impl Prompt {
             self.input.reset();
         }
         if self.hidden.is_some() {
-            for c in text.chars().filter(|c| !c.is_control()) {
+            for c in one_line(text) {
                 self.edit(Key::plain(KeyCode::Char(c)));
             }
             return;
@@ -332,9 +332,16 @@ pub fn edit(input: &mut Input, key: Key) -> Option<bool> {
     Some(input.handle(request).is_some_and(|changed| changed.value))
 }
 
-/// Puts pasted text into a line, without its line breaks and other control characters.
+/// Returns what a line takes of pasted text: lines with a space between them, without other control characters.
+fn one_line(text: &str) -> impl Iterator<Item = char> {
+    let text = text.trim_end_matches(['\r', '\n']);
+    let chars = text.char_indices().filter(|(at, c)| *c != '\n' || !text[..*at].ends_with('\r'));
+    chars.map(|(_, c)| if matches!(c, '\r' | '\n') { ' ' } else { c }).filter(|c| !c.is_control())
+}
+
+/// Puts pasted text into a line.
 pub fn paste(input: &mut Input, text: &str) {
-    for c in text.chars().filter(|c| !c.is_control()) {
+    for c in one_line(text) {
         let _ = input.handle(InputRequest::InsertChar(c));
     }
 }
@@ -342,6 +349,13 @@ pub fn paste(input: &mut Input, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_are_pasted_stay_apart() {
+        let mut prompt = Prompt::new(Purpose::Message, "", "", "replaced");
+        prompt.paste("one\r\ntwo\nthree\x1b\r\n");
+        assert_eq!(prompt.input.value(), "one two three");
+    }
 
     #[test]
     fn hidden_text_follows_its_dots() {

@@ -112,9 +112,9 @@ impl Listing {
         self.top.min(self.lines.len())..(self.top + self.height).min(self.lines.len())
     }
 
-    /// Says whether the last row of all is on the screen.
-    pub fn is_at_end(&self) -> bool {
-        self.loaded && self.last && self.visible().end == self.lines.len()
+    /// Says whether all rows are loaded.
+    pub fn is_whole(&self) -> bool {
+        self.loaded && self.first && self.last
     }
 
     /// Says how far down the cursor is, 0 to 1; `None` when all rows are on the screen.

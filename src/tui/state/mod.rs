@@ -37,7 +37,7 @@ pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
 pub use sizes::Sizes;
-pub use staged::{Staged, Writing};
+pub use staged::{Stage, Staged, Writing};
 
 /// Directories whose cursor is remembered.
 const MAX_REMEMBERED: usize = 1_000;
@@ -200,6 +200,8 @@ pub struct State {
     pub declined: bool,
     /// Where things were extracted to the last time.
     pub target: String,
+    /// What was to become of existing files then: index of the policy.
+    pub policy: usize,
     /// Where one was in other archives, and earlier.
     pub memory: Memory,
     /// Archives of this run that may be remembered.
@@ -210,8 +212,10 @@ pub struct State {
     pub dialogs: Vec<Dialog>,
     /// Entries to come back to, by their letters.
     pub bookmarks: BTreeMap<char, EntryPath>,
-    /// Paths that were found last, and which of them was gone to.
+    /// The best paths that were found last, and which of them was gone to.
     pub found: (Vec<EntryPath>, usize),
+    /// How many were found in all.
+    pub found_in_all: u64,
     /// What it said before, for those who hear the screen: the newest is the last.
     pub said: Vec<String>,
     /// What the status line says.
@@ -277,12 +281,14 @@ impl State {
             resume: None,
             declined: false,
             target: String::new(),
+            policy: 0,
             memory: Memory::default(),
             homes: Vec::new(),
             leaving: None,
             dialogs: Vec::new(),
             bookmarks: BTreeMap::new(),
             found: Default::default(),
+            found_in_all: 0,
             said: Vec::new(),
             message: None,
             keymap,
@@ -347,6 +353,38 @@ impl State {
     pub(super) fn home(&self) -> Option<&str> {
         let home = self.outer.first().map_or(&self.archive.home, |spot| &spot.home);
         home.as_deref()
+    }
+
+    /// Returns what plans bring into the directory shown, in its natural order, and whether each is known to be a directory.
+    pub fn brought(&self) -> Vec<(EntryPath, bool)> {
+        let mut names: Vec<(EntryPath, bool)> = Vec::new();
+        if !self.arrangement.is_natural() {
+            return names;
+        }
+        let top = self.listing.scope.directory.as_ref();
+        // What is made in a directory that is not there yet brings that.
+        let here = |path: EntryPath| {
+            let above = std::iter::successors(Some(path), EntryPath::parent);
+            above.take_while(|path| Some(path) != top).last()
+        };
+        let plans = self.staged.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..) | Stage::Add(_, _, true)));
+        for (path, directory) in plans.filter_map(Stage::brings).filter(|(path, _)| top.is_none_or(|top| path.is_below(top))) {
+            let Some(shown) = here(path.clone()) else { continue };
+            // Whether a directory above it is there is told by the rows, if all of them are here.
+            let known = self.listing.lines.iter().any(|line| line.row.entry.path == shown);
+            let unknown = shown != path && !self.listing.is_whole();
+            if !known && !unknown && !names.iter().any(|(other, _)| *other == shown) {
+                let directory = directory || shown != path;
+                names.push((shown, directory));
+            }
+        }
+        names
+    }
+
+    /// Returns the rows of the screen that the list has: those that plans bring stand below them.
+    pub fn rows(&self) -> usize {
+        let rows = usize::from(self.areas().list.height);
+        if self.staged.is_empty() { rows } else { rows - self.brought().len().min(rows / 3) }
     }
 
     /// Takes all marks away, also those that are still to come.

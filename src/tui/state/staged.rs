@@ -89,8 +89,11 @@ impl Staged {
         &self.list
     }
 
-    /// Plans one more.
+    /// Plans one more. An entry has one new path at a time.
     pub fn push(&mut self, stage: Stage) {
+        if let Stage::Rename(from, _) = &stage {
+            self.keep_path(from);
+        }
         if let Stage::Remove(ranges, _) = &stage {
             ranges.iter().filter(|range| !range.is_empty()).for_each(|range| self.removed.insert(range.clone()));
         }
@@ -108,6 +111,17 @@ impl Staged {
         let stage = (index < list.len()).then(|| list.remove(index));
         list.into_iter().for_each(|stage| self.push(stage));
         stage
+    }
+
+    /// Plans no other path for an entry any more.
+    pub fn keep_path(&mut self, path: &EntryPath) {
+        self.list.retain(|stage| !matches!(stage, Stage::Rename(from, _) if from == path));
+    }
+
+    /// Returns what goes by names, not by numbers: it means the same in a later commit.
+    pub fn by_name(&self) -> Self {
+        let list = self.list.iter().filter(|stage| !matches!(stage, Stage::Remove(..)));
+        Self { list: list.cloned().collect(), removed: RangeSet::default() }
     }
 
     /// Says whether a path is brought into the archive.
@@ -175,5 +189,13 @@ mod tests {
         assert!(staged.removes(6) && !staged.removes(8));
         assert!(staged.undo().is_some() && staged.undo().is_none());
         assert!(staged.is_empty());
+        // The last word on a name holds.
+        staged.push(Stage::Rename(path("a"), path("b")));
+        staged.push(remove(1..2));
+        staged.push(Stage::Rename(path("a"), path("c")));
+        assert_eq!((staged.renamed(&path("a")), staged.list().len()), (Some(&path("c")), 2));
+        assert_eq!(staged.by_name().told(), "1 to rename");
+        staged.keep_path(&path("a"));
+        assert_eq!(staged.told(), "1 to remove");
     }
 }

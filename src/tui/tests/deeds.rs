@@ -358,14 +358,14 @@ fn plans_are_named_shown_and_taken_back() {
         ("f7", "b", "b is there already"),
         ("f7", "b/c.txt/d", "b/c.txt is no directory"),
         ("r", "b", "b is there already"),
-        ("r", "f.txt", "f.txt is planned already"),
+        ("k r", "f.txt", "f.txt is planned already"),
     ] {
         story.then(keys).types(name);
         story.then("enter");
         story.sees(why);
         story.then("esc");
     }
-    story.then("f7").types("a.txt");
+    story.then("G f7").types("a.txt");
     story.then("enter");
     story.sees("a.txt will be made");
     story.then("P");

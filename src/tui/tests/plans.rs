@@ -2,9 +2,10 @@
 
 use super::deeds::{open, paths};
 use super::{Story, everything};
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::keymap::Place;
-use crate::tui::state::{Dialog, Facts};
+use crate::tui::state::{Dialog, Facts, Stage};
 
 #[test]
 fn changes_within_what_is_renamed_are_written() {
@@ -105,4 +106,100 @@ fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
     story.then("O enter");
     story.event(Event::Trouble("a.nra is no archive".to_owned()));
     story.sees("Open an archive").sees("b.nra").sees("a.nra is no archive");
+}
+
+#[test]
+fn an_entry_is_renamed_once() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    for name in ["c", "d"] {
+        story.then("r ctrl-u").types(name);
+        story.then("enter");
+    }
+    story.then("P").sees("rename a to d").misses("rename a to c");
+    // What is planned is what is offered to be changed, and the name that it has takes the plan back.
+    story.then("esc r").sees("› d");
+    story.then("ctrl-u").types("a");
+    story.then("enter").sees("a keeps its name");
+    assert!(story.state.staged.is_empty());
+    story.then("r ctrl-u").types("d");
+    story.then("enter f7").types("dd");
+    story.then("enter W enter").sees("commit 2 is written");
+    open(&mut story, &file);
+    assert_eq!(paths(&*story.archive), ["b", "d", "dd"]);
+}
+
+#[test]
+fn an_archive_is_not_added_to_itself() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("a");
+    story.event(Event::Paste(file.display().to_string()));
+    story.then("enter").sees("that is the archive itself");
+    // Nor by a detour; then there is nothing to write, and that is said.
+    story.state.staged.push(Stage::Add(file, None, false));
+    story.then("esc W ctrl-u enter").sees("nothing has changed, no commit is written");
+}
+
+#[test]
+fn plans_by_name_outlive_a_commit_of_another_program() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("r ctrl-u").types("z");
+    story.then("enter f7").types("made");
+    story.then("enter");
+    // Somebody else is faster.
+    let mut other = Story::begin(everything(), 100, 24);
+    open(&mut other, &file);
+    other.then("G d W enter").sees("commit 2 is written");
+    story.then("W enter").sees("another commit by now: read it anew (ctrl-r)");
+    story.then("ctrl-r");
+    assert!(matches!(story.outside.pop(), Some(Effect::Open(Door::Commit(None)))), "nothing is lost, so nothing is asked");
+    open(&mut story, &file);
+    story.then("W enter").sees("commit 3 is written");
+    open(&mut story, &file);
+    assert_eq!(paths(&*story.archive), ["b", "made", "z"]);
+    // Numbers would mean other entries.
+    story.then("d f7").types("more");
+    story.then("enter ctrl-r").sees("go on, and remove nothing");
+    story.then("d");
+    open(&mut story, &file);
+    assert_eq!(story.state.staged.told(), "1 to make");
+}
+
+#[test]
+fn what_is_planned_is_seen_below_any_list() {
+    let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut story = Story::begin(crate::tui::sample::archive(&names), 80, 24);
+    story.state.archive.path = Some("a.nra".into());
+    let height = story.state.listing.height;
+    story.then("f7").types("made/deep");
+    story.then("enter");
+    // Whether there is such a directory is not known before all rows are: then it is shown.
+    story.sees("+ made/");
+    assert_eq!(story.state.listing.height, height - 1);
+    for keys in ["G", "g", "pagedown"] {
+        story.then(keys);
+        story.sees("+ made/").sees(&story.name());
+    }
+    story.then("u").misses("+ made/");
+    assert_eq!(story.state.listing.height, height);
+}
+
+#[test]
+fn what_happens_to_existing_files_is_remembered() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.works = false;
+    story.then("e").sees("give the new file another name");
+    story.then("down enter e").sees("leave it, skip the entry");
 }

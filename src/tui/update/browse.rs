@@ -50,7 +50,7 @@ pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: O
     if scope.order == Order::Path {
         (state.groups, state.listed) = Default::default();
     }
-    let height = usize::from(state.areas().list.height);
+    let height = state.rows();
     let (listing, request) = Listing::open(scope, state.generation, at, height);
     state.listing = listing;
     effects.push(Effect::Rows(request));
@@ -86,10 +86,18 @@ pub fn facts(state: &mut State, generation: u64, facts: &[(u64, line::Facts)]) {
 /// Fits list and preview into their areas.
 pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let areas = state.areas();
-    let request = if areas.list.is_empty() { None } else { state.listing.resize(usize::from(areas.list.height)) };
+    let request = if areas.list.is_empty() { None } else { state.listing.resize(state.rows()) };
     moved(state, request, effects);
     if !areas.preview.is_empty() {
         effects.extend(state.pane.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
+    }
+}
+
+/// Gives plans that are shown below the rows their room, or takes it back.
+pub fn make_room(state: &mut State, effects: &mut Vec<Effect>) {
+    if !state.areas().list.is_empty() && state.listing.loaded && state.listing.height != state.rows() {
+        let request = state.listing.resize(state.rows());
+        moved(state, request, effects);
     }
 }
 

@@ -100,7 +100,8 @@ pub fn plan(state: &mut State, stage: Stage) {
 fn ask_name(state: &mut State) {
     let Some(entry) = state.listing.entry() else { return };
     // One that can't be typed is offered as nothing.
-    let name = std::str::from_utf8(entry.path.name()).unwrap_or_default();
+    let planned = state.staged.renamed(&entry.path).filter(|to| to.parent() == entry.path.parent());
+    let name = std::str::from_utf8(planned.unwrap_or(&entry.path).name()).unwrap_or_default();
     let title = format!("Rename {}", glyphs::shown(entry.path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename, title, note, name)));
@@ -129,8 +130,8 @@ pub fn make_directory(state: &State, text: &str, effects: &mut Vec<Effect>) -> R
 }
 
 /// Takes the new name of the entry under the cursor; says what is wrong with it.
-pub fn rename(state: &State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let Some(entry) = state.listing.entry() else { return Ok(()) };
+pub fn rename(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let Some(entry) = state.listing.entry().cloned() else { return Ok(()) };
     let path = match (text.strip_prefix('/'), entry.path.parent()) {
         (Some(path), _) => EntryPath::try_from(path),
         (None, Some(parent)) => parent.join(text.as_bytes()),
@@ -140,9 +141,14 @@ pub fn rename(state: &State, text: &str, effects: &mut Vec<Effect>) -> Result<()
     if path.is_below(&entry.path) {
         return Err("an entry can't go below itself".to_owned());
     }
+    // What was planned for it before is not in the way.
+    let mut staged = state.staged.clone();
+    staged.keep_path(&entry.path);
     if path != entry.path {
-        let stage = Stage::Rename(entry.path.clone(), path);
-        effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
+        effects.push(Effect::Check(Check::Plan(Stage::Rename(entry.path, path), staged)));
+    } else if staged != state.staged {
+        state.staged = staged;
+        state.say(Tone::Calm, format!("{} keeps its name", place(&entry.path)));
     }
     Ok(())
 }
@@ -206,7 +212,10 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
     if state.writing.is_some() {
         return state.say(Tone::Warning, "changes of this archive are being written: x stops that");
     }
-    if !ask_before(state, "drop them and go on", Choice::Open(door.clone())) {
+    // What goes by name is still planned when the archive is read anew.
+    let stays = door == Door::Commit(None) && state.staged == state.staged.by_name();
+    let words = if door == Door::Commit(None) { "go on, and remove nothing" } else { "drop them and go on" };
+    if stays || !ask_before(state, words, Choice::Open(door.clone())) {
         effects.push(Effect::Open(door));
     }
 }

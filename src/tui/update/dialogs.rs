@@ -12,7 +12,7 @@ use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
-use crate::tui::state::{Arrangement, Dialog, Staged, State};
+use crate::tui::state::{Arrangement, Dialog, Staged, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, jump, preview, salvage, sealed};
 
@@ -168,7 +168,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let is_exact = matches!(purpose, Purpose::Rename | Purpose::MakeDirectory | Purpose::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let (purpose, policy) = (prompt.purpose, prompt.policy.unwrap_or(jobs::SAFE));
-    if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query) {
+    if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query | Purpose::Message) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
@@ -176,7 +176,8 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Rename => change::rename(state, &text, effects),
         Purpose::MakeDirectory => change::make_directory(state, &text, effects),
         Purpose::Add => {
-            effects.push(Effect::Check(Check::Add(text.clone().into(), state.listing.scope.directory.clone())));
+            let (directory, file) = (state.listing.scope.directory.clone(), state.archive.path.clone().unwrap_or_default());
+            effects.push(Effect::Check(Check::Add { path: text.clone().into(), directory, file }));
             Ok(())
         }
         Purpose::Query => arrange::find_by(state, &text, effects),
@@ -207,7 +208,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             }
         }
         Purpose::Extract => {
-            state.target = text.clone();
+            (state.target, state.policy) = (text.clone(), policy);
             jobs::extract(state, text, policy, effects);
         }
         Purpose::Mark(change) => {
@@ -268,7 +269,7 @@ pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
             find::typed(state, effects);
         }
         Some(Dialog::Jump(_)) => jump::paste(state, text, effects),
-        _ => {}
+        _ => state.say(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
     }
 }
 

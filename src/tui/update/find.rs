@@ -89,13 +89,13 @@ pub fn take(state: &mut State, answer: FindAnswer) {
 /// Goes where the hit under the cursor leads.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
-    let (cursor, hits) = (finder.cursor, finder.hits.clone());
+    let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
     state.dialogs.pop();
     match hit.goal {
         Goal::Entry(path) => {
             let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
-            state.found = (paths.collect(), cursor);
+            (state.found, state.found_in_all) = ((paths.collect(), cursor), matches);
             browse::reach(state, path, effects);
         }
         Goal::Action(action) => act(state, action, effects),

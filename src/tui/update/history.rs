@@ -124,7 +124,8 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
     // Numbers mean other entries now.
     state.unmark();
-    state.staged = Staged::default();
+    let stays = same && state.archive.path.is_some();
+    state.staged = if stays { state.staged.by_name() } else { Staged::default() };
     state.writing = None;
     state.pane = state.pane.renewed();
     state.found = Default::default();

@@ -59,7 +59,7 @@ pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
     effects.push(Effect::Room(target.clone()));
     let prompt = Prompt::new(Purpose::Extract, format!("Extract {}", subject(state)), TO, target);
-    state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
+    state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(state.policy), ..prompt }));
 }
 
 /// Takes how much room there is for what is to be extracted.

@@ -71,7 +71,7 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
             effects.push(Effect::Marks(MarksRequest::Numbers(numbers, Change::Add)));
         }
         Order::Path => {
-            set(state, Vec::from([from..to]), Change::Add, effects);
+            set(state, std::iter::once(from..to).collect(), Change::Add, effects);
             // The last row with all below it.
             effects.push(Effect::Marks(MarksRequest::Numbers([to].into(), Change::Add)));
         }

@@ -195,6 +195,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     jobs::leave_at_last(state, &mut effects);
     change::show_written(state, &mut effects);
     sealed::ask_in_turn(state);
+    browse::make_room(state, &mut effects);
     for effect in &mut effects {
         number(state, effect);
     }

@@ -3,6 +3,7 @@
 use crossterm::event::KeyCode;
 
 use crate::format::path::EntryPath;
+use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
@@ -76,15 +77,28 @@ fn choose(state: &mut State) {
 
 /// Goes to the next path that was found last, or the one before.
 fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
+    let all = state.found_in_all;
     let (hits, at) = &mut state.found;
+    // Of very many the best are kept.
+    let more = (all > hits.len() as u64).then(|| (text::count(hits.len() as u64), text::count(all)));
     match at.checked_add_signed(step).filter(|next| *next < hits.len()) {
         Some(next) => {
             *at = next;
-            let (path, text) = (hits[next].clone(), format!("{} of {} that were found", next + 1, hits.len()));
+            let path = hits[next].clone();
+            let text = match more {
+                Some((best, all)) => format!("{} of the best {best} of {all} that were found", next + 1),
+                None => format!("{} of {} that were found", next + 1, hits.len()),
+            };
             browse::reach(state, path, effects);
             state.say(Tone::Calm, text);
         }
         None if hits.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
-        None => state.say(Tone::Warning, "nothing more was found"),
+        None => {
+            let told = more.map_or_else(
+                || "nothing more was found".to_owned(),
+                |(best, all)| format!("these are the best {best} of {all}: more letters narrow the search"),
+            );
+            state.say(Tone::Warning, told);
+        }
     }
 }

@@ -5,13 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::format::entry::{Entry, Kind};
-use crate::format::path::EntryPath;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
 use crate::tui::layout::{Column, Columns, FRONT};
 use crate::tui::state::line::Line;
 use crate::tui::state::marks::Marked;
-use crate::tui::state::staged::Stage;
 use crate::tui::state::{Focus, Sizes, State};
 use crate::tui::view::{map, put, put_right};
 
@@ -48,28 +46,9 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Draws what plans bring into this directory, below its last row and as far as there is room.
+/// Draws what plans bring into this directory, below its rows and as far as there is room.
 fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
-    if !state.listing.is_at_end() || !state.arrangement.is_natural() {
-        return;
-    }
-    // What is made in a directory that is not there yet brings that.
-    let here = |path: EntryPath| {
-        let above = std::iter::successors(Some(path), EntryPath::parent);
-        above.take_while(|path| Some(path) != state.listing.scope.directory.as_ref()).last()
-    };
-    let plans = state.staged.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..))).filter_map(Stage::brings);
-    let below = |path: &EntryPath| state.listing.scope.directory.as_ref().is_none_or(|directory| path.is_below(directory));
-    let mut names: Vec<(EntryPath, bool)> = Vec::new();
-    for (path, directory) in plans.filter(|(path, _)| below(path)) {
-        let Some(shown) = here(path.clone()) else { continue };
-        let directory = directory || shown != path;
-        let known = state.listing.lines.iter().any(|line| line.row.entry.path == shown);
-        if !known && !names.iter().any(|(other, _)| *other == shown) {
-            names.push((shown, directory));
-        }
-    }
-    for (y, (path, directory)) in (0..area.height).skip(rows).zip(names) {
+    for (y, (path, directory)) in (0..area.height).skip(rows).zip(state.brought()) {
         let row = Rect { y: area.y + y, height: 1, ..area };
         let name = format!("{}{}", glyphs::shown(path.name()), if directory { "/" } else { "" });
         put(buffer, row, 0, 0, "+", state.theme.mark);
@@ -108,6 +87,7 @@ fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
         (None, true) if !state.arrangement.filter.is_empty() => {
             ("no name matches the filter; esc takes it away", state.theme.dim)
         }
+        (None, true) if state.archive.info.entries == 0 && state.archive.damaged => ("nothing of it reads", state.theme.error),
         (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.theme.dim),
         (None, true) => ("nothing here", state.theme.dim),
     };

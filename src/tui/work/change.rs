@@ -49,7 +49,7 @@ pub fn commit(
     let mut writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
     let base = writer.base().map(Arc::clone);
     let base = base.filter(|base| base.info().commit == Some(planned_at));
-    let stale = || Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() };
+    let stale = || Error::Usage { detail: "the archive has another commit by now: read it anew (ctrl-r)".to_owned() };
     let base = base.ok_or_else(stale)?;
     let mut left_out = 0;
     // Numbers and paths are those of the commit that is shown. So what goes goes first, what is renamed is renamed from the depth up, and what comes
@@ -82,7 +82,10 @@ pub fn commit(
         }
     }
     let (_, stats) = writer.finish(monitor)?;
-    let mut text = format!("commit {} is written; H goes back", stats.commit);
+    let mut text = match stats.commit {
+        commit if commit == planned_at => "nothing has changed, no commit is written".to_owned(),
+        commit => format!("commit {commit} is written; H goes back"),
+    };
     if base.info().recovery.is_some() && stats.commit != planned_at {
         text += "; the recovery data went with it: nra protect makes it anew";
     }
@@ -127,7 +130,7 @@ fn input(path: &Path) -> Input {
 /// Why it can't.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<Stage>, String> {
     match check {
-        Check::Add(path, directory) => look(archive, &path, directory).map(Some),
+        Check::Add { path, directory, file } => look(archive, &path, directory, &file).map(Some),
         Check::Plan(stage, staged) => {
             if let Stage::Rename(from, _) = &stage
                 && archive.find(from.as_bytes()).is_ok_and(|found| found.is_some_and(|(number, _)| staged.removes(number)))
@@ -139,10 +142,16 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<
             }
             Ok(Some(stage))
         }
-        Check::Output(path) => match expand(&path).symlink_metadata() {
-            Ok(_) => Err("there is such a file already: choose another name".to_owned()),
-            Err(_) => Ok(None),
-        },
+        Check::Output(path) => {
+            let path = expand(&path);
+            // An empty one is this directory.
+            let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match path.symlink_metadata() {
+                Ok(_) => Err("there is such a file already: choose another name".to_owned()),
+                Err(_) if !directory.is_dir() => Err("there is no such directory".to_owned()),
+                Err(_) => Ok(None),
+            }
+        }
     }
 }
 
@@ -169,12 +178,15 @@ fn is_free(archive: &dyn Archive, path: &EntryPath, staged: &Staged) -> std::res
 }
 
 /// Finds out whether there is something to add, and what it meets in the archive.
-fn look(archive: &dyn Archive, path: &Path, directory: Option<EntryPath>) -> std::result::Result<Stage, String> {
+fn look(archive: &dyn Archive, path: &Path, directory: Option<EntryPath>, file: &Path) -> std::result::Result<Stage, String> {
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
     let there = named.and_then(|named| named.symlink_metadata().map(|metadata| (named, metadata.is_dir())));
     let (named, is_directory) = there.map_err(|error| format!("it does not read: {}", reason(&error)))?;
+    if named.canonicalize().ok().is_some_and(|named| file.canonicalize().is_ok_and(|file| file == named)) {
+        return Err("that is the archive itself".to_owned());
+    }
     let stage = Stage::Add(named, directory, false);
     let Some((place, _)) = stage.brings() else { return Ok(stage) };
     let met = archive.find(place.as_bytes()).map_err(|error| told(&error))?;

@@ -20,7 +20,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
+use crate::format::error::{Error, Result, reason};
 use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
 use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest};
 use crate::tui::event::Event;
@@ -388,11 +388,13 @@ pub fn sealed(error: &Error) -> Option<bool> {
 }
 
 /// Returns an error with its causes in one harmless line.
-pub fn told(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
+pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
+    // Those of the system without their numbers.
+    let own = |error: &(dyn std::error::Error + 'static)| error.downcast_ref().map_or_else(|| error.to_string(), reason);
+    let mut line = own(error);
     let mut cause = error.source();
     while let Some(error) = cause {
-        line.push_str(&format!(": {error}"));
+        line.push_str(&format!(": {}", own(error)));
         cause = error.source();
     }
     crate::text::harmless(&line)
@@ -470,6 +472,12 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn errors_are_told_without_numbers() {
+        let error = Error::io("write", "out/a", std::io::Error::from_raw_os_error(28));
+        assert_eq!(told(&error), "cannot write out/a: no space left on device");
+    }
 
     #[test]
     fn work_ends_with_whoever_asked() {

@@ -218,7 +218,10 @@ fn what_is_asked_for_wins_over_what_the_file_was() {
             (&["none.shard", &out], 0),
         ] {
             let said = run(&[&["convert", "-f"], arguments].concat());
-            let warning = format!("nra: warning: OUT says that it is a {called}, its entries are still those of a SampleShard\n");
+            let warning = format!(
+                "nra: warning: {}: OUT says that it is a {called}, its entries are still those of a SampleShard\n",
+                arguments[0]
+            );
             let is_told = was != 0 && was != role;
             assert_eq!((said.code, said.err.starts_with(&warning)), (Some(0), is_told), "{arguments:?}: {}", said.err);
             let after = std::fs::read(folder.path().join(arguments[1])).unwrap();
@@ -257,8 +260,8 @@ fn what_other_archives_call_a_comment_is_the_description() {
     assert_eq!(description("other.shard"), "other");
     // The rest of the metadata has no place there; what the file says of its entries is told once.
     let zip = run(&["convert", "py_metadata.shard", "a.zip"]);
-    let lost = "nra: warning: attributes of the archive can't be kept in a zip archive\n\
-                nra: warning: what a Shard file says of its entries beside names can't be kept in a zip archive\n";
+    let lost = "nra: warning: py_metadata.shard: attributes of the archive can't be kept in a zip archive\n\
+                nra: warning: py_metadata.shard: what a Shard file says of its entries beside names can't be kept in a zip archive\n";
     assert!(zip.code == Some(3) && zip.err.starts_with(lost), "{}", zip.err);
     assert_eq!(zip.err.lines().count(), 3);
     done(&["convert", "-q", "a.zip", "b.nra"]);
@@ -272,7 +275,8 @@ fn what_other_archives_call_a_comment_is_the_description() {
 fn a_plain_file_loses_nothing_worth_an_exit_code() {
     let (_folder, run) = beside("py_basic_a16.shard");
     let said = run(&["convert", "py_basic_a16.shard", "a.tar"]);
-    let lost = "nra: warning: what a Shard file says of its entries beside names can't be kept in a tar archive\n";
+    let lost =
+        "nra: warning: py_basic_a16.shard: what a Shard file says of its entries beside names can't be kept in a tar archive\n";
     assert!(said.code == Some(0) && said.err.starts_with(lost), "{}", said.err);
     assert_eq!(said.err.lines().count(), 2);
 }

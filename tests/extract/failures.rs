@@ -144,7 +144,7 @@ fn a_limit_is_checked_before_anything_is_written() {
     let place = Place::new();
     let archive = Fake::new().file("a", b"12345").file("b", b"67890");
     let (result, _) = place.extract_with(&archive, |options| options.max_size = Some(9));
-    assert_eq!(result.unwrap_err().to_string(), "size of the content is 10, more than the limit of 9");
+    assert_eq!(result.unwrap_err().to_string(), "length of the content is 10, more than the limit of 9");
     assert!(place.tree().is_empty());
     assert!(place.extract_with(&archive, |options| options.max_size = Some(10)).0.is_ok());
     assert_eq!(archive.reads.load(Ordering::Relaxed), 2);

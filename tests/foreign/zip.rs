@@ -341,6 +341,12 @@ fn without_its_directory_members_are_found_by_their_headers() {
     // A record that is whole tells the mode, a header does not.
     let mode = |len: usize| archive(&whole[..len]).unwrap().find(b"by_method/stored.txt").unwrap().unwrap().1.metadata.mode;
     assert_eq!((mode(whole.len() - 22), mode(directory)), (0o640, 0o644));
+    // What the records say of places is wrong when bytes in front are missing.
+    let front = whole.windows(4).skip(1).position(|window| window == b"PK\x03\x04").unwrap() - 10;
+    let found = archive(&whole[front..]).unwrap();
+    assert!(found.is_recovered() && found.find(b"by_method/stored.txt").unwrap().is_none());
+    assert_eq!(found.find(b"by_method/zstd.txt").unwrap().unwrap().1.metadata.mode, 0o640);
+    assert_eq!(found.find(b"link").unwrap().unwrap().1.kind, Kind::Symlink);
     // A record in the middle that is none.
     let mut hurt = whole.clone();
     let second = hurt[directory + 4..].windows(4).position(|window| window == b"PK\x01\x02").unwrap() + directory + 4;

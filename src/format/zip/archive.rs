@@ -97,22 +97,30 @@ impl ZipMembers {
     /// `Corrupt` when there is no central directory and no member either, `Unsupported` for a split archive, `Limit` when the index takes more
     /// memory than it may.
     pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<ZipArchive>> {
+        let is_one = begins_like_one(&**source)?;
         let lost = match end::find(&**source) {
-            Ok(directory) => match Self::open(source, directory, None, options) {
+            Ok(Some(directory)) => match Self::open(source, directory, None, options) {
                 Err(error @ Error::Corrupt { .. }) => error,
                 opened => return opened.map(Some),
             },
-            Err(error) if begins_like_one(&**source)? => error,
-            Err(_) => return Ok(None),
+            Ok(None) if !is_one => return Ok(None),
+            Ok(None) => {
+                let detail = "the record at its end is missing: the file is truncated or not a zip archive";
+                Error::corrupt("zip archive", source.len(), detail)
+            }
+            Err(error) => error,
         };
-        let Error::Corrupt { structure, offset, detail } = &lost else { return Err(lost) };
-        match if options.recover { scan::rebuild(source, options.index_bytes / 4)? } else { None } {
+        let Error::Corrupt { structure, offset, detail } = &lost else { return if is_one { Err(lost) } else { Ok(None) } };
+        let rebuilt = if options.recover { scan::rebuild(source, options.index_bytes / 4)? } else { None };
+        // In any bytes something may look like an end record, and something else like a header.
+        match rebuilt.filter(|rebuilt| is_one || rebuilt.by_header < rebuilt.directory.count) {
             Some(rebuilt) => {
                 let damage = Damage::new(structure, *offset, detail.clone());
                 let (file, directory) = (Arc::clone(&rebuilt.source), rebuilt.directory);
                 Self::open(&file, directory, Some((rebuilt, damage, source.len())), options).map(Some)
             }
-            None => Err(lost),
+            None if is_one => Err(lost),
+            None => Ok(None),
         }
     }
 
@@ -269,7 +277,7 @@ impl ZipMembers {
                 Err(error @ Error::Io { .. }) => return Err(error),
                 Err(error) => {
                     kind = Kind::File;
-                    if !matches!(error, Error::KeyNeeded | Error::WrongKey) {
+                    if !matches!(error, Error::KeyNeeded | Error::WrongKey | Error::Unsupported { .. }) {
                         found.links.note(&name);
                     }
                 }

@@ -38,12 +38,12 @@ pub(super) struct Directory {
     pub trailing: u64,
 }
 
-/// Returns where the central directory lies.
+/// Returns where the central directory lies; `None` when there is no end record.
 ///
 /// # Errors
 ///
-/// `Corrupt` when there is none, `Unsupported` for a part of a split archive.
-pub(super) fn find(source: &dyn ReadAt) -> Result<Directory> {
+/// `Corrupt` when it does not lie where the end record says, `Unsupported` for a part of a split archive.
+pub(super) fn find(source: &dyn ReadAt) -> Result<Option<Directory>> {
     let len = source.len();
     let base = len.saturating_sub(REACH);
     let mut bytes = vec![0; usize::try_from(len - base).expect("the reach is small")];
@@ -60,14 +60,12 @@ pub(super) fn find(source: &dyn ReadAt) -> Result<Directory> {
             Ok(directory) => {
                 let comment = base + (at + END_LEN) as u64;
                 let comment_len = u16::try_from(bytes.len() - at - END_LEN).unwrap_or(u16::MAX).min(u16_at(&bytes, at + 20));
-                return Ok(Directory { comment, comment_len, trailing, ..directory });
+                return Ok(Some(Directory { comment, comment_len, trailing, ..directory }));
             }
             Err(error) => _ = wrong.get_or_insert(error),
         }
     }
-    Err(wrong.unwrap_or_else(|| {
-        Error::corrupt("zip archive", len, "the record at its end is missing: the file is truncated or not a zip archive")
-    }))
+    wrong.map_or(Ok(None), Err)
 }
 
 /// Reads an end record, and the wide one if there is one.
@@ -154,7 +152,7 @@ mod tests {
     }
 
     fn found(parts: &[&[u8]]) -> Result<Directory> {
-        find(&MemorySource::new(parts.concat()))
+        find(&MemorySource::new(parts.concat())).map(|found| found.expect("there is an end record"))
     }
 
     #[test]
@@ -181,7 +179,7 @@ mod tests {
     #[test]
     fn what_is_not_whole_is_refused() {
         let directory = [&CENTRAL[..], &[0; 42]].concat();
-        assert!(found(&[&directory]).unwrap_err().to_string().contains("truncated"));
+        assert_eq!(find(&MemorySource::new(directory.clone())).unwrap(), None);
         assert!(found(&[&directory, &end(1, u32::MAX - 1, 0, b"")]).unwrap_err().to_string().contains("does not fit"));
         assert!(found(&[&[0; 46], &end(1, 46, 0, b"")]).unwrap_err().to_string().contains("no central directory"));
         let mut split = end(1, 46, 0, b"");

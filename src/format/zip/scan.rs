@@ -1,10 +1,13 @@
 //! What is left of a zip archive whose directory is lost or damaged: members are found by their own headers, one behind the other, and get
 //! a directory anew, which is shown as if it stood behind the file.
 //!
-//! Promises: the file is gone through once. A record of the old directory that is whole counts more than a header, which has no mode.
+//! Promises: the file is gone through once. What only a record of the old directory tells (the mode), one that is whole still tells.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::format::error::{Error, Result};
 use crate::format::source::ReadAt;
@@ -21,6 +24,10 @@ const BEHIND: u16 = 0x0008;
 const WIDE: u16 = 0x0001;
 /// A number that stands in that field.
 const NARROW_MAX: u32 = u32::MAX;
+/// Where a record has the system of its writer.
+const MADE_BY: Range<usize> = 4..6;
+/// Where a record has the attributes that the system has for the file.
+const ATTRIBUTES: Range<usize> = 38..42;
 
 /// A file, and behind it the directory that was made for it.
 struct WithDirectory {
@@ -90,10 +97,15 @@ pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebui
     let Found { members, records, cut, gaps, .. } = found;
     let mut directory = Vec::new();
     let (mut by_header, count) = (0, members.len() as u64);
-    for (offset, made) in members {
-        let record = records.get(&offset);
-        by_header += u64::from(record.is_none());
-        directory.extend_from_slice(record.unwrap_or(&made));
+    for mut record in members {
+        match Record::parse(&record).and_then(|record| records.get(&key(&record))) {
+            Some(marks) => {
+                record[MADE_BY].copy_from_slice(&marks[..2]);
+                record[ATTRIBUTES].copy_from_slice(&marks[2..]);
+            }
+            None => by_header += 1,
+        }
+        directory.extend_from_slice(&record);
     }
     let start = file.len();
     let end = start + directory.len() as u64;
@@ -102,13 +114,20 @@ pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebui
     Ok(Some(Rebuilt { source, directory: place, by_header, cut, gaps }))
 }
 
+/// What a member is known by: its name, its checksum and its length as stored. Places may be wrong when bytes in front are missing.
+type Key = (u128, u32, u64);
+
+fn key(record: &Record<'_>) -> Key {
+    (xxh3_128(record.name), record.crc, record.stored_len)
+}
+
 /// Members so far.
 #[derive(Default)]
 struct Found {
-    /// Where a header stands, and a record made of it.
-    members: Vec<(u64, Vec<u8>)>,
-    /// Records of the old directory, by where they say that the header stands.
-    records: HashMap<u64, Vec<u8>>,
+    /// Records made of headers.
+    members: Vec<Vec<u8>>,
+    /// What only the records of the old directory tell.
+    records: HashMap<Key, [u8; 6]>,
     /// Bytes of both.
     len: u64,
     cut: Option<Vec<u8>>,
@@ -151,7 +170,7 @@ impl Found {
         let record = record(&header, &name, &extra, &lengths, place);
         // Room for the list, too.
         self.len += record.len() as u64 + 64;
-        self.members.push((place, record));
+        self.members.push(record);
         Ok(end)
     }
 
@@ -161,9 +180,12 @@ impl Found {
         let Some(head) = scan.get(place, CENTRAL_LEN)? else { return Ok(whole) };
         let len = record_len(head).expect("its first bytes were found");
         let Some(bytes) = scan.get(place, len)? else { return Ok(whole) };
-        if let Some(offset) = Record::parse(bytes).map(|record| record.local_offset) {
-            self.len += len as u64 + 64;
-            self.records.insert(offset, bytes.to_vec());
+        if let Some(record) = Record::parse(bytes) {
+            let mut marks = [0; 6];
+            marks[..2].copy_from_slice(&bytes[MADE_BY]);
+            marks[2..].copy_from_slice(&bytes[ATTRIBUTES]);
+            self.len += 64;
+            self.records.insert(key(&record), marks);
         }
         Ok(place + len as u64)
     }

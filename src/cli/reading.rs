@@ -265,7 +265,9 @@ pub fn remark(opened: &Opened, ui: &Ui) {
     let degraded = damage || opened.archive.omits_entries();
     let mut remarks = opened.archive.remarks();
     // What an append has written so far is no remains of one.
-    if let Some(remains) = opened.archive.as_nra().and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path)) {
+    if let Some(remains) =
+        NraReader::of(&*opened.archive).and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path))
+    {
         remarks.retain(|remark| remark != remains);
     }
     if damage && remarks.is_empty() {

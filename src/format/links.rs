@@ -31,7 +31,7 @@ impl LinkGroups {
 
     /// Returns one for the entries of `archive`: in NRA 5 metadata and time of all names are equal, other containers may say them of one alone.
     pub(crate) fn of(archive: &dyn Archive) -> Self {
-        Self { exact: archive.as_nra().is_some(), ..Self::default() }
+        Self { exact: archive.links_share_metadata(), ..Self::default() }
     }
 
     /// Returns the key of an entry; `None` for one that is in no group.

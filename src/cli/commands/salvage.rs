@@ -17,7 +17,7 @@ use crate::convert::pack::Destination;
 use crate::convert::salvage::{Patient, salvage};
 use crate::format::Error;
 use crate::format::archive::{Archive, OpenOptions, open_path};
-use crate::format::nra::reader::open_remains;
+use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::nra::writer::WriterOptions;
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -168,7 +168,7 @@ fn nothing(error: Error, path: &Path, name: &str) -> Failure {
         return reading::explain(error, name);
     }
     match open_path(path, &OpenOptions::default()) {
-        Ok(other) if other.as_nra().is_none() => {
+        Ok(other) if NraReader::of(&*other).is_none() => {
             let format = &other.info().format;
             Failure::damaged(format!("{name}: salvaging works on archives of NRA 5, this is {format}"))
                 .hint(format!("nra convert --keep-going {name} OUT takes what still reads"))

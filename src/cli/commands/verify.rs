@@ -94,7 +94,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let seconds = progress.elapsed();
     drop(progress);
     let mut verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
-    let remains = opened.archive.as_nra().is_some_and(NraReader::has_remains);
+    let remains = NraReader::of(&*opened.archive).is_some_and(NraReader::has_remains);
     // Nothing was abandoned while somebody works there: bytes behind the end grow, and recovery data goes.
     let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
     let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
@@ -133,7 +133,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Says whether no entry can be missing from what was checked.
 fn is_complete(opened: &Opened) -> bool {
-    opened.archive.as_nra().map_or_else(|| !opened.archive.is_recovered(), NraReader::is_complete)
+    NraReader::of(&*opened.archive).map_or_else(|| !opened.archive.is_recovered(), NraReader::is_complete)
 }
 
 fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
@@ -191,7 +191,7 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
             Some(false) => failure.hint("the recovery data can't restore it: more is damaged than that"),
             None => failure,
         };
-        let is_nra = opened.archive.as_nra().is_some();
+        let is_nra = NraReader::of(&*opened.archive).is_some();
         let next = match (is_nra, hurts) {
             (true, false) => format!("nra salvage {name} -o OUT makes a whole archive of it"),
             (true, true) => {

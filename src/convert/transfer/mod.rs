@@ -144,7 +144,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         writer_options.attributes.extend(Narrower::new(&options.fidelity).whole(&info.attributes));
         // What is damaged is told entry by entry, which moving blocks can't.
         let is_sound = !options.keep_going && !archive.is_recovered();
-        if let Some(archive) = archive.as_nra().filter(|_| is_sound && !options.recompress) {
+        if let Some(archive) = NraReader::of(&**archive).filter(|_| is_sound && !options.recompress) {
             return copy(archive, output, writer_options, options, monitor);
         }
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::*;
 use crate::format::digest::Digest;
 use crate::format::entry::Kind;
+use crate::format::path::EntryPath;
 
 thread_local! {
     /// Parts that were decoded.

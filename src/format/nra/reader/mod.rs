@@ -29,6 +29,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -95,6 +96,11 @@ impl NraReader {
     /// `Unsupported` for a feature that this version does not know, named; `KeyNeeded` and `WrongKey` for an encrypted archive; `Corrupt` when nothing leads to its entries.
     pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Self> {
         Self::from_window(Window::read(source)?, options)
+    }
+
+    /// Returns the reader of an archive of NRA 5, whose blocks can move to another one as they are; `None` for all others.
+    pub fn of(archive: &dyn Archive) -> Option<&Self> {
+        archive.as_any()?.downcast_ref()
     }
 
     /// Opens `source` if it is, or was, an NRA 5 archive.
@@ -265,8 +271,12 @@ impl Archive for NraReader {
         &self.info
     }
 
-    fn as_nra(&self) -> Option<&NraReader> {
+    fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
+    }
+
+    fn links_share_metadata(&self) -> bool {
+        true
     }
 
     fn is_recovered(&self) -> bool {

@@ -38,7 +38,7 @@ fn owned<'a>(pairs: impl IntoIterator<Item = (u64, &'a str)>) -> Vec<(u64, Strin
 fn structures_of_fixed_layout() {
     for (name, fields, len) in [
         ("reference", layout::reference::TABLE, REFERENCE_LEN),
-        ("head", layout::head::TABLE, head::HEAD_LEN),
+        ("head", layout::head::TABLE, layout::HEAD_LEN),
         ("slot", layout::slot::TABLE, head::SLOT_LEN),
         ("frame", layout::frame::TABLE, HEADER_LEN),
         ("commit", layout::commit::TABLE, commit::FIXED_LEN),

@@ -10,7 +10,7 @@ use crate::format::limits::{
     MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_DIRECTORY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
 };
 use crate::format::nra::content::FrameRef;
-use crate::format::nra::head::HEAD_LEN;
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::layout::{frame as field, reference};
 use crate::format::wire::{Cursor, Malformed, put_uv};
 

@@ -6,11 +6,9 @@ use crate::format::checksum::checksum;
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_OFFSET;
 use crate::format::nra::frame::{ALIGNMENT, HEADER_LEN, is_place};
-use crate::format::nra::layout::{Field, head, slot, tail};
+use crate::format::nra::layout::{Field, HEAD_LEN, head, slot, tail};
 use crate::format::wire::Malformed;
 
-/// Length of the head.
-pub const HEAD_LEN: usize = 256;
 /// Length of a slot.
 pub const SLOT_LEN: usize = 64;
 /// Length of a tail.

@@ -2,6 +2,9 @@
 //!
 //! Encoders and parsers use these constants, and `tests/spec_tables.rs` compares them with the tables of nra.md.
 
+/// Length of the head.
+pub const HEAD_LEN: usize = 256;
+
 /// A field of `N` bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<const N: usize> {

@@ -8,9 +8,8 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{
-    HEAD_LEN, Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required,
-};
+use crate::format::nra::head::{Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required};
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::opener::{self, Unlock};
 use crate::format::nra::reader::scan::Scan;

@@ -4,7 +4,8 @@
 
 use crate::format::error::Result;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, SYNC};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
+use crate::format::nra::head::{TAIL_LEN, Tail};
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::reader::frames::Start;
 use crate::format::nra::reader::window::Window;
 

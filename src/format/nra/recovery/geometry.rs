@@ -9,7 +9,8 @@ use crate::format::checksum::checksum;
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_OFFSET;
 use crate::format::nra::frame::{ALIGNMENT, HEADER_LEN};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN};
+use crate::format::nra::head::TAIL_LEN;
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::layout::{Field, recovery as field};
 use crate::format::wire::Malformed;
 

@@ -6,7 +6,8 @@ use super::group::{Group, count};
 use super::protect::{begins_other_frame, fill_front, tail_before, unit_start};
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameKind, HEADER_LEN, SYNC};
-use crate::format::nra::head::{HEAD_LEN, TAIL_LEN, Tail};
+use crate::format::nra::head::{TAIL_LEN, Tail};
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::progress::{Counter, Monitor};
 use crate::format::source::ReadAt;
 

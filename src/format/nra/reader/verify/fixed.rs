@@ -3,7 +3,8 @@
 use crate::format::error::{Error, Result};
 use crate::format::nra::commit::{Commit, parse_attributes};
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::{HEAD_LEN, Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::head::{Head, Slot, TAIL_LEN, Tail};
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::history::Chain;
 use crate::format::nra::reader::verify::ledger::{Finding, Ledger};

@@ -12,7 +12,8 @@ use crate::format::nra::content::{Content, FrameRef, Segment};
 use crate::format::nra::directory::Directory;
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{HEAD_LEN, Head, TAIL_LEN, Tail};
+use crate::format::nra::head::{Head, TAIL_LEN, Tail};
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::page::Page;
 use crate::format::path::EntryPath;
 

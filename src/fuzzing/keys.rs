@@ -1,6 +1,6 @@
 //! Key frames.
 
-use crate::format::crypt::{KeyFrame, PasswordWork, Place, Secret};
+use crate::format::crypt::{KeyFrame, KeyPlace, PasswordWork, Secret};
 
 /// Parses the payload of a key frame and encodes it again; `None` when it is refused.
 pub fn reencode_keys(payload: &[u8]) -> Option<Vec<u8>> {
@@ -9,6 +9,6 @@ pub fn reencode_keys(payload: &[u8]) -> Option<Vec<u8>> {
 
 /// Says whether a raw key opens the payload of a key frame as the first of a file. Slots for passwords are not tried: Argon2 takes its time.
 pub fn opens(payload: &[u8], key: [u8; 32]) -> bool {
-    let place = Place { offset: 256, commit: 1 };
+    let place = KeyPlace { offset: 256, commit: 1 };
     KeyFrame::parse(payload).is_ok_and(|frame| frame.unlock(&Secret::raw(key), place, &mut PasswordWork::new()).is_ok())
 }

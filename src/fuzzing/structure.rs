@@ -13,7 +13,7 @@ use crate::format::nra::head::{Head, SLOT_LEN, Slot, TAIL_LEN, Tail};
 use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::layout::{Field, frame, head, slot, tail};
 use crate::format::nra::page::Page;
-use crate::format::nra::records::{self, Place, RecordList};
+use crate::format::nra::records::{self, Holder, RecordList};
 use crate::format::wire::{Cursor, Malformed, put_uv};
 
 /// Where structures that know their place stand.
@@ -110,7 +110,7 @@ pub fn reencode(structure: Structure, bytes: &[u8]) -> Option<Vec<u8>> {
             Some(FrameRef::encode(FrameRef::parse(bytes).ok()?.as_ref()).into())
         }
         Structure::RecordList => {
-            let mut list = RecordList::new(Place::Leaf);
+            let mut list = RecordList::new(Holder::Leaf);
             records::parse(Cursor::new(bytes), None).ok()?.iter().for_each(|entry| list.push(entry));
             let mut again = Vec::new();
             list.finish(&mut again);
@@ -134,7 +134,7 @@ pub fn reencode(structure: Structure, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the bytes of a directory whose rest is not compressed.
 pub(super) fn encode_plain(directory: &Directory) -> Vec<u8> {
-    let mut list = RecordList::new(Place::Directory);
+    let mut list = RecordList::new(Holder::Directory);
     directory.entries.iter().for_each(|entry| list.push(entry));
     let (mut bytes, mut rest) = (Vec::new(), Vec::new());
     put_uv(&mut bytes, directory.pieces.len() as u64);

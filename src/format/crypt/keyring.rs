@@ -30,7 +30,7 @@ pub struct KeyInfo {
 
 /// Where a key frame is and what it was written for: what its authentication code covers beside the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct KeyPlace {
     /// Offset of the frame.
     pub offset: u64,
     /// Number of the commit.
@@ -81,7 +81,7 @@ impl KeyFrame {
     }
 
     /// Computes the authentication code: it depends on the archive key, so it also says that all slots hold the same one.
-    fn code(&self, archive_key: &KeyBytes, place: Place) -> [u8; MAC_LEN] {
+    fn code(&self, archive_key: &KeyBytes, place: KeyPlace) -> [u8; MAC_LEN] {
         let payload = self.encode();
         let mut mac = [0; MAC_LEN];
         let (before, behind) = (&payload[..field::MAC.offset], &payload[FIXED_LEN..]);
@@ -95,13 +95,13 @@ impl KeyFrame {
     /// # Errors
     ///
     /// `WrongKey` when it opens no slot; `Limit` when that would take more than what is left of `work`; `Corrupt` when the frame was changed.
-    pub(crate) fn unlock(self, secret: &Secret, place: Place, work: &mut PasswordWork) -> Result<Keyring> {
+    pub(crate) fn unlock(self, secret: &Secret, place: KeyPlace, work: &mut PasswordWork) -> Result<Keyring> {
         let Some((number, archive_key)) = find(&self.slots, secret, work)? else { return Err(Error::WrongKey) };
         self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring })
     }
 
     /// Opens the frame at `place` with the archive key itself.
-    pub(crate) fn unlock_with(self, archive_key: &KeyBytes, place: Place) -> Result<Keyring> {
+    pub(crate) fn unlock_with(self, archive_key: &KeyBytes, place: KeyPlace) -> Result<Keyring> {
         if !is_equal(&self.code(archive_key, place), &self.mac) {
             return Err(Error::corrupt("keys", place.offset, "it is not the one that was written here"));
         }
@@ -254,7 +254,7 @@ impl Keyring {
     }
 
     /// Returns the payload of a key frame at `place`, for a commit whose frames have this salt.
-    pub(crate) fn frame(&self, salt: [u8; SALT_LEN], place: Place) -> Vec<u8> {
+    pub(crate) fn frame(&self, salt: [u8; SALT_LEN], place: KeyPlace) -> Vec<u8> {
         let mut frame = KeyFrame { slots: self.slots.clone(), salt, mac: [0; MAC_LEN] };
         frame.mac = frame.code(&self.archive_key, place);
         frame.encode()

@@ -16,10 +16,10 @@ mod tests;
 pub(crate) mod watch;
 
 pub(crate) use keyring::KeyFrame;
-pub use keyring::{KeyInfo, Keyring, Place};
+pub use keyring::{KeyInfo, KeyPlace, Keyring};
 pub(crate) use secret::PasswordWork;
 pub use secret::{Argon2Cost, Secret};
-pub(crate) use session::{FrameKey, Part, segments_of};
+pub(crate) use session::{FrameKey, FramePart, segments_of};
 pub use session::{SALT_LEN, SEGMENT, Session, TAG_LEN, sealed_len};
 pub use slot::KeyKind;
 

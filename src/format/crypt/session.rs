@@ -31,7 +31,7 @@ pub fn sealed_len(len: u32) -> u64 {
 /// A part of a frame: the first number of a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Part {
+pub(crate) enum FramePart {
     Header = 0,
     Payload = 1,
     Directory = 2,
@@ -105,7 +105,7 @@ impl fmt::Debug for FrameKey {
 }
 
 /// Returns the nonce of a segment: part, then number.
-pub(super) fn nonce(part: Part, segment: u64) -> [u8; 12] {
+pub(super) fn nonce(part: FramePart, segment: u64) -> [u8; 12] {
     let mut nonce = [0; 12];
     nonce[..4].copy_from_slice(&(part as u32).to_le_bytes());
     nonce[4..].copy_from_slice(&segment.to_le_bytes());
@@ -114,7 +114,7 @@ pub(super) fn nonce(part: Part, segment: u64) -> [u8; 12] {
 
 impl FrameKey {
     /// Seals a segment in place and returns its tag.
-    pub(crate) fn seal(&self, part: Part, segment: u64, bytes: &mut [u8]) -> [u8; TAG_LEN] {
+    pub(crate) fn seal(&self, part: FramePart, segment: u64, bytes: &mut [u8]) -> [u8; TAG_LEN] {
         #[cfg(test)]
         self.mark.seal(nonce(part, segment));
         let tag = self.cipher.encrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into());
@@ -122,14 +122,14 @@ impl FrameKey {
     }
 
     /// Opens a segment in place.
-    pub(crate) fn open(&self, part: Part, segment: u64, bytes: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), NotAuthentic> {
+    pub(crate) fn open(&self, part: FramePart, segment: u64, bytes: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), NotAuthentic> {
         let opened = self.cipher.decrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into(), tag.into());
         opened.map_err(|_| NotAuthentic)
     }
 
     /// Opens whole segments of a part, the first of which has number `first`; what does not open reads as zeros. Returns the bytes, and
     /// whether all of them opened.
-    pub(crate) fn open_segments(&self, part: Part, first: u64, sealed: &[u8]) -> (Vec<u8>, bool) {
+    pub(crate) fn open_segments(&self, part: FramePart, first: u64, sealed: &[u8]) -> (Vec<u8>, bool) {
         let (segment, tag_len) = (usize::try_from(SEGMENT).expect("16 KiB"), TAG_LEN);
         let mut plain = Vec::with_capacity(sealed.len());
         let mut whole = true;

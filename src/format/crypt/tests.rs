@@ -11,7 +11,7 @@ use crate::format::crypt::slot::{SLOT_LEN, Slot};
 const KEY_FRAME: &str = "02000000000000006465666768696a6b6c6d6e6f707172737475767778797a7b3dd4ae3aacc7980771d0a4b6f79dbbeb4713b5022c4bc50abf3b41c9a4ac147b01000000400000000200000004000000c8c9cacbcccdcecfd0d1d2d3d4d5d6d7d8d9dadbdcdddedfe0e1e2e3e4e5e6e7af17bbdbcd927ab2d7dafe1c49d00fb5f705027a569bf9e918bc6d8cef65a6bc52965b34d4b26766a13c68589b9f27a16d65000000000000000000000000000000000000000000000000000000000000020000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000d1032b79ca92897515ce9b1735ee799695ac2091d4d38a1b9158cd67eddaff9402730a03aeccfe0f06d66cf48bee72960000000000000000000000000000000000000000000000000000000000000000";
 
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
-const FIRST: Place = Place { offset: 256, commit: 1 };
+const FIRST: KeyPlace = KeyPlace { offset: 256, commit: 1 };
 
 fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
@@ -25,7 +25,7 @@ fn archive_key() -> KeyBytes {
     Zeroizing::new(counted(0))
 }
 
-fn unlock(payload: &[u8], secret: &Secret, place: Place) -> Result<Keyring> {
+fn unlock(payload: &[u8], secret: &Secret, place: KeyPlace) -> Result<Keyring> {
     KeyFrame::parse(payload).map_err(|detail| Error::corrupt("keys", place.offset, detail))?.unlock(
         secret,
         place,
@@ -38,14 +38,14 @@ fn frame_keys_and_segments_are_those_of_the_spec() {
     let key = Session::with_salt(&archive_key(), counted(100)).frame_key(4096, 1);
     assert_eq!(key.check, 0x3472_21a6_91e3_7093);
     let mut payload = *b"hello, nra\n";
-    let tag = key.seal(Part::Payload, 0, &mut payload);
+    let tag = key.seal(FramePart::Payload, 0, &mut payload);
     assert_eq!([&payload[..], &tag].concat(), bytes("549d8de62f85d53326b161872624d0c01b3abc8b48d6f0f31de072"));
     let mut directory = *b"directory";
-    let tag = key.seal(Part::Directory, 2, &mut directory);
+    let tag = key.seal(FramePart::Directory, 2, &mut directory);
     assert_eq!([&directory[..], &tag].concat(), bytes("ad09f26ae044b09a4ac6319211a622da54e97b6756a42afde8"));
-    key.open(Part::Directory, 2, &mut directory, &tag).unwrap();
+    key.open(FramePart::Directory, 2, &mut directory, &tag).unwrap();
     assert_eq!(&directory, b"directory");
-    for (part, segment) in [(Part::Directory, 1), (Part::Payload, 2), (Part::Header, 2)] {
+    for (part, segment) in [(FramePart::Directory, 1), (FramePart::Payload, 2), (FramePart::Header, 2)] {
         assert!(key.open(part, segment, &mut directory, &tag).is_err(), "{part:?} {segment}");
     }
     for other in [
@@ -56,8 +56,8 @@ fn frame_keys_and_segments_are_those_of_the_spec() {
     ] {
         assert_ne!(other.check, key.check);
         let mut sealed = *b"hello, nra\n";
-        let tag = key.seal(Part::Payload, 0, &mut sealed);
-        assert!(other.open(Part::Payload, 0, &mut sealed, &tag).is_err());
+        let tag = key.seal(FramePart::Payload, 0, &mut sealed);
+        assert!(other.open(FramePart::Payload, 0, &mut sealed, &tag).is_err());
     }
 }
 
@@ -77,7 +77,7 @@ fn key_frames_of_the_spec_open() {
     for secret in [Secret::password("Correct horse"), Secret::raw([8; 32]), Secret::password([7; 32])] {
         assert!(matches!(unlock(&frame, &secret, FIRST), Err(Error::WrongKey)));
     }
-    for place in [Place { offset: 264, ..FIRST }, Place { commit: 2, ..FIRST }] {
+    for place in [KeyPlace { offset: 264, ..FIRST }, KeyPlace { commit: 2, ..FIRST }] {
         assert!(matches!(unlock(&frame, &Secret::raw([7; 32]), place), Err(Error::Corrupt { .. })));
     }
 }
@@ -194,7 +194,7 @@ fn no_frame_key_and_no_nonce_repeats() {
             assert!(checks.insert(session.frame_key(256 + 8 * frame, 1).check));
         }
     }
-    let parts = [Part::Header, Part::Payload, Part::Directory];
+    let parts = [FramePart::Header, FramePart::Payload, FramePart::Directory];
     let nonces: HashSet<_> = parts.iter().flat_map(|&part| (0..4096).map(move |segment| session::nonce(part, segment))).collect();
     assert_eq!(nonces.len(), 3 * 4096);
 }
@@ -207,17 +207,17 @@ proptest! {
         let mut sealed = Vec::new();
         for (number, segment) in (0..).zip(plain.chunks(SEGMENT as usize)) {
             let mut segment = segment.to_vec();
-            let tag = key.seal(Part::Payload, number, &mut segment);
+            let tag = key.seal(FramePart::Payload, number, &mut segment);
             sealed.extend_from_slice(&segment);
             sealed.extend_from_slice(&tag);
         }
         prop_assert_eq!(sealed.len() as u64, sealed_len(len as u32));
-        prop_assert_eq!(key.open_segments(Part::Payload, 0, &sealed), (plain.clone(), true));
+        prop_assert_eq!(key.open_segments(FramePart::Payload, 0, &sealed), (plain.clone(), true));
         let from = from.min(len as u64);
         let to = (from + count).min(len as u64);
         if from < to {
             let (first, span) = segments_of(from..to, len as u32);
-            let (bytes, whole) = key.open_segments(Part::Payload, first, &sealed[span.start as usize..span.end as usize]);
+            let (bytes, whole) = key.open_segments(FramePart::Payload, first, &sealed[span.start as usize..span.end as usize]);
             let skip = (from - first * u64::from(SEGMENT)) as usize;
             prop_assert!(whole);
             prop_assert_eq!(&bytes[skip..skip + (to - from) as usize], &plain[from as usize..to as usize]);
@@ -226,7 +226,7 @@ proptest! {
             // One segment is lost, the others stay.
             let last = sealed.len() - 1;
             sealed[last] ^= 1;
-            let (bytes, whole) = key.open_segments(Part::Payload, 0, &sealed);
+            let (bytes, whole) = key.open_segments(FramePart::Payload, 0, &sealed);
             let kept = (len - 1) / SEGMENT as usize * SEGMENT as usize;
             prop_assert!(!whole);
             prop_assert_eq!(&bytes[..kept], &plain[..kept]);

@@ -10,7 +10,7 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::limits::MAX_DIRECTORY;
 use crate::format::nra::content::Extent;
-use crate::format::nra::records::{self, Place, RecordList};
+use crate::format::nra::records::{self, Holder, RecordList};
 use crate::format::wire::{Cursor, Malformed, put_uv};
 
 /// Level at which the rest is compressed; it is small and read only to append or to rescue.
@@ -51,7 +51,7 @@ impl Directory {
     ///
     /// `Limit` when it is longer than a directory may be; `Io` when there is no memory to compress it.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let mut list = RecordList::new(Place::Directory);
+        let mut list = RecordList::new(Holder::Directory);
         self.entries.iter().for_each(|entry| list.push(entry));
         encode(&self.pieces, list, &mut Compressor::new(METHOD)?)
     }

@@ -8,7 +8,7 @@ use crate::format::entry::Entry;
 use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::front::{FrontDecoder, FrontEncoder};
-use crate::format::nra::records::{self, Place, RecordList};
+use crate::format::nra::records::{self, Holder, RecordList};
 use crate::format::path::compare;
 use crate::format::wire::{Cursor, Malformed, put_bytes, put_sv, put_uv};
 
@@ -137,7 +137,7 @@ impl Page {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Leaf(entries) => {
-                let mut list = RecordList::new(Place::Leaf);
+                let mut list = RecordList::new(Holder::Leaf);
                 entries.iter().for_each(|entry| list.push(entry));
                 encode_leaf(list)
             }

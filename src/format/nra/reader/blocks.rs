@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
-use crate::format::crypt::{Part, SEGMENT, segments_of};
+use crate::format::crypt::{FramePart, SEGMENT, segments_of};
 use crate::format::digest::Digest;
 use crate::format::error::{Error, Flaw, Result};
 use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
@@ -15,7 +15,7 @@ use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
 use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::cache::{Content, Key};
+use crate::format::nra::reader::cache::{Fetched, Key};
 use crate::format::nra::reader::frames::Start;
 use crate::format::nra::reader::opener::Opener;
 use crate::format::nra::reader::tree::is_damage;
@@ -104,12 +104,12 @@ impl NraReader {
     /// Returns content from the cache or loads it, once for all who want it. Damage is kept too.
     fn content(&self, key: Key, load: impl FnOnce() -> Result<Block>) -> Result<Arc<Block>> {
         let content = self.caches.contents.get_or_insert_with(&key, || match load() {
-            Ok(block) => Ok(Content::Good(Arc::new(block))),
-            Err(error) => Flaw::of(&error).map(|flaw| Content::Damaged(Arc::new(flaw))).ok_or(error),
+            Ok(block) => Ok(Fetched::Good(Arc::new(block))),
+            Err(error) => Flaw::of(&error).map(|flaw| Fetched::Damaged(Arc::new(flaw))).ok_or(error),
         })?;
         match content {
-            Content::Good(block) => Ok(block),
-            Content::Damaged(flaw) => Err(flaw.error()),
+            Fetched::Good(block) => Ok(block),
+            Fetched::Damaged(flaw) => Err(flaw.error()),
         }
     }
 
@@ -272,7 +272,8 @@ impl NraReader {
         let start = offset.checked_add(SEALED_HEADER_LEN as u64 + u64::from(pad_len) + span.start);
         let start = start.ok_or_else(|| corrupt("its place is beyond 64 bits"))?;
         let span_len = usize::try_from(span.end - span.start).expect("no longer than a block");
-        let (mut bytes, whole) = key.open_segments(Part::Payload, first, &self.window.bytes("raw content", start, span_len)?);
+        let (mut bytes, whole) =
+            key.open_segments(FramePart::Payload, first, &self.window.bytes("raw content", start, span_len)?);
         if !whole {
             return Err(Error::corrupt("raw content", start, "it does not open: it was changed"));
         }

@@ -10,7 +10,7 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use crate::format::codec::Dictionary;
 use crate::format::entry::{Attribute, Entry, Metadata};
 use crate::format::error::{Error, Flaw, Result};
-use crate::format::nra::content::{BlockRef, Content as Stored, Extent, FrameRef};
+use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef};
 use crate::format::nra::directory::Pieces;
 use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
 use crate::format::nra::reader::blocks::Block;
@@ -50,7 +50,7 @@ impl Key {
 
 /// Decoded structures other than content.
 #[derive(Clone)]
-pub(super) enum Part {
+pub(super) enum Structure {
     Node(Arc<Node>),
     MapNode(Arc<MapNode>),
     Pieces(Arc<Pieces>),
@@ -59,9 +59,9 @@ pub(super) enum Part {
     HeldBlock(Arc<HeldBlock>),
 }
 
-/// Content, or why there is none: entries of a damaged block don't read it again and again.
+/// Fetched, or why there is none: entries of a damaged block don't read it again and again.
 #[derive(Clone)]
-pub(super) enum Content {
+pub(super) enum Fetched {
     Good(Arc<Block>),
     Damaged(Arc<Flaw>),
 }
@@ -72,43 +72,43 @@ const ITEM: u64 = 128;
 #[derive(Clone)]
 pub(super) struct Weigh;
 
-impl Weighter<Key, Part> for Weigh {
-    fn weight(&self, _: &Key, part: &Part) -> u64 {
-        ITEM + match part {
-            Part::Node(node) => node.weight(),
-            Part::MapNode(node) => node.weight(),
-            Part::Pieces(pieces) => pieces.heap_bytes() as u64,
-            Part::ChunkNode(node) => node.weight(),
-            Part::HeldBlock(block) => block.weight(),
+impl Weighter<Key, Structure> for Weigh {
+    fn weight(&self, _: &Key, structure: &Structure) -> u64 {
+        ITEM + match structure {
+            Structure::Node(node) => node.weight(),
+            Structure::MapNode(node) => node.weight(),
+            Structure::Pieces(pieces) => pieces.heap_bytes() as u64,
+            Structure::ChunkNode(node) => node.weight(),
+            Structure::HeldBlock(block) => block.weight(),
             // The decoding tables take about as much again.
-            Part::Dictionary(dictionary) => 2 * dictionary.as_bytes().len() as u64 + (32 << 10),
+            Structure::Dictionary(dictionary) => 2 * dictionary.as_bytes().len() as u64 + (32 << 10),
         }
     }
 }
 
-impl Weighter<Key, Content> for Weigh {
-    fn weight(&self, _: &Key, content: &Content) -> u64 {
+impl Weighter<Key, Fetched> for Weigh {
+    fn weight(&self, _: &Key, content: &Fetched) -> u64 {
         ITEM + match content {
-            Content::Good(block) => block.weight(),
-            Content::Damaged(flaw) => flaw.heap_bytes() as u64,
+            Fetched::Good(block) => block.weight(),
+            Fetched::Damaged(flaw) => flaw.heap_bytes() as u64,
         }
     }
 }
 
 /// One kind of decoded structure.
 pub(super) trait Decoded: Sized {
-    fn wrap(decoded: Arc<Self>) -> Part;
-    fn unwrap(part: Part) -> Option<Arc<Self>>;
+    fn wrap(decoded: Arc<Self>) -> Structure;
+    fn unwrap(part: Structure) -> Option<Arc<Self>>;
 }
 
 macro_rules! decoded {
     ($($kind:ident),*) => {$(
         impl Decoded for $kind {
-            fn wrap(decoded: Arc<Self>) -> Part {
-                Part::$kind(decoded)
+            fn wrap(decoded: Arc<Self>) -> Structure {
+                Structure::$kind(decoded)
             }
-            fn unwrap(part: Part) -> Option<Arc<Self>> {
-                if let Part::$kind(decoded) = part { Some(decoded) } else { None }
+            fn unwrap(part: Structure) -> Option<Arc<Self>> {
+                if let Structure::$kind(decoded) = part { Some(decoded) } else { None }
             }
         }
     )*};
@@ -121,8 +121,8 @@ const MAX_LARGE: usize = 8;
 
 /// The caches of one reader.
 pub(super) struct Caches {
-    parts: Cache<Key, Part, Weigh>,
-    pub(super) contents: Cache<Key, Content, Weigh>,
+    parts: Cache<Key, Structure, Weigh>,
+    pub(super) contents: Cache<Key, Fetched, Weigh>,
     /// Raw length from which on `contents` may not keep a block, bytes.
     large_len: u64,
     /// The last such block of each thread. Going through its entries would otherwise decode it for each of them.
@@ -177,7 +177,7 @@ impl Caches {
 
     /// Returns content that is kept under `key`, if it is good.
     pub(super) fn good(&self, key: &Key) -> Option<Arc<Block>> {
-        self.contents.get(key).and_then(|content| if let Content::Good(block) = content { Some(block) } else { None })
+        self.contents.get(key).and_then(|content| if let Fetched::Good(block) = content { Some(block) } else { None })
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) fn weight_of_entries(entries: &[Entry]) -> u64 {
 pub(super) fn weight_beside(entry: &Entry, shared: &mut HashSet<usize>) -> u64 {
     // What the allocator adds for each path, name and value.
     const HEAP: usize = 16;
-    let segments = if let Stored::List(segments, _) = entry.content() { size_of_val(&**segments) } else { 0 };
+    let segments = if let Content::List(segments, _) = entry.content() { size_of_val(&**segments) } else { 0 };
     let mut bytes = entry.path.as_bytes().len() + entry.target.len() + segments + HEAP;
     let metadata = &entry.metadata;
     if shared.insert(Arc::as_ptr(metadata).addr()) {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use crate::format::checksum::checksum;
 use crate::format::codec::{Dictionary, decompress};
-use crate::format::crypt::{FrameKey, Part, SALT_LEN};
+use crate::format::crypt::{FrameKey, FramePart, SALT_LEN};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::directory::Pieces;
@@ -73,7 +73,7 @@ impl Start {
             let detail = format!("{to} bytes expected up to the end of its payload, {} found", bytes.len());
             Error::corrupt(header.kind.name(), offset, detail)
         })?;
-        let (stored, whole) = self.open(Part::Payload, span);
+        let (stored, whole) = self.open(FramePart::Payload, span);
         whole
             .and_then(|()| compare("payload checksum", header.payload_checksum, &stored, offset))
             .map_err(|detail| Error::corrupt(header.kind.name(), offset, detail))?;
@@ -81,7 +81,7 @@ impl Start {
     }
 
     /// Opens a part if the frame is sealed. What does not open reads as zeros, and is told.
-    pub(super) fn open<'a>(&self, part: Part, span: &'a [u8]) -> (Cow<'a, [u8]>, Result<(), String>) {
+    pub(super) fn open<'a>(&self, part: FramePart, span: &'a [u8]) -> (Cow<'a, [u8]>, Result<(), String>) {
         let Some(key) = &self.key else { return (Cow::Borrowed(span), Ok(())) };
         let (bytes, whole) = key.open_segments(part, 0, span);
         let whole = if whole { Ok(()) } else { Err("it does not open: it was changed".into()) };
@@ -167,9 +167,9 @@ pub(super) fn directory<'a>(window: &'a Window, start: &Start, offset: u64) -> R
     let len = usize::try_from(header.directory_span()).expect("limited with the header");
     let corrupt = |detail| Error::corrupt(STRUCTURE, place, detail);
     let (bytes, whole) = match window.bytes(STRUCTURE, place, len)? {
-        Cow::Borrowed(span) => start.open(Part::Directory, span),
+        Cow::Borrowed(span) => start.open(FramePart::Directory, span),
         Cow::Owned(span) => {
-            let (bytes, whole) = start.open(Part::Directory, &span);
+            let (bytes, whole) = start.open(FramePart::Directory, &span);
             (Cow::Owned(bytes.into_owned()), whole)
         }
     };

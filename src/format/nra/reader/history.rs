@@ -17,7 +17,7 @@ use crate::format::nra::reader::window::Window;
 
 /// A commit and where its bytes end: its tail included, if it is whole.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct CommitPlace {
     pub(super) commit: Commit,
     pub(super) end: u64,
 }
@@ -25,18 +25,18 @@ pub(super) struct Place {
 /// Goes back from a commit to the one before, as long as there is one.
 pub(super) struct Chain<'a> {
     window: &'a Window,
-    next: Option<Result<Place>>,
+    next: Option<Result<CommitPlace>>,
 }
 
 impl<'a> Chain<'a> {
     /// Begins with `commit`, whose bytes end at `end`.
     pub(super) fn new(window: &'a Window, commit: &Commit, end: u64) -> Self {
-        Self { window, next: Some(Ok(Place { commit: commit.clone(), end })) }
+        Self { window, next: Some(Ok(CommitPlace { commit: commit.clone(), end })) }
     }
 }
 
 impl Iterator for Chain<'_> {
-    type Item = Result<Place>;
+    type Item = Result<CommitPlace>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let place = match self.next.take()? {
@@ -49,7 +49,7 @@ impl Iterator for Chain<'_> {
 }
 
 /// Reads the commit before `later`, to which that refers.
-fn before(window: &Window, reference: FrameRef, later: &Place) -> Result<Place> {
+fn before(window: &Window, reference: FrameRef, later: &CommitPlace) -> Result<CommitPlace> {
     let corrupt = |detail: String| Error::corrupt(FrameKind::Commit.name(), reference.offset, detail);
     let frame = frames::follow(window, FrameKind::Commit, reference)?;
     let commit = Commit::parse(&frame.payload).map_err(corrupt)?;
@@ -60,7 +60,7 @@ fn before(window: &Window, reference: FrameRef, later: &Place) -> Result<Place> 
     if commit.archive_id != later.commit.archive_id {
         return Err(corrupt("it belongs to another archive".into()));
     }
-    Ok(Place { commit, end })
+    Ok(CommitPlace { commit, end })
 }
 
 /// Returns the state at commit `number`, which is `newest` or an earlier one.
@@ -79,7 +79,7 @@ pub(super) fn at(window: &Window, newest: State, number: u64) -> Result<State> {
     };
     let mut first = newest.commit.number;
     for place in Chain::new(window, &newest.commit, newest.end) {
-        let Place { commit, end } = place?;
+        let CommitPlace { commit, end } = place?;
         first = commit.number;
         if commit.number == number {
             return Ok(State { commit, end, has_tail: true, recovered: false, ..newest });
@@ -102,7 +102,7 @@ pub(super) fn describe<'a>(window: &'a Window, commit: &Commit, end: u64) -> imp
             Some(Err(_)) => place.commit.previous.map_or(0, |before| before.offset + before.length + TAIL_LEN as u64),
             None => 0,
         };
-        let Place { commit, end } = place;
+        let CommitPlace { commit, end } = place;
         Some(Ok(CommitInfo {
             number: commit.number,
             time: commit.time,

@@ -8,7 +8,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::format::archive::OpenOptions;
-use crate::format::crypt::{FrameKey, KeyFrame, KeyInfo, Keyring, Part, PasswordWork, Place, SALT_LEN, Secret, Session};
+use crate::format::crypt::{FrameKey, FramePart, KeyFrame, KeyInfo, KeyPlace, Keyring, PasswordWork, SALT_LEN, Secret, Session};
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
 use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
@@ -89,7 +89,7 @@ impl Opener {
     /// Checks the payload of a key frame of this archive.
     pub(super) fn check_keys(&self, payload: &[u8], offset: u64, commit: u64) -> Result<()> {
         let keys = KeyFrame::parse(payload).map_err(|detail| Error::corrupt(FrameKind::Keys.name(), offset, detail))?;
-        keys.unlock_with(self.keyring.archive_key(), Place { offset, commit }).map(drop)
+        keys.unlock_with(self.keyring.archive_key(), KeyPlace { offset, commit }).map(drop)
     }
 
     /// Opens the beginning of the frame at `offset`.
@@ -100,7 +100,7 @@ impl Opener {
         }
         let key = self.key(offset, sealed::SALT.get(bytes));
         let mut header = sealed::HEADER.get(bytes);
-        key.open(Part::Header, 0, &mut header, &sealed::TAG.get(bytes))
+        key.open(FramePart::Header, 0, &mut header, &sealed::TAG.get(bytes))
             .map_err(|_| corrupt("it does not open: it was changed, or was not written here"))?;
         Ok((header, key))
     }
@@ -266,7 +266,7 @@ pub(super) fn unlock(window: &mut Window, with: Unlock<'_>, recover: bool) -> Re
 /// Unlocks the key frame at `offset`.
 fn open_keys(window: &Window, offset: u64, with: Unlock<'_>, work: &mut PasswordWork) -> Result<Opener> {
     let (keys, place) = read_keys(window, offset)?;
-    let at = Place { offset, commit: place.commit };
+    let at = KeyPlace { offset, commit: place.commit };
     let keyring = match with {
         Unlock::Secret(Some(secret)) => keys.unlock(secret, at, work)?,
         Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,

@@ -13,7 +13,7 @@ use crate::format::wire::{Malformed, put_bytes, put_sv, put_uv};
 
 /// Where a record list stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Holder {
     /// In a leaf of the entry tree.
     Leaf,
     /// In the directory of a block: raw extents are written as plain ones.
@@ -25,7 +25,7 @@ pub(crate) enum Place {
 /// Entries are appended to the columns as they come, so that the length is known at any time.
 #[derive(Debug)]
 pub(crate) struct RecordList {
-    place: Place,
+    holder: Holder,
     count: usize,
     path_bytes: usize,
     segments: usize,
@@ -38,9 +38,9 @@ pub(crate) struct RecordList {
 }
 
 impl RecordList {
-    pub(crate) fn new(place: Place) -> Self {
+    pub(crate) fn new(holder: Holder) -> Self {
         Self {
-            place,
+            holder,
             count: 0,
             path_bytes: 0,
             segments: 0,
@@ -110,7 +110,7 @@ impl RecordList {
         }
         let (form, digest) = match entry.content() {
             Content::None => return form::NONE,
-            Content::Raw(extent, sum) if self.place == Place::Leaf => {
+            Content::Raw(extent, sum) if self.holder == Holder::Leaf => {
                 self.extents.push(extent);
                 columns[column::CONTENT_CHECKSUM].extend_from_slice(&sum.to_le_bytes());
                 return form::RAW;

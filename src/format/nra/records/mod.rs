@@ -12,7 +12,7 @@ mod parse;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use encode::{Place, RecordList, check};
+pub(crate) use encode::{Holder, RecordList, check};
 pub(crate) use parse::{parse, parse_sorted};
 
 use crate::format::entry::Metadata;

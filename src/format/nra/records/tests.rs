@@ -14,8 +14,8 @@ use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
 use crate::format::path::EntryPath;
 use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
 
-fn encode(entries: &[Entry], place: Place) -> Vec<u8> {
-    let mut list = RecordList::new(place);
+fn encode(entries: &[Entry], holder: Holder) -> Vec<u8> {
+    let mut list = RecordList::new(holder);
     entries.iter().for_each(|entry| list.push(entry));
     let mut bytes = Vec::new();
     let expected = list.raw_len();
@@ -180,17 +180,17 @@ proptest! {
         for entry in &entries {
             prop_assert_eq!(check(entry), Ok(()));
         }
-        let bytes = encode(&entries, Place::Leaf);
+        let bytes = encode(&entries, Holder::Leaf);
         prop_assert_eq!(parse(Cursor::new(&bytes), None), Ok(entries.clone()));
-        let bytes = encode(&entries, Place::Directory);
+        let bytes = encode(&entries, Holder::Directory);
         prop_assert_eq!(parse(Cursor::new(&bytes), Some(1 << 41)), Ok(without_raw(entries)));
     }
 
     #[test]
     fn order_is_checked_where_it_counts(entries in any_entries(), sorted in any_sorted_entries()) {
-        let bytes = encode(&sorted, Place::Leaf);
+        let bytes = encode(&sorted, Holder::Leaf);
         prop_assert_eq!(parse_sorted(Cursor::new(&bytes)), Ok(sorted));
-        let bytes = encode(&entries, Place::Leaf);
+        let bytes = encode(&entries, Holder::Leaf);
         let is_sorted = entries.is_sorted_by(|a, b| a.path < b.path);
         prop_assert_eq!(parse_sorted(Cursor::new(&bytes)).is_ok(), is_sorted);
     }
@@ -198,7 +198,7 @@ proptest! {
     /// What is accepted after a change is another valid list, in its one encoding.
     #[test]
     fn changed_bytes_do_no_harm(entries in any_entries(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..3)) {
-        let mut bytes = encode(&entries, Place::Leaf);
+        let mut bytes = encode(&entries, Holder::Leaf);
         for (at, to) in changes {
             let at = at.index(bytes.len());
             bytes[at] = to;
@@ -207,7 +207,7 @@ proptest! {
             for entry in &entries {
                 prop_assert_eq!(check(entry), Ok(()));
             }
-            prop_assert_eq!(encode(&entries, Place::Leaf), bytes);
+            prop_assert_eq!(encode(&entries, Holder::Leaf), bytes);
         }
     }
 
@@ -218,7 +218,7 @@ proptest! {
 
     #[test]
     fn cut_lists_are_refused(entries in any_entries(), cut in any::<prop::sample::Index>()) {
-        let bytes = encode(&entries, Place::Leaf);
+        let bytes = encode(&entries, Holder::Leaf);
         prop_assert!(parse(Cursor::new(&bytes[..cut.index(bytes.len())]), None).is_err());
     }
 }
@@ -228,7 +228,7 @@ struct Broken(u64, [Vec<u8>; COLUMNS]);
 
 impl Broken {
     fn new(entries: &[Entry]) -> Self {
-        let bytes = encode(entries, Place::Leaf);
+        let bytes = encode(entries, Holder::Leaf);
         let mut cursor = Cursor::new(&bytes);
         let count = cursor.uv().unwrap();
         Self(count, std::array::from_fn(|_| cursor.bytes("column", usize::MAX).unwrap().to_vec()))

@@ -10,7 +10,7 @@ use crate::format::digest::Digest;
 use crate::format::error::{Error, Result};
 use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::writer::index::Part;
+use crate::format::nra::writer::index::PieceOrHole;
 use crate::format::nra::writer::output::NewFrame;
 use crate::format::nra::writer::{Writer, grown, nothing_begun};
 
@@ -69,7 +69,7 @@ impl<W: Write + Send> Writer<W> {
         } else if place.run == self.packed.id {
             current.touched[1] = place.run;
         }
-        current.parts.push(Part::Piece(id));
+        current.parts.push(PieceOrHole::Piece(id));
         self.current = Some(current);
         Ok(())
     }

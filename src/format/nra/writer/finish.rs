@@ -26,7 +26,7 @@ use crate::format::nra::writer::merge::merge;
 use crate::format::nra::writer::options::{WriterOptions, WriterStats};
 use crate::format::nra::writer::output::NewFrame;
 use crate::format::nra::writer::placing::Placing;
-use crate::format::nra::writer::trees::{Leaf, leaves, new_places, write_chunk_run, write_levels, write_page};
+use crate::format::nra::writer::trees::{NewLeaf, leaves, new_places, write_chunk_run, write_levels, write_page};
 use crate::format::nra::writer::{EntryId, Writer};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Monitor, Warning};
@@ -342,7 +342,7 @@ fn write_entries<W: Write>(
     monitor: &dyn Monitor,
 ) -> Result<Option<FrameRef>> {
     let mut children = Vec::new();
-    let mut place = |placing: &mut Placing<W>, leaves: Vec<Leaf>| -> Result<()> {
+    let mut place = |placing: &mut Placing<W>, leaves: Vec<NewLeaf>| -> Result<()> {
         for leaf in leaves {
             let page = leaf.page.write(&mut placing.output, FrameKind::EntryPage)?;
             children.push(Child { key: leaf.key, page, entries: leaf.entries, content_bytes: leaf.content_bytes });
@@ -362,7 +362,7 @@ fn write_entries<W: Write>(
             let (index, ids, range) = (index.clone(), ids.clone(), range.clone());
             placing.workers.submit(ticket as u64, &sender, move |bench| leaves(&index, &ids, range, leaf_bytes, bench))?;
         }
-        let mut done: Vec<Option<Vec<Leaf>>> = batches.iter().map(|_| None).collect();
+        let mut done: Vec<Option<Vec<NewLeaf>>> = batches.iter().map(|_| None).collect();
         for next in 0..done.len() {
             while done[next].is_none() {
                 monitor.check()?;

@@ -12,11 +12,11 @@ use crate::format::limits::MAX_LIST_EXTENTS;
 use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
 use crate::format::nra::reader::HeldPiece;
 use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::pieces::{PieceId, Pieces, Place, RunId};
+use crate::format::nra::writer::pieces::{PieceId, PiecePlace, Pieces, RunId};
 
 /// A part of the content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Part {
+pub(super) enum PieceOrHole {
     Piece(PieceId),
     Hole(u64),
 }
@@ -29,7 +29,7 @@ pub(super) enum Source {
     /// One piece.
     Piece(PieceId),
     /// Several parts, and the digest of the whole if known.
-    Parts(Box<[Part]>, Option<Box<Digest>>),
+    Parts(Box<[PieceOrHole]>, Option<Box<Digest>>),
     /// The content of another entry, which is settled before.
     Same(EntryId),
 }
@@ -204,7 +204,7 @@ impl Index {
             }
         };
         let (offset, number) = (held.offset, held.number);
-        *self.pieces.place_mut(id) = Place { run: 0, raw_len: held.raw_len, block, offset, number, checksum };
+        *self.pieces.place_mut(id) = PiecePlace { run: 0, raw_len: held.raw_len, block, offset, number, checksum };
         Ok(id)
     }
 
@@ -225,7 +225,7 @@ impl Index {
             Source::Parts(parts, digest) => {
                 let segments = self.segments(&parts);
                 match (&*parts, &*segments) {
-                    ([Part::Piece(piece)], _) => self.whole(*piece),
+                    ([PieceOrHole::Piece(piece)], _) => self.whole(*piece),
                     (_, [Segment::Data(extent)]) => Content::Extent(*extent),
                     (_, segments) if segments.len() > MAX_LIST_EXTENTS => {
                         // Not settled yet: others that share the content wait.
@@ -279,12 +279,12 @@ impl Index {
     }
 
     /// Turns parts into extents and holes and joins neighbours.
-    fn segments(&self, parts: &[Part]) -> Vec<Segment> {
+    fn segments(&self, parts: &[PieceOrHole]) -> Vec<Segment> {
         let mut segments: Vec<Segment> = Vec::new();
         for part in parts {
             let next = match *part {
-                Part::Piece(piece) => Segment::Data(self.extent(piece).0),
-                Part::Hole(len) => Segment::Hole(len),
+                PieceOrHole::Piece(piece) => Segment::Data(self.extent(piece).0),
+                PieceOrHole::Hole(len) => Segment::Hole(len),
             };
             match (segments.last_mut(), next) {
                 (Some(Segment::Data(last)), Segment::Data(next))
@@ -311,7 +311,7 @@ fn print(source: &Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     match source {
         Source::Settled | Source::Same(_) => {}
-        Source::Piece(piece) => [Part::Piece(*piece)].hash(&mut hasher),
+        Source::Piece(piece) => [PieceOrHole::Piece(*piece)].hash(&mut hasher),
         Source::Parts(parts, _) => parts.hash(&mut hasher),
     }
     hasher.finish()

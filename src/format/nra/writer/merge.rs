@@ -13,7 +13,7 @@ use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Child, InnerPage, Page, encode_leaf, separator};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::records::{Place, RecordList};
+use crate::format::nra::records::{Holder, RecordList};
 use crate::format::nra::writer::EntryId;
 use crate::format::nra::writer::index::Index;
 use crate::format::nra::writer::placing::Placing;
@@ -271,7 +271,7 @@ impl<W: Write> Merge<'_, W> {
         let mut rest = &entries[..];
         let mut limit = usize::MAX;
         while !rest.is_empty() {
-            let (mut list, mut taken) = (RecordList::new(Place::Leaf), 0);
+            let (mut list, mut taken) = (RecordList::new(Holder::Leaf), 0);
             while taken < rest.len().min(limit) && !list.is_full() && (taken == 0 || list.raw_len() < 2 * leaf_bytes) {
                 list.push(entry(&rest[taken]));
                 taken += 1;

@@ -86,7 +86,7 @@ use crate::format::path::Quoted;
 use crate::format::progress::Monitor;
 use append::Base;
 use cutter::{CutPolicy, MAX_RAW_BLOCK};
-use index::{Added, Index, Part, Source, weight};
+use index::{Added, Index, PieceOrHole, Source, weight};
 use output::Output;
 use pieces::{PieceId, RunId};
 use placing::{Item, Placing};
@@ -158,7 +158,7 @@ pub struct Writer<W: Write> {
 /// A file whose content is given in pieces.
 struct Current {
     entry: Entry,
-    parts: Vec<Part>,
+    parts: Vec<PieceOrHole>,
     touched: [RunId; 3],
     size: u64,
     /// What [`Writer::deduplicated_bytes`] was before: content of a file that is given up does not count.
@@ -264,7 +264,7 @@ impl<W: Write + Send> Writer<W> {
         if !bytes.is_empty() {
             current.size = grown(current.size, bytes.len() as u64)?;
             let piece = self.store(bytes, digest, incompressible, &mut current.touched)?;
-            current.parts.push(Part::Piece(piece));
+            current.parts.push(PieceOrHole::Piece(piece));
         }
         self.current = Some(current);
         Ok(())
@@ -279,7 +279,7 @@ impl<W: Write + Send> Writer<W> {
         let current = self.current.as_mut().ok_or_else(nothing_begun)?;
         if len > 0 {
             current.size = grown(current.size, len)?;
-            current.parts.push(Part::Hole(len));
+            current.parts.push(PieceOrHole::Hole(len));
             self.given_bytes = self.given_bytes.saturating_add(len);
         }
         Ok(())
@@ -295,7 +295,7 @@ impl<W: Write + Send> Writer<W> {
         entry.size = size;
         let source = match &parts[..] {
             [] => Source::Settled,
-            [Part::Piece(piece)] => Source::Piece(*piece),
+            [PieceOrHole::Piece(piece)] => Source::Piece(*piece),
             _ => Source::Parts(parts.into(), digest.map(Box::new)),
         };
         self.insert(entry, source, touched)

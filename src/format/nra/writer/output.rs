@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
-use crate::format::crypt::{FrameKey, Keyring, Part, Place, SEGMENT, Session};
+use crate::format::crypt::{FrameKey, FramePart, KeyPlace, Keyring, SEGMENT, Session};
 use crate::format::error::{Error, Result, Subject};
 use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
@@ -101,7 +101,7 @@ impl<W: Write> Output<W> {
     /// Writes a key frame if the archive is encrypted, and returns its offset and length, else zeros.
     pub fn keys(&mut self) -> Result<(u64, u64)> {
         let Some(seal) = &self.seal else { return Ok((0, 0)) };
-        let payload = seal.keyring.frame(*seal.session.salt(), Place { offset: self.place, commit: self.commit });
+        let payload = seal.keyring.frame(*seal.session.salt(), KeyPlace { offset: self.place, commit: self.commit });
         let raw_len = u32::try_from(payload.len()).expect("the number of slots is limited");
         let frame = self.frame(NewFrame::payload(FrameKind::Keys, Codec::None, raw_len, &payload))?;
         Ok((frame.offset, frame.length))
@@ -149,7 +149,7 @@ impl<W: Write> Output<W> {
     fn sealed(&mut self, header: &FrameHeader, frame: &NewFrame<'_>, seal: &mut Seal) -> Result<u64> {
         let key = seal.session.frame_key(self.place, REQUIRED_ENCRYPTION);
         let mut plain = header.encode_with(key.check);
-        let tag = key.seal(Part::Header, 0, &mut plain);
+        let tag = key.seal(FramePart::Header, 0, &mut plain);
         let mut start = [0; SEALED_HEADER_LEN];
         start[..SEALED_SYNC.len()].copy_from_slice(&SEALED_SYNC);
         sealed::SALT.put(&mut start, *seal.session.salt());
@@ -157,12 +157,12 @@ impl<W: Write> Output<W> {
         sealed::TAG.put(&mut start, tag);
         self.write(&start)?;
         self.zeros(u64::from(header.pad_len))?;
-        self.segments(&key, Part::Payload, frame.stored, &mut seal.segment)?;
-        self.segments(&key, Part::Directory, frame.directory, &mut seal.segment)?;
+        self.segments(&key, FramePart::Payload, frame.stored, &mut seal.segment)?;
+        self.segments(&key, FramePart::Directory, frame.directory, &mut seal.segment)?;
         Ok(key.check)
     }
 
-    fn segments(&mut self, key: &FrameKey, part: Part, bytes: &[u8], segment: &mut Vec<u8>) -> Result<()> {
+    fn segments(&mut self, key: &FrameKey, part: FramePart, bytes: &[u8], segment: &mut Vec<u8>) -> Result<()> {
         for (number, bytes) in (0u64..).zip(bytes.chunks(SEGMENT as usize)) {
             segment.clear();
             segment.extend_from_slice(bytes);

@@ -14,7 +14,7 @@ pub(super) type RunId = u32;
 
 /// Where a piece lies, as far as that is settled.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct PiecePlace {
     /// Run that the piece was put in.
     pub run: RunId,
     /// Length, bytes.
@@ -52,7 +52,7 @@ impl Hasher for Prehashed {
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     by_digest: HashMap<Digest, PieceId, BuildHasherDefault<Prehashed>>,
-    places: Vec<Place>,
+    places: Vec<PiecePlace>,
 }
 
 impl Pieces {
@@ -65,7 +65,7 @@ impl Pieces {
             limit: PieceId::MAX.into(),
         })?;
         self.by_digest.insert(digest, id);
-        self.places.push(Place { run, raw_len, block: u32::MAX, offset: 0, number: 0, checksum: 0 });
+        self.places.push(PiecePlace { run, raw_len, block: u32::MAX, offset: 0, number: 0, checksum: 0 });
         Ok(id)
     }
 
@@ -74,16 +74,16 @@ impl Pieces {
         self.by_digest.get(digest).copied()
     }
 
-    pub fn place(&self, id: PieceId) -> &Place {
+    pub fn place(&self, id: PieceId) -> &PiecePlace {
         &self.places[id as usize]
     }
 
-    pub fn place_mut(&mut self, id: PieceId) -> &mut Place {
+    pub fn place_mut(&mut self, id: PieceId) -> &mut PiecePlace {
         &mut self.places[id as usize]
     }
 
     /// Iterates over digests and places, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Digest, &Place)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Digest, &PiecePlace)> {
         self.by_digest.iter().map(|(digest, &id)| (digest, &self.places[id as usize]))
     }
 }

@@ -21,7 +21,7 @@ use crate::format::nra::writer::adopt::Adopted;
 use crate::format::nra::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
 use crate::format::nra::writer::index::{Block, Index, Settling, block_number, weight};
 use crate::format::nra::writer::output::{NewFrame, Output};
-use crate::format::nra::writer::pieces::{Place, RunId};
+use crate::format::nra::writer::pieces::{PiecePlace, RunId};
 use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
 use crate::format::nra::writer::trees::{PageSizes, write_extent_map};
 use crate::format::nra::writer::workers::{Bench, Workers};
@@ -176,7 +176,7 @@ impl<W: Write> Placing<W> {
                 _ => 0,
             };
             let block = block_number(number)?;
-            *index.pieces.place_mut(id) = Place { run, raw_len: piece.raw_len, block, offset, number: i, checksum };
+            *index.pieces.place_mut(id) = PiecePlace { run, raw_len: piece.raw_len, block, offset, number: i, checksum };
             self.piece_bytes += u64::from(piece.raw_len);
         }
         let align = if block.codec == Codec::None && !pieces.is_empty() { block.align } else { 0 };
@@ -359,7 +359,7 @@ impl<W: Write> Placing<W> {
                 Settling::Waits => later.push((id, None)),
             }
         }
-        let mut list = RecordList::new(records::Place::Directory);
+        let mut list = RecordList::new(records::Holder::Directory);
         recorded.iter().for_each(|&id| list.push(&index.entry(id).entry));
         let directory = directory::encode(pieces, list, self.bench.records()?)?;
         let kind = FrameKind::Block;

@@ -11,7 +11,7 @@ use crate::format::nra::content::{FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Child, INNER_TARGET, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
-use crate::format::nra::records::{Place, RecordList};
+use crate::format::nra::records::{Holder, RecordList};
 use crate::format::nra::writer::index::Index;
 use crate::format::nra::writer::output::{NewFrame, Output};
 use crate::format::nra::writer::workers::Bench;
@@ -72,7 +72,7 @@ pub(super) fn write_page<W: Write>(
 
 /// A leaf of the entry tree that waits for its place.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct NewLeaf {
     pub page: PackedPage,
     /// Key of the child that it becomes.
     pub key: Box<[u8]>,
@@ -87,14 +87,14 @@ pub(super) fn leaves(
     range: std::ops::Range<usize>,
     leaf_bytes: usize,
     bench: &mut Bench,
-) -> Result<Vec<Leaf>> {
+) -> Result<Vec<NewLeaf>> {
     let compressor = bench.pages()?;
     let mut leaves = Vec::new();
     let path = |at: usize| index.entry(ids[at]).entry.path.as_bytes();
     let mut at = range.start;
     while at < range.end {
         let first = at;
-        let mut list = RecordList::new(Place::Leaf);
+        let mut list = RecordList::new(Holder::Leaf);
         let mut content_bytes = 0;
         while at < range.end && !list.is_full() && (at == first || list.raw_len() < leaf_bytes) {
             let entry = &index.entry(ids[at]).entry;
@@ -104,7 +104,7 @@ pub(super) fn leaves(
         }
         let payload = encode_leaf(list);
         let key = if first == 0 { Box::default() } else { separator(path(first - 1), path(first)).into() };
-        leaves.push(Leaf { page: PackedPage::new(&payload, compressor)?, key, entries: (at - first) as u64, content_bytes });
+        leaves.push(NewLeaf { page: PackedPage::new(&payload, compressor)?, key, entries: (at - first) as u64, content_bytes });
     }
     Ok(leaves)
 }
@@ -176,7 +176,7 @@ pub(super) fn write_extent_map<W: Write>(
 /// Returns where the pieces are that were written.
 pub(super) fn new_places(index: &Index) -> Vec<ChunkPlace> {
     let new = index.pieces.iter().filter(|(_, place)| place.run != 0);
-    let place = |(digest, place): (&Digest, &pieces::Place)| ChunkPlace {
+    let place = |(digest, place): (&Digest, &pieces::PiecePlace)| ChunkPlace {
         key: digest.key(),
         block: index.blocks[place.block as usize].reference.offset,
         piece: place.number,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::format::archive::Depth;
 use crate::format::checksum::content_checksum;
 use crate::format::codec::{Codec, Dictionary};
-use crate::format::crypt::Part;
+use crate::format::crypt::FramePart;
 use crate::format::digest::Digest;
 use crate::format::error::Result;
 use crate::format::nra::chunks::ChunkPage;
@@ -103,7 +103,7 @@ pub(super) fn check(window: &Window, job: &Job, depth: Depth) -> Result<Report> 
     if padding.iter().chain(rest).any(|&byte| byte != 0) {
         report.find("padding", *offset, format!("the zero bytes of the {name} are not all zero"));
     }
-    let (stored, whole) = start.open(Part::Payload, payload);
+    let (stored, whole) = start.open(FramePart::Payload, payload);
     let whole = whole.and_then(|()| frames::compare("payload checksum", header.payload_checksum, &stored, *offset));
     if header.kind == FrameKind::Block {
         let directory = block_directory(job, directory, &mut report);
@@ -138,7 +138,7 @@ fn other_payload(window: &Window, header: &FrameHeader, stored: &[u8], offset: u
 fn block_directory(job: &Job, bytes: &[u8], report: &mut Report) -> Option<Directory> {
     let header = &job.start.header;
     let place = job.offset + header.directory_start();
-    let (bytes, whole) = job.start.open(Part::Directory, bytes);
+    let (bytes, whole) = job.start.open(FramePart::Directory, bytes);
     let checked = whole.and_then(|()| frames::compare("checksum", header.directory_checksum, &bytes, job.offset));
     match checked.and_then(|()| Directory::parse(&bytes, job.offset, header.raw_len)) {
         Ok(directory) => {

@@ -10,10 +10,11 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::held::Held;
+use super::item::{Item, joined, split};
 use super::options::Action;
 use super::plan::Job;
 use super::rules::{Plan, SET_ID, mode};
-use super::run::{Inode, Item, Run, split};
+use super::run::{Inode, Run};
 use super::spot::{Refusal, Spot};
 use super::tree::{ROOT, Tree};
 use crate::convert::walk::reason;
@@ -258,11 +259,6 @@ pub(super) fn report(run: &Run<'_>, item: &Item, draft: &Draft, action: Action) 
 
 fn final_path(item: &Item, draft: &Draft) -> Vec<u8> {
     joined(split(item.path()).0, draft.spot.name())
-}
-
-/// Joins a directory, possibly the target (empty), and a name.
-pub(super) fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }
 
 /// Says whether an attribute is an access control list, which goes together with the mode.

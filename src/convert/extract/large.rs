@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fault::Fault;
 use super::files::{self, Draft, Memory};
-use super::run::{Item, Run};
+use super::item::Item;
+use super::run::Run;
 use super::tree::Tree;
 use crate::format::error::Result;
 

@@ -15,6 +15,7 @@
 mod fault;
 mod files;
 mod held;
+mod item;
 mod large;
 mod nodes;
 mod options;
@@ -38,9 +39,10 @@ use crate::format::error::{Bound, Error, Result};
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::format::top::Top;
 use fault::Fault;
+use item::Item;
 use plan::{Clashes, Planner, Wave};
 use root::Root;
-use run::{Item, Run};
+use run::Run;
 use survey::{Decisions, Sums, Survey};
 use tree::{ROOT, Tree, is_dated};
 

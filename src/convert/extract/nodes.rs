@@ -6,10 +6,11 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::fault::Fault;
-use super::files::{is_acl, joined, set_xattrs};
+use super::files::{is_acl, set_xattrs};
+use super::item::{Item, joined, split};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
-use super::run::{Item, Run, split};
+use super::run::Run;
 use super::spot::{Refusal, is_older, set_aside};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::convert::proc::path_of;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::run::{Item, split};
+use super::item::{Item, split};
 use super::tree::{ROOT, Tree};
 use crate::format::entry::Kind;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::fault::Fault;
-use super::files::joined;
+use super::item::{Item, joined, shown, split};
 use super::options::{Action, Event, ExtractOptions, ExtractStats, Overwrite};
 use super::rules::Rules;
 use super::spot::{Refusal, Spot};
@@ -16,42 +16,9 @@ use super::tree::ROOT;
 use rustix::io::Errno;
 
 use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind, Location};
+use crate::format::entry::{Kind, Location};
 use crate::format::error::{Error, Result, Subject};
 use crate::format::progress::{Counter, Monitor, Warning};
-
-/// A selected entry and where it goes.
-#[derive(Debug, Clone)]
-pub(super) struct Item {
-    /// The entry.
-    pub entry: Entry,
-    /// Bytes of its path that are left out in front.
-    pub start: usize,
-}
-
-impl Item {
-    /// Returns the path below the target.
-    pub(super) fn path(&self) -> &[u8] {
-        &self.entry.path.as_bytes()[self.start..]
-    }
-}
-
-/// Splits a path into what comes before the last component and that component.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&[], path),
-    }
-}
-
-/// Returns the path of something below `target` for messages.
-pub(super) fn shown(target: &[u8], path: &[u8]) -> Vec<u8> {
-    match target {
-        b"" | b"." | b"./" => path.to_vec(),
-        target if target.ends_with(b"/") => [target, path].concat(),
-        target => [target, b"/", path].concat(),
-    }
-}
 
 /// What is counted; see [`ExtractStats`].
 #[derive(Debug, Default)]

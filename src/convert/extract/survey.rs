@@ -9,9 +9,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
+use super::item::{Item, joined, shown, split};
 use super::options::{Action, Conflict, ExtractOptions, Overwrite};
 use super::plan::is_below;
-use super::run::{Item, shown, split};
 use super::spot::is_older;
 use super::tree::Tree;
 use crate::format::entry::{Entry, Kind, Timestamp};
@@ -284,7 +284,7 @@ impl<'a> Survey<'a> {
     fn stat(&self, directory: u32, name: &[u8]) -> Result<Option<rustix::fs::Stat>> {
         let failed = |errno: Errno| {
             let directory = self.tree.path(directory);
-            Error::io("look at", super::files::joined(&directory, name), errno.into())
+            Error::io("look at", joined(&directory, name), errno.into())
         };
         let handle = match self.tree.handle(directory) {
             // What can't be seen can't be asked about; it is not touched later unless a policy says so.

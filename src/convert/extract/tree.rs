@@ -12,8 +12,8 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
+use super::item::Item;
 use super::rules::modified;
-use super::run::Item;
 use crate::convert::proc::path_of;
 use crate::format::entry::Timestamp;
 

@@ -6,6 +6,7 @@ use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
 use super::order::{Arrangement, Scattered};
 use super::store::Special;
+use super::within::within;
 use crate::convert::feed::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
 use crate::convert::loss::tell_state;
 use crate::format::archive::{Access, Archive, Part};
@@ -13,7 +14,7 @@ use crate::format::chunker::WHOLE_MAX;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::links::{LinkGroups, NO_LINK};
-use crate::format::path::{EntryPath, Quoted};
+use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
 
 /// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
@@ -258,21 +259,6 @@ impl EntryReader<'_> {
         };
         outlet.push(place, None, Item::Other(Special::Failed(Box::new(error), None)));
         Ok(())
-    }
-}
-
-/// Puts the path of the entry that was read into an error.
-pub(in crate::convert) fn within(error: Error, path: &EntryPath) -> Error {
-    let error = error.of_entry(path.as_bytes());
-    let path = Quoted::new(path.as_bytes()).to_string();
-    // Some containers name it already.
-    let told = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
-    match error {
-        Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
-        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
-        // Nobody asked for this entry but the archive.
-        Error::Usage { detail } => Error::corrupt("entry", 0, told(detail)),
-        error => error,
     }
 }
 

@@ -10,18 +10,20 @@ mod limits;
 mod order;
 mod store;
 mod stream;
+mod within;
 
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-pub(in crate::convert) use archive::{Order, leave_out, within};
+pub(in crate::convert) use archive::{Order, leave_out};
 pub use fidelity::Fidelity;
 pub(in crate::convert) use fidelity::Narrower;
 pub(in crate::convert) use limits::Ledger;
 pub use limits::Limits;
 pub(in crate::convert) use order::Scattered;
+pub(in crate::convert) use within::within;
 
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};

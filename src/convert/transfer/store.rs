@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::archive::within;
+use super::within::within;
 use crate::convert::feed::{Batch, Feed, Item, Placed};
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};

@@ -1,0 +1,19 @@
+//! Errors of one entry.
+
+use crate::format::error::Error;
+use crate::format::path::{EntryPath, Quoted};
+
+/// Puts the path of the entry that was read into an error.
+pub(in crate::convert) fn within(error: Error, path: &EntryPath) -> Error {
+    let error = error.of_entry(path.as_bytes());
+    let path = Quoted::new(path.as_bytes()).to_string();
+    // Some containers name it already.
+    let told = |text: String| if text.contains(&path) { text } else { format!("{text} (entry {path})") };
+    match error {
+        Error::Corrupt { structure, offset, detail } => Error::Corrupt { structure, offset, detail: told(detail) },
+        Error::Unsupported { what, found, known } => Error::Unsupported { what, found: told(found), known },
+        // Nobody asked for this entry but the archive.
+        Error::Usage { detail } => Error::corrupt("entry", 0, told(detail)),
+        error => error,
+    }
+}

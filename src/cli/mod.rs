@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod changing;
+pub mod code;
 pub mod commands;
 pub mod console;
 pub mod earlier;
@@ -30,8 +31,9 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::cli::args::GlobalArgs;
+use crate::cli::code::Code;
 use crate::cli::commands::Command;
-use crate::cli::report::{Code, Failure};
+use crate::cli::report::Failure;
 use crate::cli::ui::Ui;
 pub use crate::text;
 

@@ -10,9 +10,10 @@ use anstream::ColorChoice;
 use serde::Serialize;
 
 use crate::cli::args::{ColorWhen, GlobalArgs, ProgressWhen};
+use crate::cli::code::Code;
 use crate::cli::console::{Console, ConsoleOptions, WarningRecord};
 use crate::cli::progress::{Progress, ProgressStyleChoice};
-use crate::cli::report::{Code, CommandResult, Failure, Outcome};
+use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, SizeStyle};
 use crate::format::Error;
 use crate::format::path::is_unsafe_to_show;

@@ -9,9 +9,10 @@ use base64::Engine as _;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, ListArgs, ResourceArgs};
+use crate::cli::code::Code;
 use crate::cli::inputs;
 use crate::cli::reading::{self, Opened};
-use crate::cli::report::{Code, CommandResult, Failure, Outcome};
+use crate::cli::report::{CommandResult, Failure, Outcome};
 use crate::cli::text::{self, PathField};
 use crate::cli::ui::Ui;
 use crate::format::Error;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cli::args::{ArchiveArg, ResourceArgs};
+use crate::cli::code::Code;
 use crate::cli::commands::key;
 use crate::cli::inside::{self, InsideRecord};
 use crate::cli::reading;
-use crate::cli::report::{Code, CommandResult, Outcome};
+use crate::cli::report::{CommandResult, Outcome};
 use crate::cli::text::{self, ArchiveField, PathField};
 use crate::cli::ui::Ui;
 use crate::format::archive::Info;

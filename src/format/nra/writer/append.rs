@@ -17,10 +17,10 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::content::Content;
 use crate::format::nra::reader::{BaseState, NraReader};
 use crate::format::nra::records;
-use crate::format::nra::writer::index::Source;
+use crate::format::nra::writer::index::{Source, weight};
 use crate::format::nra::writer::output::Output;
 use crate::format::nra::writer::pieces::{PieceId, RunId};
-use crate::format::nra::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOptions, refused, weight};
+use crate::format::nra::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOptions, refused};
 use crate::format::path::{EntryPath, Quoted};
 use crate::format::source::Store;
 

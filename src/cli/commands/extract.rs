@@ -159,7 +159,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return to_stdout(&opened, &selection, ui);
     }
     allow_many_open_files();
-    let mut options = options(args, memory / 2, &opened, ui);
+    let mut options = options(args, memory, &opened, ui);
     let talk = Talk { console: ui.console().clone(), failure: Mutex::new(None) };
     let ask = |conflict: &Conflict<'_>| talk.ask(conflict);
     let settled = args.policy.overwrite().is_some() || talk.console.options().answer.is_some();
@@ -252,7 +252,7 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     options.max_size = args.max_size;
     options.dry_run = args.dry_run;
     options.threads = args.resources.threads();
-    options.memory = memory.saturating_mul(2);
+    options.memory = memory;
     options
 }
 

@@ -31,6 +31,8 @@ pub struct Left {
     /// Jobs whose end is still to be told.
     awaited: Vec<JobId>,
     queue: VecDeque<Told>,
+    /// Time between two signs of life.
+    sign: Duration,
 }
 
 impl Left {
@@ -48,7 +50,7 @@ impl Left {
             let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
             queue.extend(ended.cloned().map(Told::Ended));
         }
-        Self { session, signals, awaited, queue }
+        Self { session, signals, awaited, queue, sign: SIGN }
     }
 
     /// Says whether a signal has asked to end.
@@ -65,7 +67,7 @@ impl Left {
             if self.awaited.is_empty() {
                 return None;
             }
-            match self.session.events.recv_timeout(SIGN) {
+            match self.session.events.recv_timeout(self.sign) {
                 Ok(Event::Job(id, news)) => self.take(id, news),
                 Ok(Event::Terminate) => {
                     self.session.terminated = true;
@@ -139,6 +141,27 @@ mod tests {
         let Some(Told::Ended(job)) = left.tell() else { panic!("no end") };
         assert!(matches!(job.ending, Some((Ending::Done, _))), "{job:?}");
         assert_eq!((left.tell(), left.is_terminated()), (None, false));
+    }
+
+    #[test]
+    fn long_work_gives_signs_of_life_and_a_signal_stops_it() {
+        let (sender, events) = unbounded();
+        let mut session = session();
+        session.events = events;
+        let id = session.state.jobs.running().next().unwrap().id;
+        session.detached = true;
+        let mut left = left(session);
+        left.sign = Duration::from_millis(20);
+        assert_eq!(left.tell(), Some(Told::GoingOn(1)));
+        for _ in 0..2 {
+            assert!(matches!(left.tell(), Some(Told::Running(job)) if job.id == id));
+        }
+        // What is stopped is waited for: it cleans up.
+        sender.send(Event::Terminate).unwrap();
+        assert!(matches!(left.tell(), Some(Told::Running(_))) && left.is_terminated());
+        sender.send(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();
+        assert!(matches!(left.tell(), Some(Told::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
+        assert_eq!(left.tell(), None);
     }
 
     #[test]

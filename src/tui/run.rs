@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use rustix::fs::{Access, access};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tempfile::TempDir;
 
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::crypt::Secret;
@@ -138,6 +139,8 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let terminated = sender.clone();
     let handle = signals.handle();
     let pass = options.pass;
+    let copies = Arc::<Mutex<Vec<TempDir>>>::default();
+    let opened_copies = Arc::clone(&copies);
     thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
@@ -149,6 +152,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
             // The copy that an editor has goes when that ends.
             if std::mem::replace(&mut asked, true) && !terminal::is_lent() {
                 terminal::abandon();
+                opened_copies.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 std::process::exit(128 + signal);
             }
             if terminated.send(Event::Terminate).is_err() {
@@ -173,6 +177,7 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     screen.draws(protocol);
     let mut session = Session::new(state, work, events);
     session.file = file.unwrap_or_default();
+    session.copies = copies;
     let mut effects = match &options.locked {
         Some(path) => session.feed(Event::Locked(Door::File(path.clone()), false)),
         None => start(&mut session.state),
@@ -233,7 +238,7 @@ fn outside(
             let (path, archive, events) = (directory.path().to_owned(), Arc::clone(session.work.archive()), events.clone());
             let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
             // It is gone with the session, also while it is being written.
-            session.copies.push(directory);
+            session.copies.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
             thread::spawn(move || {
                 if let Err(error) = program::launch(&*archive, &entry, &launcher, &path, limit) {
                     drop(events.send(trouble("open it", &error)));

@@ -72,7 +72,7 @@ pub struct Session {
     /// The archives that this one lies in, the outermost first.
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
     /// Directories of copies that other programs may look at until the end.
-    pub(super) copies: Vec<TempDir>,
+    pub(super) copies: Arc<Mutex<Vec<TempDir>>>,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     pub(super) terminated: bool,
@@ -98,7 +98,7 @@ impl Session {
             opened,
             file: PathBuf::new(),
             outer: Vec::new(),
-            copies: Vec::new(),
+            copies: Arc::default(),
             pending: None,
             terminated: false,
             detached: false,

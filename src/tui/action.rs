@@ -93,8 +93,10 @@ pub enum Action {
     Plans,
     /// Write what is planned.
     Write,
-    /// Check entries.
+    /// Check what is marked, or all.
     Verify,
+    /// Check what is marked, or the entry.
+    VerifyEntry,
     /// What to do about damage.
     Salvage,
     /// List files that do not read whole.

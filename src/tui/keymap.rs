@@ -171,6 +171,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write what is planned as one commit", ""),
     command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Write everything as another archive; asks its name", ""),
     command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Check what is marked, or all", ""),
+    command(Action::VerifyEntry, "verify-entry", &["alt-v"], BROWSER, Group::Work, "Check what is marked, or the entry", ""),
     command(Action::Salvage, "salvage", &["R"], BROWSER, Group::Work, "Damage: list what reads and what does not, save what does", ""),
     command(Action::ListDamaged, "list-damaged", &[], BROWSER, Group::Work, "List files that do not read whole", ""),
     command(Action::ListIntact, "list-intact", &[], BROWSER, Group::Work, "List files that read whole", ""),

@@ -202,6 +202,17 @@ fn bookmarks_lead_back() {
 }
 
 #[test]
+fn an_entry_is_checked_alone() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("alt-v").sees("nothing is damaged (1 entry, 25 B checked)");
+    // A directory with all below it; marks are what both keys are about.
+    story.then("G k alt-v J").sees("verify train").sees("(3 entries, 18 B checked)");
+    story.then("esc g space j space alt-v").sees("2 entries");
+    story.then("V").sees("2 entries");
+    assert_eq!(story.state.jobs.list.len(), 4);
+}
+
+#[test]
 fn what_was_found_is_gone_through() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("n");

@@ -106,13 +106,26 @@ pub fn extract(state: &mut State, target: String, policy: usize, effects: &mut V
     effects.push(Effect::Start(id, task));
 }
 
-/// Starts a verification.
+/// Starts a verification of what is marked, or of all.
 pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
-    let whole = state.marks.is_empty();
-    let ranges = if whole { None } else { Some(state.marks.ranges().to_vec()) };
-    let title = if whole { format!("verify {}", state.archive.name) } else { format!("verify {}", subject(state)) };
-    let id = state.jobs.add(title, state.now);
-    effects.push(Effect::Start(id, Task::Verify { ranges }));
+    if !state.marks.is_empty() {
+        return verify_entry(state, effects);
+    }
+    let id = state.jobs.add(format!("verify {}", state.archive.name), state.now);
+    effects.push(Effect::Start(id, Task::Verify { ranges: None }));
+}
+
+/// Starts a verification of what is marked, or of the entry.
+pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
+    if state.marks.is_empty() && state.listing.entry().is_none() {
+        return;
+    }
+    let Some(ranges) = chosen(state) else {
+        state.say(Tone::Warning, "still reading the directory; try again");
+        return;
+    };
+    let id = state.jobs.add(format!("verify {}", subject(state)), state.now);
+    effects.push(Effect::Start(id, Task::Verify { ranges: Some(ranges) }));
 }
 
 /// Asks for the archive that everything is written to.

@@ -343,6 +343,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Extract => jobs::ask_target(state, effects),
         Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
         Action::Verify => jobs::verify(state, effects),
+        Action::VerifyEntry => jobs::verify_entry(state, effects),
         Action::Convert => jobs::ask_output(state),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
         Action::Copy => copy(state, effects),

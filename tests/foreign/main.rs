@@ -1,10 +1,10 @@
 //! Containers of other programs, behind the reading face of all archives.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[cfg(feature = "cli")]
 #[path = "../common/mod.rs"]
 mod common;
+mod crates;
 #[cfg(feature = "cli")]
 mod faults;
 #[cfg(feature = "cli")]

@@ -1,8 +1,9 @@
 //! Archives of earlier versions, in `tests/fixtures/nra4/`, and what becomes of damaged ones.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on may panic")]
 
 mod commands;
+#[path = "../common/mod.rs"]
+mod common;
 mod damage;
 mod peer;
 mod tolerance;

@@ -10,7 +10,7 @@ use nra::format::archive::{OpenOptions, open_path};
 use nra::format::nra4::writer::{Codec, WriterOptions};
 use nra::format::progress::Recorder;
 
-use super::{files, folder};
+use super::{common, files, folder};
 
 /// Archives with something of every kind, and none that is large: the package gives lists of numbers, not bytes.
 const ARCHIVES: [&str; 5] =
@@ -27,12 +27,7 @@ for path in sys.argv[1:]:
 
 #[test]
 fn the_earlier_package_reads_what_is_written() {
-    let python = std::env::var_os("NRA_PYTHON").unwrap_or_else(|| "python3".into());
-    let installed = Command::new(&python).args(["-c", "import nra; nra.BetaArchive"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: the Python package nra is not installed");
-        return;
-    }
+    let Some(python) = common::python_with("nra", "import nra; nra.BetaArchive") else { return };
     let directory = tempfile::tempdir().unwrap();
     let key: [u8; 32] = std::array::from_fn(|index| u8::try_from(index * 7).unwrap());
     let mut wanted = BTreeMap::new();

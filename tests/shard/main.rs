@@ -1,8 +1,11 @@
 //! Shard files of other programs, whole and damaged, and files written here compared with them byte for byte.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
+#[cfg(feature = "cli")]
+#[path = "../common/mod.rs"]
+mod common;
 mod face;
+#[cfg(feature = "cli")]
 mod peer;
 mod read;
 mod write;

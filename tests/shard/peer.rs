@@ -5,6 +5,8 @@ use std::process::Command;
 use nra::format::shard::{Compression, Dialect, Layout, NewEntry, Role, ShardWriter, Style};
 use sha2::{Digest, Sha256};
 
+use crate::common;
+
 const READ_ALL: &str = "
 import hashlib, sys
 from shard_v2 import ShardV2Reader
@@ -19,12 +21,7 @@ for path in sys.argv[1:]:
 
 #[test]
 fn the_published_package_reads_what_is_written() {
-    let python = std::env::var_os("NRA_PYTHON").unwrap_or_else(|| "python3".into());
-    let installed = Command::new(&python).args(["-c", "import shard_v2"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: the Python package shard-py is not installed");
-        return;
-    }
+    let Some(python) = common::python_with("shard-py", "import shard_v2") else { return };
     let directory = tempfile::tempdir().unwrap();
     let text: Vec<u8> = (0..9_000u32).flat_map(|number| format!("{number}\n").into_bytes()).collect();
     let noise: Vec<u8> = (0..2_000u32).flat_map(|number| blake3::hash(&number.to_le_bytes()).as_bytes().to_owned()).collect();

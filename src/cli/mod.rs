@@ -3,6 +3,7 @@
 //! A command is short: arguments, one call into the library, print. Nothing below this module prints.
 
 pub mod args;
+pub mod awaited;
 pub mod changing;
 pub mod code;
 pub mod commands;

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
+use crate::cli::awaited::Awaited;
 use crate::cli::console::Console;
 use crate::cli::keys::{self, KeyArgs};
 use crate::cli::opening::Watched;
 use crate::cli::report::{CommandResult, Failure, Outcome};
+use crate::cli::signals;
 use crate::cli::ui::Ui;
 use crate::convert::select::Selection;
 use crate::format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
@@ -168,6 +170,15 @@ pub fn stdin() -> CommandResult<io::Stdin> {
         return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
     }
     Ok(stdin)
+}
+
+/// Returns standard input for work that stops cleanly: an interrupt ends the wait for what does not come.
+///
+/// # Errors
+///
+/// As [`stdin`]; when the system gives no thread.
+pub fn awaited_stdin() -> CommandResult<Awaited> {
+    Awaited::new(stdin()?, signals::stopped).map_err(|error| Error::io("read", Subject::StandardInput, error).into())
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -35,12 +35,12 @@ pub struct TarOptions {
 }
 
 /// Where the bytes of the archive go.
-enum Sink {
+enum Sink<'a> {
     Plain(io::BufWriter<Counted>),
-    Compressed(Box<Encoder<Counted>>),
+    Compressed(Box<Encoder<'a, Counted>>),
 }
 
-impl Sink {
+impl Sink<'_> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(bytes),
@@ -82,7 +82,8 @@ pub fn write_tar(
             let room = options.memory_bytes / thread_bytes(compression, level);
             let room = usize::try_from(room).ok().and_then(NonZero::new).unwrap_or(NonZero::<usize>::MIN);
             let threads = options.threads.min(room);
-            Sink::Compressed(Box::new(Encoder::new(counted, compression, level, threads).map_err(failed)?))
+            let encoder = Encoder::new(counted, compression, level, threads).map_err(failed)?;
+            Sink::Compressed(Box::new(encoder.watched(monitor)))
         }
     };
     tell_whole(archive, Container::Tar, monitor);
@@ -105,7 +106,7 @@ pub fn write_tar(
 struct Job<'a> {
     from: Outgoing<'a>,
     name: &'a Subject,
-    sink: Sink,
+    sink: Sink<'a>,
 }
 
 impl Job<'_> {

@@ -271,9 +271,13 @@ impl Flaw {
 }
 
 impl Error {
-    /// Returns an [`Error::Io`] for `action` on a file of this name, or another subject.
+    /// Returns an [`Error::Io`] for `action` on a file of this name, or another subject; an error of this type that came through [`std::io`] is
+    /// returned as it was.
     pub fn io(action: &'static str, subject: impl Into<Subject>, source: io::Error) -> Self {
-        Self::Io { action, subject: subject.into(), source }
+        match source.downcast::<Self>() {
+            Ok(error) => error,
+            Err(source) => Self::Io { action, subject: subject.into(), source },
+        }
     }
 
     /// Returns an [`Error::Corrupt`].

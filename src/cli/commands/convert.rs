@@ -219,7 +219,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     options.open.commit = commit;
     let name = if from_stdin { STANDARD_INPUT.to_owned() } else { Quoted::new(args.input.as_os_str().as_bytes()).to_string() };
     let input = if from_stdin {
-        Input::Stream(Box::new(reading::stdin()?), Subject::StandardInput)
+        Input::Stream(Box::new(reading::awaited_stdin()?), Subject::StandardInput)
     } else {
         Input::File(in_path.clone())
     };

@@ -13,6 +13,7 @@ mod stream;
 mod within;
 
 use std::io::Read;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -31,7 +32,7 @@ use crate::convert::feed::{Readers, read_ahead};
 use crate::convert::loss::{Container, tell_secrecy, tell_state, tell_whole};
 use crate::convert::output::{Destination, Output};
 use crate::convert::pack::named;
-use crate::format::archive::{Archive, Engine, OpenOptions, misnamed, open, open_stream};
+use crate::format::archive::{Archive, OpenOptions, misnamed, open, open_stream};
 use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Result, Subject};
@@ -118,7 +119,7 @@ pub fn transfer(
     options: &TransferOptions,
     monitor: &dyn Monitor,
 ) -> Result<TransferStats> {
-    let opened = look_at(input, &options.open, monitor)?;
+    let opened = look_at(input, options, monitor)?;
     let output = Output::create(destination)?;
     let name = output.name().clone();
     write(opened, output, options, monitor).map_err(|error| named(error, name))
@@ -221,20 +222,20 @@ pub fn reads_in_order(source: &Arc<dyn ReadAt>) -> Result<bool> {
 }
 
 /// Tells what an input is and opens it.
-fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result<Opened> {
+fn look_at(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Result<Opened> {
     match input {
         Input::Archive(archive) => Ok(Opened::Indexed(archive)),
         Input::File(path) => {
             let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&path)?);
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
-            let (opened, format) = match once(Buffered::new(stream, 0), source.name(), options.from, stored)? {
+            let (opened, format) = match once(Buffered::new(stream, 0), source.name(), options, stored)? {
                 Ok(opened) => {
                     monitor.expect(Counter::Input, source.len());
                     opened
                 }
                 Err(_) => {
-                    let archive = open(Arc::clone(&source), options)?;
+                    let archive = open(Arc::clone(&source), &options.open)?;
                     let format = archive.info().format.clone();
                     (Opened::Indexed(Arc::from(archive)), format)
                 }
@@ -247,9 +248,9 @@ fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result
         Input::Stream(reader, name) => {
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: ReaderStream::new(reader, &name), count: Arc::clone(&stored) };
-            match once(Buffered::new(stream, 0), name.name(), options.from, stored)? {
+            match once(Buffered::new(stream, 0), name.name(), options, stored)? {
                 Ok((opened, _)) => Ok(opened),
-                Err(mut rest) => Ok(Opened::Indexed(Arc::from(open_stream(&mut rest, &name, options)?))),
+                Err(mut rest) => Ok(Opened::Indexed(Arc::from(open_stream(&mut rest, &name, &options.open)?))),
             }
         }
     }
@@ -259,17 +260,18 @@ fn look_at(input: Input, options: &OpenOptions, monitor: &dyn Monitor) -> Result
 fn once(
     mut input: Buffered,
     name: &[u8],
-    from: Option<&Engine>,
+    options: &TransferOptions,
     stored: Arc<AtomicU64>,
 ) -> Result<Result<(Opened, String), Buffered>> {
-    let is_meant = |kind: &str| from.is_none_or(|engine| engine.name == kind);
+    let is_meant = |kind: &str| options.open.from.is_none_or(|engine| engine.name == kind);
     if tar::detect_stream(&mut input)? && is_meant("tar") {
         return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, "tar".into())));
     }
     let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(compression.name())) else {
         return Ok(Err(input));
     };
-    let (_, decoded) = decode(input)?;
+    let threads = NonZero::new(options.writer.threads).unwrap_or(NonZero::<usize>::MIN);
+    let (_, decoded) = decode(input, threads, options.open.cache_bytes)?;
     let mut decoded = Buffered::new(decoded, 0);
     let (shape, format) = if tar::detect_stream(&mut decoded)? {
         (Shape::Tar, format!("tar, {}", compression.name()))

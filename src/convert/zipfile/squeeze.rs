@@ -7,7 +7,7 @@ use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
 use crate::format::codec::looks_incompressible;
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Kind};
 use crate::format::zip::{Method, Packed};
 
 /// How far deflate looks back, bytes.
@@ -73,7 +73,9 @@ impl Squeezer {
                     let content = &raw[at..at + member.len];
                     at += member.len;
                     let start = done.stored.len();
-                    let method = self.member(content, &mut done.stored)?;
+                    // Not every program that reads zip archives decompresses the target of a symlink.
+                    let is_link = member.entry.kind == Kind::Symlink;
+                    let method = self.member(content, is_link, &mut done.stored)?;
                     let stored_len = (done.stored.len() - start) as u64;
                     member.packed = Some((method, Packed { crc: crc32fast::hash(content), stored_len }));
                 }
@@ -89,10 +91,10 @@ impl Squeezer {
         Ok(done)
     }
 
-    /// Appends what a whole member is stored as.
-    fn member(&mut self, content: &[u8], out: &mut Vec<u8>) -> io::Result<Method> {
+    /// Appends what a whole member is stored as. `as_it_is`: not compressed.
+    fn member(&mut self, content: &[u8], as_it_is: bool, out: &mut Vec<u8>) -> io::Result<Method> {
         let start = out.len();
-        let shrinks = !content.is_empty() && !looks_incompressible(content);
+        let shrinks = !as_it_is && !content.is_empty() && !looks_incompressible(content);
         let method = match self.compression {
             ZipCompression::Deflate(level) if shrinks => {
                 let deflate = self.deflate.get_or_insert_with(|| Compress::new(Effort::new(level), false));
@@ -216,9 +218,10 @@ mod tests {
             let mut squeezer = Squeezer::new(compression);
             for content in [&b""[..], b"abc", &crate::format::digest::Digest::of(b"x").0] {
                 let mut out = b"before".to_vec();
-                assert_eq!(squeezer.member(content, &mut out).unwrap(), Method::Stored);
+                assert_eq!(squeezer.member(content, false, &mut out).unwrap(), Method::Stored);
                 assert_eq!(&out[6..], content);
             }
+            assert_eq!(squeezer.member(&[b'a'; 500], true, &mut Vec::new()).unwrap(), Method::Stored);
         }
     }
 }

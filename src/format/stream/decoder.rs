@@ -1,12 +1,14 @@
 //! Decodes a row of members.
 
 use std::io::{ErrorKind, Read};
+use std::num::NonZero;
 
 use lz4_flex::frame::FrameDecoder;
 
 use super::broken::BROKEN_HEAD;
 use super::legacy::{self, Legacy};
 use super::step::{self, Fault, Progress, Step};
+use super::xz::{Room, XzBlocks};
 use super::{ByteStream, Compression, Input, PROBE, is_skippable};
 use crate::format::error::{Error, Result};
 
@@ -35,6 +37,8 @@ pub struct Decoder {
     junk: Option<u64>,
     /// Where the member in work begins among the decoded bytes.
     member: u64,
+    /// What decoding several blocks at the same time may take.
+    room: Room,
 }
 
 enum State {
@@ -43,6 +47,7 @@ enum State {
     Stepping(Input, Box<dyn Step>),
     Lz4(Box<FrameDecoder<Input>>),
     LegacyLz4(Input, Box<Legacy>),
+    Xz(Input, Box<XzBlocks>),
     /// What came before this has been handed out.
     Failed(Error),
     /// Nothing more comes: it ended, or failed.
@@ -52,7 +57,14 @@ enum State {
 impl Decoder {
     /// Decodes `input`, which stands at the start of a member.
     pub fn new(compression: Compression, input: Input) -> Self {
-        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0 }
+        let room = Room { threads: NonZero::<usize>::MIN, memory_bytes: 0 };
+        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0, room }
+    }
+
+    /// Lets `threads` decode blocks of xz at the same time, where these tell their lengths, and take `memory_bytes` for that.
+    #[must_use]
+    pub fn with_threads(self, threads: NonZero<usize>, memory_bytes: u64) -> Self {
+        Self { room: Room { threads, memory_bytes }, ..self }
     }
 
     /// Counts decoded bytes from here on.
@@ -80,13 +92,6 @@ impl Decoder {
         Error::corrupt(self.compression.structure(), offset, detail)
     }
 
-    fn failed(&self, offset: u64, fault: Fault) -> Error {
-        match fault {
-            Fault::Damage(detail) => self.damaged(offset, detail),
-            Fault::Memory { found, known } => Error::Unsupported { what: self.compression.structure(), found, known },
-        }
-    }
-
     /// Begins the next member; `Ended` when there is none.
     fn begin(&mut self, mut input: Input) -> Result<State> {
         let first = self.decoded == 0 && self.marks.is_empty();
@@ -112,8 +117,11 @@ impl Decoder {
         let is_legacy = self.compression == Compression::Lz4 && next.starts_with(&legacy::MAGIC);
         let mark = Mark { decoded: self.decoded, stored: input.offset() };
         self.member = self.decoded;
-        if self.marks.last().is_none_or(|last| mark.decoded - last.decoded >= MARK_DISTANCE) {
-            self.marks.push(mark);
+        self.mark(mark);
+        if self.compression == Compression::Xz
+            && let Some(blocks) = XzBlocks::begin(&mut input, self.decoded, self.room)?
+        {
+            return Ok(State::Xz(input, Box::new(blocks)));
         }
         if is_legacy {
             input.consume(legacy::MAGIC.len());
@@ -122,8 +130,15 @@ impl Decoder {
         if self.compression == Compression::Lz4 {
             return Ok(State::Lz4(Box::new(FrameDecoder::new(input))));
         }
-        let step = step::new(self.compression).map_err(|fault| self.failed(input.offset(), fault))?;
+        let step = step::new(self.compression).map_err(|fault| failed(self.compression, input.offset(), fault))?;
         Ok(State::Stepping(input, step))
+    }
+
+    /// Remembers a place to begin at, unless it is close to the one before.
+    fn mark(&mut self, mark: Mark) {
+        if self.marks.last().is_none_or(|last| mark.decoded - last.decoded >= MARK_DISTANCE) {
+            self.marks.push(mark);
+        }
     }
 
     /// Passes over a frame that holds nothing.
@@ -152,9 +167,9 @@ impl Decoder {
             let last = input.is_ended();
             let Progress { consumed, produced, ended } = match step.step(input.peek(1)?, buffer, last) {
                 Ok(progress) => progress,
-                Err((0, fault)) => return Err(self.failed(offset, fault)),
+                Err((0, fault)) => return Err(failed(self.compression, offset, fault)),
                 Err((produced, fault)) => {
-                    self.state = State::Failed(self.failed(offset, fault));
+                    self.state = State::Failed(failed(self.compression, offset, fault));
                     return Ok(Some(produced));
                 }
             };
@@ -220,6 +235,14 @@ impl ByteStream for Decoder {
                     self.state = if given > 0 { State::LegacyLz4(input, legacy) } else { State::Between(input) };
                     (given > 0).then_some(given)
                 }
+                State::Xz(mut input, mut blocks) => {
+                    let given = blocks.read(&mut input, buffer);
+                    self.member = blocks.member();
+                    blocks.take_begun().into_iter().for_each(|mark| self.mark(mark));
+                    let given = given?;
+                    self.state = if given > 0 { State::Xz(input, blocks) } else { State::Between(input) };
+                    (given > 0).then_some(given)
+                }
                 State::Failed(error) => return Err(error),
                 State::Ended => return Ok(0),
             };
@@ -236,8 +259,16 @@ impl ByteStream for Decoder {
     }
 }
 
+/// Returns the error for what is wrong at this offset of a stream.
+pub(super) fn failed(compression: Compression, offset: u64, fault: Fault) -> Error {
+    match fault {
+        Fault::Damage(detail) => Error::corrupt(compression.structure(), offset, detail),
+        Fault::Memory { found, known } => Error::Unsupported { what: compression.structure(), found, known },
+    }
+}
+
 /// Takes zero bytes: padding to the length of a tape record.
-fn skip_zeros(input: &mut Input) -> Result<()> {
+pub(super) fn skip_zeros(input: &mut Input) -> Result<()> {
     loop {
         let bytes = input.peek(1)?;
         let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();

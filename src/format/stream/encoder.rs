@@ -6,13 +6,19 @@
 
 use std::io::{self, Write};
 use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::GzBuilder;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use lzma_rust2::{XzOptions, XzWriter};
 use zstd_safe::{CCtx, CParameter};
 
-use super::{Compression, InOrder};
+use super::{Compression, InOrder, xz};
+use crate::format::progress::Monitor;
+
+/// Bytes that xz compresses between two looks at whether they are still wanted: less than a second at the highest level.
+const XZ_STEP: usize = 256 << 10;
 
 /// How hard to compress; the numbers mean what the usual program of each kind means by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +96,17 @@ fn xz_options(level: Level) -> XzOptions {
 /// A member, and the buffer of its run for the next one.
 type Compressed = (io::Result<Vec<u8>>, Vec<u8>);
 
+/// Tells the threads, once it is dropped, that nobody waits for what they do.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Compresses what is written to it.
-pub struct Encoder<W: Write> {
+pub struct Encoder<'a, W: Write> {
     out: W,
     run: Vec<u8>,
     run_len: usize,
@@ -99,9 +114,11 @@ pub struct Encoder<W: Write> {
     ahead: usize,
     spare: Vec<Vec<u8>>,
     any: bool,
+    monitor: Option<&'a dyn Monitor>,
+    _stop: Stop,
 }
 
-impl<W: Write> Encoder<W> {
+impl<'a, W: Write> Encoder<'a, W> {
     /// Compresses into `out` on `threads` threads.
     ///
     /// # Errors
@@ -109,7 +126,12 @@ impl<W: Write> Encoder<W> {
     /// When the system gives no threads.
     pub fn new(out: W, compression: Compression, level: Level, threads: NonZero<usize>) -> io::Result<Self> {
         let run_len = run_len(compression, level);
-        let work = move || move |run: Vec<u8>| (member(compression, level, &run), run);
+        let stop = Stop(Arc::new(AtomicBool::new(false)));
+        let stopped = Arc::clone(&stop.0);
+        let work = move || {
+            let stopped = Arc::clone(&stopped);
+            move |run: Vec<u8>| (member(compression, level, &run, &stopped), run)
+        };
         let pool = InOrder::new("compress", threads, work)?;
         Ok(Self {
             out,
@@ -119,7 +141,15 @@ impl<W: Write> Encoder<W> {
             ahead: threads.get() + 1,
             spare: Vec::new(),
             any: false,
+            monitor: None,
+            _stop: stop,
         })
+    }
+
+    /// Lets the work end with `Cancelled` while it waits for the threads, which take seconds for a member at the highest levels.
+    #[must_use]
+    pub fn watched(self, monitor: &'a dyn Monitor) -> Self {
+        Self { monitor: Some(monitor), ..self }
     }
 
     /// Writes what is left; returns what it wrote to.
@@ -150,7 +180,9 @@ impl<W: Write> Encoder<W> {
 
     /// Writes the next member; says whether there was one.
     fn receive(&mut self) -> io::Result<bool> {
-        let Some((member, mut run)) = self.threads.receive()? else { return Ok(false) };
+        let monitor = self.monitor;
+        let check = || monitor.map_or(Ok(()), |monitor| monitor.check().map_err(io::Error::other));
+        let Some((member, mut run)) = self.threads.receive_while(&check)? else { return Ok(false) };
         self.out.write_all(&member?)?;
         run.clear();
         self.spare.push(run);
@@ -158,7 +190,7 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-impl<W: Write> Write for Encoder<W> {
+impl<W: Write> Write for Encoder<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.run.len() == self.run_len {
             self.send()?;
@@ -174,8 +206,8 @@ impl<W: Write> Write for Encoder<W> {
     }
 }
 
-/// Compresses a run into a member.
-fn member(compression: Compression, level: Level, run: &[u8]) -> io::Result<Vec<u8>> {
+/// Compresses a run into a member, or fails early when it is not wanted any more.
+fn member(compression: Compression, level: Level, run: &[u8], stopped: &AtomicBool) -> io::Result<Vec<u8>> {
     match compression {
         Compression::Gzip => {
             // No time and no name: the same content gives the same bytes.
@@ -194,8 +226,13 @@ fn member(compression: Compression, level: Level, run: &[u8]) -> io::Result<Vec<
         }
         Compression::Xz => {
             let mut writer = XzWriter::new(Vec::new(), xz_options(level))?;
-            writer.write_all(run)?;
-            writer.finish()
+            for step in run.chunks(XZ_STEP) {
+                if stopped.load(Ordering::Relaxed) {
+                    return Err(io::Error::other("nobody waits for it"));
+                }
+                writer.write_all(step)?;
+            }
+            Ok(xz::with_lengths(writer.finish()?, run.len() as u64))
         }
         Compression::Lzma => Err(io::Error::new(io::ErrorKind::Unsupported, "nra writes xz, not lzma")),
         Compression::Bzip2 => {

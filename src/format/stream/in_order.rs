@@ -4,8 +4,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+
+/// How long a result is waited for before asking whether it is still wanted.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Work on several threads, results in the order of the work.
 pub struct InOrder<J, R> {
@@ -53,7 +57,7 @@ impl<J: Send + 'static, R: Send + 'static> InOrder<J, R> {
     /// When the threads are gone, as one is that panicked.
     pub fn send(&mut self, job: J) -> io::Result<()> {
         let (out, result) = bounded(1);
-        self.jobs.send((job, out)).map_err(|_| io::Error::other("the threads that compress are gone"))?;
+        self.jobs.send((job, out)).map_err(|_| io::Error::other("the threads are gone"))?;
         self.waiting.push_back(result);
         Ok(())
     }
@@ -64,8 +68,23 @@ impl<J: Send + 'static, R: Send + 'static> InOrder<J, R> {
     ///
     /// When the thread that worked on it is gone.
     pub fn receive(&mut self) -> io::Result<Option<R>> {
+        self.receive_while(&|| Ok(()))
+    }
+
+    /// Returns the next result as [`InOrder::receive`] does, and asks `check` every now and then while it is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`InOrder::receive`]; what `check` gives.
+    pub fn receive_while(&mut self, check: &dyn Fn() -> io::Result<()>) -> io::Result<Option<R>> {
         let Some(result) = self.waiting.pop_front() else { return Ok(None) };
-        result.recv().map(Some).map_err(|_| io::Error::other("a thread that compresses is gone"))
+        loop {
+            match result.recv_timeout(PATIENCE) {
+                Ok(result) => return Ok(Some(result)),
+                Err(RecvTimeoutError::Timeout) => check()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the thread is gone")),
+            }
+        }
     }
 
     /// Ends the threads.

@@ -15,6 +15,7 @@ mod legacy;
 mod step;
 #[cfg(test)]
 mod tests;
+mod xz;
 
 pub use ahead::Ahead;
 pub use blocks::{BLOCK, Blocks};
@@ -24,6 +25,8 @@ pub use in_order::InOrder;
 use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
 pub(crate) use step::LZMA_MEMORY_KIB;
+
+use std::num::NonZero;
 
 use crate::format::error::{Bound, Error, Result};
 
@@ -185,14 +188,18 @@ pub fn check_ratio(decoded: u64, stored: u64, limit: u64) -> Result<()> {
     Ok(())
 }
 
-/// Decodes a stream if it is compressed; returns what it is and its content.
+/// Decodes a stream if it is compressed; returns what it is and its content. `threads`, `memory_bytes`: as for [`Decoder::with_threads`].
 ///
 /// # Errors
 ///
 /// Those of the stream.
-pub fn decode(mut input: Input) -> Result<(Option<Compression>, Box<dyn ByteStream>)> {
+pub fn decode(
+    mut input: Input,
+    threads: NonZero<usize>,
+    memory_bytes: u64,
+) -> Result<(Option<Compression>, Box<dyn ByteStream>)> {
     Ok(match detect(&mut input)? {
-        Some(compression) => (Some(compression), Box::new(Decoder::new(compression, input))),
+        Some(compression) => (Some(compression), Box::new(Decoder::new(compression, input).with_threads(threads, memory_bytes))),
         None => (None, Box::new(input)),
     })
 }

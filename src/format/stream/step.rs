@@ -58,7 +58,7 @@ pub(super) fn new(compression: Compression) -> Result<Box<dyn Step>, Fault> {
         Compression::Zstd => {
             let mut context = DCtx::try_create().ok_or("out of memory")?;
             context.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).map_err(zstd_name)?;
-            Box::new(Zstd(context))
+            Box::new(Zstd { context, wanted: ZSTD_START })
         }
         Compression::Xz => Box::new(Xz(Box::new(XzStream::new_mem_limit(false, LZMA_MEMORY_KIB)))),
         Compression::Lzma => Box::new(Lzma(Box::new(LzmaStream::new_mem_limit(LZMA_MEMORY_KIB, None)))),
@@ -79,13 +79,22 @@ impl Step for Gzip {
     }
 }
 
-struct Zstd(DCtx<'static>);
+/// What tells how much of a zstd frame comes next, bytes.
+const ZSTD_START: usize = 5;
+
+struct Zstd {
+    context: DCtx<'static>,
+    /// Bytes up to the end of the next part of the frame.
+    wanted: usize,
+}
 
 impl Step for Zstd {
     fn step(&mut self, input: &[u8], output: &mut [u8], _last: bool) -> Result<Progress, (usize, Fault)> {
-        let mut input = InBuffer::around(input);
+        // It forgets to say what it gave before it met something wrong: part by part, that comes from the one before.
+        let mut input = InBuffer::around(&input[..input.len().min(self.wanted)]);
         let mut output = OutBuffer::around(output);
-        let hint = self.0.decompress_stream(&mut output, &mut input).map_err(|code| (output.pos(), zstd_name(code)))?;
+        let hint = self.context.decompress_stream(&mut output, &mut input).map_err(|code| (output.pos(), zstd_name(code)))?;
+        self.wanted = hint.max(1);
         Ok(Progress { consumed: input.pos(), produced: output.pos(), ended: hint == 0 })
     }
 }
@@ -104,7 +113,9 @@ struct Xz(Box<XzStream>);
 
 impl Step for Xz {
     fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)> {
-        lzma_progress(self.0.process(input, output, action(last)))
+        let before = self.0.total_out();
+        let result = self.0.process(input, output, action(last));
+        lzma_progress(result, advanced(before, self.0.total_out()))
     }
 }
 
@@ -112,7 +123,9 @@ struct Lzma(Box<LzmaStream>);
 
 impl Step for Lzma {
     fn step(&mut self, input: &[u8], output: &mut [u8], last: bool) -> Result<Progress, (usize, Fault)> {
-        lzma_progress(self.0.process(input, output, action(last)))
+        let before = self.0.total_out();
+        let result = self.0.process(input, output, action(last));
+        lzma_progress(result, advanced(before, self.0.total_out()))
     }
 }
 
@@ -120,7 +133,8 @@ fn action(last: bool) -> Action {
     if last { Action::Finish } else { Action::Run }
 }
 
-fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, (usize, Fault)> {
+/// `given`: bytes that were put into the output, also in front of an error.
+pub(super) fn lzma_progress(result: std::io::Result<StreamResult>, given: usize) -> Result<Progress, (usize, Fault)> {
     match result {
         Ok(StreamResult { bytes_consumed, bytes_produced, status }) => {
             Ok(Progress { consumed: bytes_consumed, produced: bytes_produced, ended: status == LzmaStatus::StreamEnd })
@@ -128,10 +142,10 @@ fn lzma_progress(result: std::io::Result<StreamResult>) -> Result<Progress, (usi
         Err(error) if error.kind() == ErrorKind::OutOfMemory => {
             let limit = LZMA_MEMORY_KIB >> 10;
             let found = format!("that takes more than {limit} MiB of memory to decode");
-            Err((0, Fault::Memory { found, known: format!("up to {limit} MiB") }))
+            Err((given, Fault::Memory { found, known: format!("up to {limit} MiB") }))
         }
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err((0, super::decoder::TRUNCATED.into())),
-        Err(error) => Err((0, error.to_string().into())),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err((given, super::decoder::TRUNCATED.into())),
+        Err(error) => Err((given, error.to_string().into())),
     }
 }
 

@@ -28,7 +28,7 @@ fn read_all(stream: &mut dyn ByteStream) -> Result<Vec<u8>> {
 }
 
 fn decode_all(bytes: Vec<u8>) -> Result<(Option<Compression>, Vec<u8>)> {
-    let (compression, mut stream) = decode(stream(bytes))?;
+    let (compression, mut stream) = decode(stream(bytes), NonZero::new(2).unwrap(), 1 << 20)?;
     Ok((compression, read_all(&mut stream)?))
 }
 
@@ -99,6 +99,58 @@ fn a_wrong_checksum_is_found() {
             }
         }
     }
+}
+
+#[test]
+fn all_in_front_of_a_wrong_checksum_is_given() {
+    let content = text(300_000);
+    // Bytes at the end that only vouch for what stands before them.
+    for (compression, tail) in [
+        (Compression::Gzip, 1..=8),
+        (Compression::Zstd, 1..=4),
+        (Compression::Xz, 1..=30),
+        // Its last bits are there to end with a whole byte.
+        (Compression::Bzip2, 2..=4),
+        (Compression::Lz4, 1..=4),
+    ] {
+        for back in tail {
+            let mut damaged = encode(compression, &content);
+            let at = damaged.len() - back;
+            damaged[at] ^= 4;
+            let mut decoder = Decoder::new(compression, stream(damaged));
+            let (mut found, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+            let end = loop {
+                match decoder.read(&mut buffer) {
+                    Ok(0) => break Ok(()),
+                    Ok(len) => found.extend_from_slice(&buffer[..len]),
+                    Err(error) => break Err(error),
+                }
+            };
+            assert!(found == content && end.is_err(), "{compression:?} at {at}: {} bytes", found.len());
+        }
+    }
+}
+
+/// Stops the work from the beginning.
+struct Stopped;
+
+impl crate::format::progress::Monitor for Stopped {
+    fn warn(&self, _: crate::format::progress::Warning) {}
+    fn cancelled(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn threads_that_compress_are_not_waited_for_when_the_work_is_stopped() {
+    // What xz compresses for seconds.
+    let mut encoder =
+        Encoder::new(Vec::new(), Compression::Xz, Level::new(Compression::Xz, 9).unwrap(), NonZero::<usize>::MIN).unwrap();
+    let mut run = vec![0; 24 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut run);
+    encoder.write_all(&run).unwrap();
+    let Err(error) = encoder.watched(&Stopped).finish() else { panic!("it is stopped") };
+    assert!(matches!(Error::io("write", "it", error), Error::Cancelled));
 }
 
 #[test]

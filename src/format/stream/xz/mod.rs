@@ -1,0 +1,487 @@
+//! xz streams whose blocks are decoded at the same time.
+//!
+//! A block that tells its lengths in its header can be taken from the stream without decoding it: each becomes a stream of its own on a thread, between
+//! the header of its stream and an end that is made for it, so that its checksum and its lengths are compared as always. The index at the end of
+//! the stream has to be that of the blocks that came. Blocks without lengths are left to whoever decodes in order.
+
+mod layout;
+
+use std::collections::VecDeque;
+use std::io::Cursor;
+use std::num::NonZero;
+
+use lzma_rust2::{Action, XzStream};
+
+pub(crate) use self::layout::with_lengths;
+use self::layout::{BlockHeader, Flags, HEADER, MAX_BLOCK_HEADER, Tail};
+use super::decoder::{Mark, TRUNCATED, failed, skip_zeros};
+use super::step::{self, LZMA_MEMORY_KIB};
+use super::{Compression, InOrder, Input, ReaderStream};
+use crate::format::error::{Error, Result};
+
+/// Output that is asked for at a time by a thread, bytes.
+const STEP: usize = 256 << 10;
+
+/// What decoding ahead may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) threads: NonZero<usize>,
+    pub(super) memory_bytes: u64,
+}
+
+/// A block on its way to a thread.
+struct Job {
+    /// The block as far as the stream has it.
+    stored: Vec<u8>,
+    offset: u64,
+    block: Block,
+}
+
+/// What is known of a block from its header.
+#[derive(Clone, Copy)]
+struct Block {
+    flags: Flags,
+    unpadded: u64,
+    raw: u64,
+    /// Memory to decode it, bytes.
+    cost: u64,
+}
+
+impl Block {
+    fn new(flags: Flags, header: &BlockHeader) -> Self {
+        let unpadded = header.unpadded(flags);
+        let cost = unpadded.saturating_add(header.raw).saturating_add(header.dictionary);
+        Self { flags, unpadded, raw: header.raw, cost }
+    }
+
+    /// Length with what fills it up, bytes.
+    fn stored(&self) -> u64 {
+        self.unpadded.next_multiple_of(4)
+    }
+}
+
+/// What became of a block: its content up to what is wrong with it.
+struct Done {
+    content: Vec<u8>,
+    error: Option<Error>,
+}
+
+/// What comes next in the input.
+enum Next {
+    /// A block, or the index.
+    Block,
+    /// Nothing that can be decoded like this.
+    Other,
+    /// What is wrong there, once all that came before was handed out.
+    Failed(Error),
+}
+
+/// Decodes streams.
+pub(super) struct XzBlocks {
+    room: Room,
+    pool: InOrder<Job, Done>,
+    /// Of each block that a thread has: its cost, and where its stream begins among the decoded bytes.
+    sent: VecDeque<(u64, u64)>,
+    /// Sum of these costs, and of the block that is handed out.
+    in_flight: u64,
+    flags: Flags,
+    tail: Tail,
+    next: Next,
+    /// Where the next block begins among the decoded bytes, and where its stream does.
+    decoded: u64,
+    stream: u64,
+    /// Streams that were begun and not told.
+    begun: Vec<Mark>,
+    /// What is handed out, how much of it was, and what it cost.
+    current: Done,
+    given: usize,
+    cost: u64,
+    /// Where the stream of that begins.
+    member: u64,
+    /// A block that is too large for that, decoded while it is read.
+    alone: Option<Alone>,
+}
+
+/// Returns what the stream that begins with these bytes says, if its first block can be decoded beside another one.
+fn begins(first: &[u8], room: Room) -> Option<Flags> {
+    let flags = Flags::parse(first)?;
+    let block = Block::new(flags, &BlockHeader::parse(&first[HEADER..])?);
+    (block.cost <= room.memory_bytes / 2).then_some(flags)
+}
+
+impl XzBlocks {
+    /// Takes on a stream whose first block can be decoded beside another one; it begins at `decoded`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the input; `Io` when the system gives no threads.
+    pub(super) fn begin(input: &mut Input, decoded: u64, room: Room) -> Result<Option<Self>> {
+        if room.threads.get() < 2 {
+            return Ok(None);
+        }
+        let Some(flags) = begins(input.peek(HEADER + MAX_BLOCK_HEADER)?, room) else { return Ok(None) };
+        input.consume(HEADER);
+        let pool = InOrder::new("decode", room.threads, || decode).map_err(|error| Error::io("start", "a thread", error))?;
+        Ok(Some(Self {
+            room,
+            pool,
+            sent: VecDeque::new(),
+            in_flight: 0,
+            flags,
+            tail: Tail::default(),
+            next: Next::Block,
+            decoded,
+            stream: decoded,
+            begun: Vec::new(),
+            current: Done { content: Vec::new(), error: None },
+            given: 0,
+            cost: 0,
+            member: decoded,
+            alone: None,
+        }))
+    }
+
+    /// Takes the places of streams that began since it was asked last, but for the first one.
+    pub(super) fn take_begun(&mut self) -> Vec<Mark> {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Returns where the stream begins that the bytes handed out last are from.
+    pub(super) fn member(&self) -> u64 {
+        self.member
+    }
+
+    /// Hands out content; 0 means that what follows in the input is none of this.
+    ///
+    /// # Errors
+    ///
+    /// Those of the input, `Corrupt` for what is wrong with a block or the index.
+    pub(super) fn read(&mut self, input: &mut Input, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            if self.given < self.current.content.len() {
+                let rest = &self.current.content[self.given..];
+                let len = rest.len().min(buffer.len());
+                buffer[..len].copy_from_slice(&rest[..len]);
+                self.given += len;
+                return Ok(len);
+            }
+            if let Some(error) = self.current.error.take() {
+                return Err(error);
+            }
+            if let Some(alone) = &mut self.alone {
+                match alone.read(input, buffer)? {
+                    0 => self.alone = None,
+                    len => return Ok(len),
+                }
+            }
+            // What was handed out is let go first.
+            (self.current.content, self.given) = (Vec::new(), 0);
+            self.in_flight -= std::mem::take(&mut self.cost);
+            if let Err(error) = self.send(input) {
+                self.next = Next::Failed(error);
+            }
+            if let Some((cost, member)) = self.sent.pop_front() {
+                (self.cost, self.member) = (cost, member);
+                let received = self.pool.receive().map_err(|error| Error::io("decode", "an xz stream", error))?;
+                self.current = received.expect("it was sent");
+                continue;
+            }
+            match std::mem::replace(&mut self.next, Next::Other) {
+                Next::Block if self.alone.is_some() => self.next = Next::Block,
+                Next::Block => unreachable!("nothing is in work, so that there is room for one"),
+                Next::Other => return Ok(0),
+                Next::Failed(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends blocks to the threads, as many as there is room for.
+    fn send(&mut self, input: &mut Input) -> Result<()> {
+        while matches!(self.next, Next::Block) && self.pool.waiting() <= self.room.threads.get() && self.alone.is_none() {
+            let offset = input.offset();
+            let first = input.peek(MAX_BLOCK_HEADER)?;
+            if first.first() == Some(&0) {
+                self.end(input)?;
+                continue;
+            }
+            let Some(header) = BlockHeader::parse(first) else {
+                let detail = match first {
+                    [] => TRUNCATED,
+                    _ => "the header of a block is damaged, or does not tell its length as that of the first one does",
+                };
+                return Err(Error::corrupt(Compression::Xz.structure(), offset, detail));
+            };
+            let block = Block::new(self.flags, &header);
+            let is_small = block.cost <= self.room.memory_bytes / 2;
+            if self.in_flight > 0 && (!is_small || self.in_flight.saturating_add(block.cost) > self.room.memory_bytes) {
+                break;
+            }
+            self.tail.add(block.unpadded, block.raw);
+            if is_small {
+                let stored = take(input, block.stored())?;
+                self.pool.send(Job { stored, offset, block }).map_err(|error| Error::io("decode", "an xz stream", error))?;
+                self.sent.push_back((block.cost, self.stream));
+                self.in_flight += block.cost;
+            } else {
+                self.member = self.stream;
+                self.alone = Some(Alone::new(block));
+            }
+            self.decoded = self.decoded.saturating_add(block.raw);
+        }
+        Ok(())
+    }
+
+    /// Compares the end of a stream with the blocks that came, and goes on with the next stream if that is of the same kind.
+    fn end(&mut self, input: &mut Input) -> Result<()> {
+        let at = input.offset();
+        let wrong = || Error::corrupt(Compression::Xz.structure(), at, "its index is not that of its blocks");
+        let cut = |input: &Input| Error::corrupt(Compression::Xz.structure(), input.offset(), TRUNCATED);
+        let (mut left, mut crc) = (self.tail.index_len(), crc32fast::Hasher::new());
+        while left > 0 {
+            let bytes = input.peek(1)?;
+            let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if len == 0 {
+                return Err(cut(input));
+            }
+            crc.update(&bytes[..len]);
+            input.consume(len);
+            left -= len as u64;
+        }
+        let expected = self.tail.end(self.flags);
+        let end = input.peek(expected.len())?;
+        if end.len() < expected.len() {
+            return Err(cut(input));
+        }
+        if end[..expected.len()] != expected || crc.finalize().to_le_bytes() != expected[..4] {
+            return Err(wrong());
+        }
+        input.consume(expected.len());
+        skip_zeros(input)?;
+        let mark = Mark { decoded: self.decoded, stored: input.offset() };
+        match begins(input.peek(HEADER + MAX_BLOCK_HEADER)?, self.room) {
+            Some(flags) => {
+                input.consume(HEADER);
+                (self.flags, self.tail, self.stream) = (flags, Tail::default(), self.decoded);
+                self.begun.push(mark);
+            }
+            None => self.next = Next::Other,
+        }
+        Ok(())
+    }
+}
+
+/// Takes so many bytes, or what there is.
+fn take(input: &mut Input, len: u64) -> Result<Vec<u8>> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    while bytes.len() < len {
+        let next = input.peek(1)?;
+        let more = next.len().min(len - bytes.len());
+        if more == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&next[..more]);
+        input.consume(more);
+    }
+    Ok(bytes)
+}
+
+/// What a thread does.
+fn decode(job: Job) -> Done {
+    let Job { stored, offset, block } = job;
+    let mut input = Input::new(ReaderStream::new(Cursor::new(stored), "a block"), offset);
+    let mut alone = Alone::new(block);
+    let mut content = Vec::new();
+    loop {
+        let len = content.len();
+        content.resize(len + STEP, 0);
+        let read = alone.read(&mut input, &mut content[len..]);
+        content.truncate(len + read.as_ref().map_or(0, |read| *read));
+        match read {
+            Ok(0) => return Done { content, error: None },
+            Ok(_) => {}
+            Err(error) => return Done { content, error: Some(error) },
+        }
+    }
+}
+
+/// Decodes one block from its place in the input.
+struct Alone {
+    stream: Box<XzStream>,
+    block: Block,
+    /// Bytes of the block to come.
+    left: u64,
+    begun: bool,
+    ended: bool,
+    /// What is wrong behind what was handed out.
+    error: Option<Error>,
+}
+
+impl Alone {
+    fn new(block: Block) -> Self {
+        let stream = Box::new(XzStream::new_mem_limit(false, LZMA_MEMORY_KIB));
+        Self { stream, block, left: block.stored(), begun: false, ended: false, error: None }
+    }
+
+    /// Decodes from `bytes`; returns how many it took and how many it gave.
+    fn step(&mut self, offset: u64, bytes: &[u8], buffer: &mut [u8], action: Action) -> Result<(usize, usize)> {
+        let before = self.stream.total_out();
+        let result = self.stream.process(bytes, buffer, action);
+        let given = usize::try_from(self.stream.total_out() - before).expect("no more than the length of a slice");
+        match step::lzma_progress(result, given) {
+            Ok(progress) => {
+                self.ended = progress.ended;
+                Ok((progress.consumed, given))
+            }
+            Err((_, fault)) => {
+                let error = failed(Compression::Xz, offset, fault);
+                if given == 0 {
+                    return Err(error);
+                }
+                self.error = Some(error);
+                Ok((0, given))
+            }
+        }
+    }
+
+    /// Decodes some bytes; 0 at the end of the block.
+    fn read(&mut self, input: &mut Input, buffer: &mut [u8]) -> Result<usize> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if !self.begun {
+            self.begun = true;
+            self.step(input.offset(), &self.block.flags.header(), &mut [], Action::Run)?;
+        }
+        while !self.ended {
+            let offset = input.offset();
+            let (taken, given) = if self.left > 0 {
+                let bytes = input.peek(1)?;
+                let len = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                if len == 0 {
+                    return Err(Error::corrupt(Compression::Xz.structure(), offset, TRUNCATED));
+                }
+                let (taken, given) = self.step(offset, &bytes[..len], buffer, Action::Run)?;
+                input.consume(taken);
+                self.left -= taken as u64;
+                (taken, given)
+            } else {
+                // All content has come; what is left are lengths and checksums.
+                let tail = Tail::of_one(self.block.unpadded, self.block.raw, self.block.flags);
+                self.step(offset, &tail, buffer, Action::Finish)?
+            };
+            if given > 0 {
+                return Ok(given);
+            }
+            if taken == 0 && !self.ended {
+                return Err(Error::corrupt(Compression::Xz.structure(), offset, "the decoder makes no progress"));
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use lzma_rust2::{XzOptions, XzWriter};
+
+    use super::*;
+    use crate::format::stream::{ByteStream, Decoder};
+
+    /// A stream of one block, whose header tells its lengths.
+    fn one(content: &[u8]) -> Vec<u8> {
+        let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(0)).unwrap();
+        writer.write_all(content).unwrap();
+        with_lengths(writer.finish().unwrap(), content.len() as u64)
+    }
+
+    /// A stream of several blocks.
+    fn stream(contents: &[&[u8]]) -> Vec<u8> {
+        let mut tail = Tail::default();
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        let mut flags = None;
+        for content in contents {
+            let one = one(content);
+            let found = Flags::parse(&one).unwrap();
+            let header = BlockHeader::parse(&one[HEADER..]).unwrap();
+            let block = Block::new(found, &header);
+            assert_eq!(header.raw, content.len() as u64);
+            bytes.extend_from_slice(&one[HEADER..HEADER + usize::try_from(block.stored()).unwrap()]);
+            tail.add(block.unpadded, block.raw);
+            records.extend(tail.last_record());
+            flags = Some(found);
+        }
+        let flags = flags.unwrap();
+        let mut index = [&[0, u8::try_from(contents.len()).unwrap()][..], &records].concat();
+        index.resize(index.len().next_multiple_of(4), 0);
+        [flags.header(), bytes, index, tail.end(flags)].concat()
+    }
+
+    /// What comes out, and whether it ended well.
+    fn decoded(bytes: &[u8], threads: usize, memory_bytes: u64) -> (Vec<u8>, Option<String>) {
+        let input = Input::new(ReaderStream::new(Cursor::new(bytes.to_vec()), "test"), 0);
+        let mut decoder = Decoder::new(Compression::Xz, input).with_threads(NonZero::new(threads).unwrap(), memory_bytes);
+        let (mut found, mut buffer) = (Vec::new(), vec![0; 10_000]);
+        loop {
+            match decoder.read(&mut buffer) {
+                Ok(0) => return (found, decoder.remark()),
+                Ok(len) => found.extend_from_slice(&buffer[..len]),
+                Err(error) => return (found, Some(error.to_string())),
+            }
+        }
+    }
+
+    fn text(len: usize) -> Vec<u8> {
+        (0..len).map(|number| b"abcdefghij klmnop\n"[(number * number / 7) % 18]).collect()
+    }
+
+    #[test]
+    fn lengths_are_told_and_the_rest_stays() {
+        let content = text(50_000);
+        let one = one(&content);
+        let mut found = Vec::new();
+        std::io::Read::read_to_end(&mut lzma_rust2::XzReader::new(&one[..], false), &mut found).unwrap();
+        assert_eq!(found, content);
+        let header = BlockHeader::parse(&one[HEADER..]).unwrap();
+        assert_eq!((header.raw, header.dictionary), (50_000, 256 << 10));
+        // Once is enough, and nothing without a block has any.
+        assert_eq!(with_lengths(one.clone(), 1), one);
+        let empty = XzWriter::new(Vec::new(), XzOptions::with_preset(0)).unwrap().finish().unwrap();
+        assert_eq!(with_lengths(empty.clone(), 0), empty);
+    }
+
+    #[test]
+    fn blocks_come_out_in_order_whatever_there_is_room_for() {
+        let content = text(800_000);
+        let parts = [&content[..10_000], &content[10_000..10_001], &content[10_001..700_000], &content[700_000..]];
+        let bytes = [stream(&parts), vec![0; 8], stream(&parts[1..2]), one(&[]), stream(&parts[..2])].concat();
+        let expected = [&content[..], parts[1], parts[0], parts[1]].concat();
+        // In order, with one block that there is no room for, and with room for all.
+        for (threads, memory) in [(1, 0), (2, 0), (2, 700_000), (3, 3_000_000), (4, 64 << 20)] {
+            let (found, wrong) = decoded(&bytes, threads, memory);
+            assert!(found == expected && wrong.is_none(), "{threads} {memory}: {} {wrong:?}", found.len());
+        }
+    }
+
+    #[test]
+    fn damage_is_found_as_it_is_in_order() {
+        let content = text(3_000);
+        let bytes = [stream(&[&content[..1_000], &content[1_000..1_500]]), stream(&[&content[1_500..]])].concat();
+        let check = |bytes: &[u8], what: &str| {
+            let (found, wrong) = decoded(bytes, 2, 64 << 20);
+            let (expected, in_order) = decoded(bytes, 1, 0);
+            assert_eq!(wrong.is_some(), in_order.is_some(), "{what}: {wrong:?} {in_order:?}");
+            assert!(content.starts_with(&found), "{what}");
+            // No less of what is good than in order.
+            assert!(found.len() >= expected.len(), "{what}: {} {}", found.len(), expected.len());
+        };
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x11;
+            check(&damaged, &format!("changed at {at}"));
+            check(&bytes[..at], &format!("cut at {at}"));
+        }
+    }
+}

@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, OFlags, linkat};
+use rustix::fs::{AtFlags, CWD, OFlags, XattrFlags, fsetxattr, linkat};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 use super::proc::{path_of, umask};
+use crate::convert::walk::AttributeReader;
 use crate::format::error::{Error, Result};
 use crate::format::source::{FileStore, sync_directory};
 
@@ -75,7 +76,7 @@ impl NewFile {
         let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
     }
 
-    /// Makes it like the file that it replaces: of the same mode, and of the same owner and group where the system allows that.
+    /// Makes it like the file that it replaces: of the same mode, and of the same owner and group and with the same extended attributes where the system allows that.
     ///
     /// # Errors
     ///
@@ -88,6 +89,11 @@ impl NewFile {
         // What the group may do is for the group that it was.
         if self.file.metadata().map_err(fail)?.gid() != old.gid() && fchown(&self.file, None, Some(old.gid())).is_err() {
             mode &= !0o070;
+        }
+        let (attributes, _) = AttributeReader::default().read(File::open(&self.path).map_err(fail)?);
+        for attribute in attributes {
+            // Some the system alone gives.
+            let _ = fsetxattr(&self.file, &*attribute.name, &attribute.value, XattrFlags::empty());
         }
         self.mode = Some(mode);
         Ok(())
@@ -156,6 +162,14 @@ mod tests {
             new.store().unwrap();
             new.publish(true).unwrap();
             assert_eq!((fs::read(&old).unwrap(), mode(&old)), (Vec::new(), wanted));
+        }
+        let (name, flags) = ("user.nra", XattrFlags::empty());
+        if fsetxattr(File::open(&old).unwrap(), name, b"kept", flags).is_ok() {
+            let mut new = NewFile::create(&old, true).unwrap();
+            new.take_over().unwrap();
+            new.publish(true).unwrap();
+            let (attributes, _) = AttributeReader::default().read(File::open(&old).unwrap());
+            assert!(attributes.iter().any(|attribute| *attribute.name == *name.as_bytes() && *attribute.value == *b"kept"));
         }
         assert!(NewFile::create(&old, false).is_err());
         let new = folder.path().join("new");

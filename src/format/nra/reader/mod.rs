@@ -39,6 +39,8 @@ use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::commit::Commit;
+use crate::format::nra::head::Head;
+use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::page::Child;
 use crate::format::progress::Monitor;
 use crate::format::source::ReadAt;
@@ -78,6 +80,8 @@ pub struct NraReader {
     rescue: OnceLock<Option<Scan>>,
     /// Bytes that they may take however short the file is.
     memory: u64,
+    /// What is wrong with the head, if that was asked for.
+    head: OnceLock<Option<String>>,
     /// Held by the one that makes them.
     scanning: Mutex<()>,
 }
@@ -175,6 +179,7 @@ impl NraReader {
             may_recover: true,
             rescue: OnceLock::from(Some(scan)),
             memory,
+            head: OnceLock::new(),
             scanning: Mutex::default(),
         })
     }
@@ -204,6 +209,7 @@ impl NraReader {
             may_recover: options.recover,
             rescue: OnceLock::new(),
             memory: options.cache_bytes,
+            head: OnceLock::new(),
             scanning: Mutex::default(),
         })
     }
@@ -221,6 +227,17 @@ impl NraReader {
     /// Returns the one of the [remarks](Archive::remarks) that tells of bytes behind the newest commit: while somebody adds to the archive it says nothing.
     pub fn remains(&self) -> Option<&str> {
         self.remains.as_deref().filter(|_| self.is_newest)
+    }
+
+    /// Returns what there is to say of a damaged head, which nothing was read by. Slots are another matter: somebody may be writing one.
+    fn head_remark(&self) -> Option<String> {
+        let look = || match self.window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
+            Err(error) if self.state.is_some() && is_damage(&error) => {
+                Some(format!("{error}; the archive reads without it, but can't be changed"))
+            }
+            _ => None,
+        };
+        self.head.get_or_init(look).clone()
     }
 
     /// Returns what can be told of the keys of `source` without opening it; `None` if it is no encrypted NRA 5 archive.
@@ -290,6 +307,7 @@ impl Archive for NraReader {
                 .push("a page of the entry tree is damaged; the entries below it were found by the directories of blocks".into());
             remarks.extend(open::former_names(scan));
         }
+        remarks.extend(self.head_remark());
         remarks
     }
 

@@ -290,6 +290,11 @@ impl Scan<'_> {
         }
     }
 
+    /// Says whether a member may end at `at`: the file does, or something begins there.
+    fn is_between(&mut self, at: u64) -> Result<bool> {
+        Ok(at == self.file.len() || self.get(at, 2)?.is_some_and(|bytes| bytes == b"PK"))
+    }
+
     /// Looks for the lengths behind content that begins at `start`; returns them and where they end.
     fn lengths_behind(&mut self, start: u64) -> Result<Option<(Lengths, u64)>> {
         let mut at = start;
@@ -297,7 +302,8 @@ impl Scan<'_> {
             // With a mark in front they stand behind it, without one in front of what comes next.
             let marked = self.starts(place, &DESCRIPTOR)?;
             let from = |len: u64| if marked { Some(place + 4) } else { place.checked_sub(len).filter(|&from| from >= start) };
-            for (len, is_wide) in [(12, false), (20, true)] {
+            // The narrow ones are a part of the wide ones: those are told by what follows.
+            for (len, is_wide) in [(20, true), (12, false)] {
                 let Some(from) = from(len) else { continue };
                 let Some(bytes) = self.get(from, usize::try_from(len).expect("short"))? else { continue };
                 let lengths = if is_wide {
@@ -306,7 +312,8 @@ impl Scan<'_> {
                     Lengths { crc: u32_at(bytes, 0), stored: u32_at(bytes, 4).into(), size: u32_at(bytes, 8).into() }
                 };
                 let content_end = if marked { place } else { from };
-                if lengths.stored == content_end - start {
+                let fits = lengths.stored == content_end - start;
+                if fits && (!is_wide || self.is_between(from + len)?) {
                     return Ok(Some((lengths, from + len)));
                 }
             }
@@ -335,7 +342,10 @@ mod tests {
         bytes
     }
 
-    fn found(bytes: &[u8]) -> Option<(Vec<(String, Lengths, u64)>, Rebuilt)> {
+    /// Name, lengths and place of a member.
+    type Told = (String, Lengths, u64);
+
+    fn found(bytes: &[u8]) -> Option<(Vec<Told>, Rebuilt)> {
         let file: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes));
         let rebuilt = rebuild(&file, 1 << 20).unwrap()?;
         let Directory { start, end, .. } = rebuilt.directory;
@@ -373,6 +383,11 @@ mod tests {
         ];
         assert_eq!(members, expected);
         assert_eq!((rebuilt.by_header, rebuilt.cut, rebuilt.gaps), (3, Some(b"d".to_vec()), 0));
+        // Narrow numbers behind nothing, which could be a part of wide ones.
+        let empty = [&header("e", BEHIND, NONE)[..], b"\x03\0", &DESCRIPTOR, &[0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let (members, _) = found(&[&empty[..], &first].concat()).unwrap();
+        assert_eq!(members[0], ("e".to_owned(), Lengths { crc: 0, stored: 2, size: 0 }, 0));
+        assert_eq!(members.len(), 2);
         // What lies between two members is passed over.
         let (members, rebuilt) = found(&[&first[..], &[b'x'; 100], &marked, b"PK\x03\x04"].concat()).unwrap();
         assert_eq!((members.len(), rebuilt.gaps, rebuilt.cut), (2, 1, None));

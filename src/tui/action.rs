@@ -93,6 +93,8 @@ pub enum Action {
     Plans,
     /// Write what is planned.
     Write,
+    /// Write the archive anew without earlier commits.
+    Compact,
     /// Check what is marked, or all.
     Verify,
     /// Check what is marked, or the entry.

@@ -14,6 +14,8 @@ pub enum Subject {
     Marks,
     /// What is known of an entry.
     Sheet,
+    /// What compacting would save.
+    Weight,
     /// The commits.
     Commits,
     /// Content for the clipboard.

@@ -55,6 +55,8 @@ pub enum Effect {
     Check(Check),
     /// Collect everything that is known of an entry.
     Inspect(Entry),
+    /// Find out what compacting an archive would save.
+    Weigh(PathBuf),
     /// Start a job.
     Start(JobId, Task),
     /// Ask a job to stop.
@@ -93,6 +95,7 @@ impl Effect {
             Self::Check(_) => Some(Subject::Check),
             Self::Marks(_) => Some(Subject::Marks),
             Self::Inspect(_) => Some(Subject::Sheet),
+            Self::Weigh(_) => Some(Subject::Weight),
             Self::Commits => Some(Subject::Commits),
             Self::Content(_) => Some(Subject::Content),
             Self::Room(_) => Some(Subject::Room),
@@ -188,6 +191,13 @@ pub enum Task {
         message: String,
         /// The changes.
         changes: Vec<Stage>,
+    },
+    /// Write the newest commit anew, without what only earlier ones hold.
+    Compact {
+        /// The archive.
+        file: PathBuf,
+        /// That commit.
+        commit: u64,
     },
     /// Write everything as another archive.
     Convert {

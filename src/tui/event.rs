@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crossterm::event::MouseEvent;
 
+use crate::convert::compact::Compaction;
 use crate::format::archive::CommitInfo;
 use crate::tui::asked::Ticket;
 use crate::tui::effect::Door;
@@ -65,6 +66,8 @@ pub enum Event {
     MarkTotals(u64, Option<u64>),
     /// What is known of an entry so far.
     Inspected(Result<Sheet, String>),
+    /// What compacting would save, or why that is not known.
+    Weighed(Result<Compaction, String>),
     /// The content of an entry that is to be copied, or why not.
     Content(Result<Vec<u8>, String>),
     /// The commits of the archive, the newest first.

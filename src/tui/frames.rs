@@ -7,9 +7,11 @@ use crate::tui::key::Key;
 use crate::tui::keymap::HELP;
 use crate::tui::layout::centred;
 use crate::tui::preview::sheet::Line;
+use crate::tui::state::dialog::Prompt;
 use crate::tui::state::finder::Over;
 use crate::tui::state::jobs::Job;
 use crate::tui::state::{Dialog, State};
+use crate::tui::update::POLICIES;
 
 /// Columns of a prompt.
 const PROMPT: u16 = 62;
@@ -63,12 +65,15 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             (HELP, rows(lines).min(low), "/ searches · esc closes")
         }
         Dialog::Prompt(prompt) => {
-            let (height, keys) = match (prompt.policy, prompt.purpose.is_path()) {
-                (Some(_), _) => (5, "enter · ↑ ↓ choose · tab completes · esc cancels"),
-                (None, true) => (3, "enter · tab completes · esc cancels"),
-                (None, false) => (3, "enter · esc cancels"),
+            let keys = match (prompt.policy, prompt.purpose.is_path()) {
+                (Some(_), _) => "enter · ↑ ↓ choose · tab completes · esc cancels",
+                (None, true) => "enter · tab completes · esc cancels",
+                (None, false) => "enter · esc cancels",
             };
-            (PROMPT, height, keys)
+            let width = PROMPT.min(screen.width.saturating_sub(4));
+            let policy = prompt.policy.map_or(0, |policy| 1 + policy_told(policy, width).len());
+            let height = note(prompt, width).len() + 2 + policy;
+            (PROMPT, rows(height), keys)
         }
         Dialog::Menu(menu) => {
             let (width, height) = menu.size(screen);
@@ -119,15 +124,33 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
     Some(Frame { area, keys: keys.join(BETWEEN) })
 }
 
+/// Returns what a prompt says about itself, in lines of a width.
+pub fn note(prompt: &Prompt, width: u16) -> Vec<&str> {
+    glyphs::wrapped(&prompt.note, usize::from(width)).collect()
+}
+
+/// Returns what becomes of existing files, in lines of a width.
+pub fn policy_told(policy: usize, width: u16) -> Vec<String> {
+    let told = format!("if a file exists: {}", POLICIES.get(policy).map_or("", |(told, _)| told));
+    glyphs::wrapped(&told, usize::from(width)).map(str::to_owned).collect()
+}
+
 /// Returns a job by its place in the list of jobs, the newest first.
 pub fn job(state: &State, index: usize) -> Option<&Job> {
     state.jobs.list.iter().rev().nth(index)
 }
 
-/// Returns what a job said, in lines of a width: how it ended if its own row has no room for that, and what went wrong on the way.
+/// Returns what a job said, in lines of a width: what it is and how it ended where its own rows have no room for that, and what went wrong on the way.
 pub fn said(job: &Job, width: usize) -> Vec<&str> {
-    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(|text| glyphs::width(text) + 2 > width);
-    ending.into_iter().chain(job.log.iter().map(String::as_str)).flat_map(|line| glyphs::wrapped(line, width)).collect()
+    let is_cut = |text: &&str| glyphs::width(text) + 2 > width;
+    let title = Some(job.title.as_str()).filter(is_cut);
+    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(is_cut);
+    title
+        .into_iter()
+        .chain(ending)
+        .chain(job.log.iter().map(String::as_str))
+        .flat_map(|line| glyphs::wrapped(line, width))
+        .collect()
 }
 
 /// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there is a log below.

@@ -170,6 +170,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Plans, "plans", &["P"], BROWSER, Group::Work, "Show what is planned, and take some of it back", ""),
     command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write what is planned as one commit", ""),
     command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Write everything as another archive; asks its name", ""),
+    command(Action::Compact, "compact", &["Z"], BROWSER, Group::Work, "Drop earlier commits and what only they hold; asks first", ""),
     command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Check what is marked, or all", ""),
     command(Action::VerifyEntry, "verify-entry", &["alt-v"], BROWSER, Group::Work, "Check what is marked, or the entry", ""),
     command(Action::Salvage, "salvage", &["R"], BROWSER, Group::Work, "Damage: list what reads and what does not, save what does", ""),
@@ -208,7 +209,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Redraw, "redraw", &["ctrl-l"], ANYWHERE, Group::Program, "Draw the screen anew", ""),
     command(Action::Back, "back", &["esc"], ANYWHERE, Group::Program, "Close what is open on top, take filter and marks away", ""),
     command(Action::Quit, "quit", &["q", "f10"], ANYWHERE, Group::Program, "Close what is open on top, or quit", "quit"),
-    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit", ""),
+    command(Action::QuitNow, "quit-now", &["Q", "ctrl-c"], ANYWHERE, Group::Program, "Quit; a line that is typed is closed", ""),
 ];
 
 /// Keys as they are set for this run.
@@ -319,10 +320,16 @@ impl Keymap {
             lines.push(HelpLine::Title(group.title()));
             for (command, keys) in commands {
                 let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
-                let room = usize::from(width.saturating_sub(HelpLine::keys_width(width)).max(1));
-                let mut keys = keys.join("  ");
-                for part in glyphs::wrapped(command.help, room) {
-                    lines.push(HelpLine::Keys(std::mem::take(&mut keys), part));
+                let front = HelpLine::keys_width(width);
+                let keys = keys.join("  ");
+                let mut keys = glyphs::wrapped(&keys, usize::from(front.saturating_sub(1).max(1)));
+                let mut help = glyphs::wrapped(command.help, usize::from(width.saturating_sub(front).max(1)));
+                loop {
+                    let (keys, help) = (keys.next(), help.next());
+                    if keys.is_none() && help.is_none() {
+                        break;
+                    }
+                    lines.push(HelpLine::Keys(keys.unwrap_or_default().to_owned(), help.unwrap_or_default()));
                 }
             }
         }

@@ -138,8 +138,17 @@ fn word(text: &str) -> Result<Word, String> {
             let regex = RegexBuilder::new(words).case_insensitive(any_case).multi_line(true).build();
             regex.map(Word::Has).map_err(|_| told("no regular expression".to_owned()))
         }
+        _ if is_misspelt(text) => Err(told(
+            "no such question (known: size> size< newer: older: type: has: is:); in quotation marks it is a name".to_owned(),
+        )),
         _ => Ok(Word::Name(Filter::new(text))),
     }
+}
+
+/// Says whether a word asks for something as the known ones do.
+fn is_misspelt(text: &str) -> bool {
+    let letters = text.len() - text.trim_start_matches(|c: char| c.is_ascii_lowercase()).len();
+    letters > 0 && text[letters..].starts_with([':', '<', '>', '='])
 }
 
 /// Says whether all content of a file reads, as far as anybody waits for it.
@@ -250,8 +259,15 @@ mod tests {
 
     #[test]
     fn words_that_make_no_sense_are_named() {
-        for (text, why) in [("size>x", "size>x"), ("newer:soon", "not a time"), ("type:pink", "known are"), ("has:(", "regular")]
-        {
+        for (text, why) in [
+            ("size>x", "size>x"),
+            ("newer:soon", "not a time"),
+            ("type:pink", "known are"),
+            ("has:(", "regular"),
+            ("sise>1M", "no such"),
+            ("size=1", "no such"),
+            ("bogus:1", "quotation"),
+        ] {
             let error = Query::parse(text).unwrap_err();
             assert!(error.contains(why), "{error}");
         }

@@ -64,36 +64,50 @@ impl Page {
 }
 
 /// Returns what bytes mean as numbers: the lower byte first, and the higher one first. What there are not bytes enough for is left out.
-fn lens(bytes: &[u8]) -> [String; LENS] {
+fn lens(bytes: &[u8]) -> [Vec<String>; LENS] {
     /// Adds the number of so many bytes at the start, without a sign and, where that is another, with one.
     macro_rules! add {
         ($line:ident, $from:ident, $unsigned:ty, $signed:ty, $name:literal) => {
             if let Some(first) = bytes.first_chunk() {
                 let (number, signed) = (<$unsigned>::$from(*first), <$signed>::$from(*first));
-                $line.push_str(&format!("  {} {number}", $name));
-                if signed < 0 {
-                    $line.push_str(&format!(" ({signed})"));
-                }
+                let negative = if signed < 0 { format!(" ({signed})") } else { String::new() };
+                $line.push(format!("{} {number}{negative}", $name));
             }
         };
     }
     macro_rules! line {
         ($from:ident, $name:literal) => {{
-            let mut line = $name.to_owned();
+            let mut line = vec![$name.to_owned()];
             add!(line, $from, u8, i8, "8");
             add!(line, $from, u16, i16, "16");
             add!(line, $from, u32, i32, "32");
             if let Some(first) = bytes.first_chunk() {
-                line.push_str(&format!("  f32 {:.4e}", f32::$from(*first)));
+                line.push(format!("f32 {:.4e}", f32::$from(*first)));
             }
             if let Some(first) = bytes.first_chunk() {
-                line.push_str(&format!("  f64 {:.4e}", f64::$from(*first)));
+                line.push(format!("f64 {:.4e}", f64::$from(*first)));
             }
             add!(line, $from, u64, i64, "64");
             line
         }};
     }
     [line!(from_le_bytes, "le"), line!(from_be_bytes, "be")]
+}
+
+/// Joins numbers as far as there is room for them: part of a number would look like another.
+fn fitting(numbers: &[String], width: usize) -> String {
+    let mut line = String::new();
+    for number in numbers {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.len() + gap.len() + number.len() > width {
+            let room = line.len() + 2 <= width;
+            line.push_str(if room { " …" } else { "" });
+            break;
+        }
+        line.push_str(gap);
+        line.push_str(number);
+    }
+    line
 }
 
 /// Returns how many bytes a row has in so many columns of a screen.
@@ -129,7 +143,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
     };
     let behind = usize::try_from(at.saturating_sub(page.offset)).ok().and_then(|from| page.bytes.get(from..)).unwrap_or_default();
     for (y, line) in (below.top()..below.bottom()).zip(lens(behind)) {
-        buffer.set_stringn(below.x, y, &line, usize::from(below.width), theme.dim);
+        buffer.set_stringn(below.x, y, fitting(&line, usize::from(below.width)), usize::from(below.width), theme.dim);
     }
     let digits = if page.size > u64::from(u32::MAX) { 12 } else { 8 };
     for (y, row) in (area.top()..area.bottom()).zip(scroll.top..page.filled()) {
@@ -174,6 +188,7 @@ mod tests {
 
     #[test]
     fn bytes_are_told_as_numbers() {
+        let lens = |bytes: &[u8]| super::lens(bytes).map(|numbers| fitting(&numbers, 200));
         let [little, big] = lens(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0xf0, 0x3f, 9]);
         assert_eq!(little, "le  8 255 (-1)  16 65535 (-1)  32 4294967295 (-1)  f32 NaN  f64 1.0000e0  64 4607182423094984703");
         assert!(
@@ -182,6 +197,9 @@ mod tests {
         );
         assert_eq!(lens(&[1, 2]), ["le  8 1  16 513", "be  8 1  16 258"]);
         assert_eq!(lens(&[]), ["le", "be"]);
+        let [numbers, _] = super::lens(&[0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(fitting(&numbers, 33), "le  8 255 (-1)  16 65535 (-1) …");
+        assert_eq!(fitting(&numbers, 15), "le  8 255 (-1)");
     }
 
     #[test]

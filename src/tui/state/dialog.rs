@@ -247,6 +247,8 @@ pub enum Choice {
     Drop(Way),
     /// Something else is opened.
     Open(Door),
+    /// The archive is compacted.
+    Compact,
     /// Nothing.
     Nothing,
 }

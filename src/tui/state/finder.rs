@@ -68,6 +68,17 @@ pub struct FindAnswer {
     pub error: Option<String>,
 }
 
+/// The paths that were found last, to be gone through.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Trail {
+    /// The best of them.
+    pub paths: Vec<EntryPath>,
+    /// Which of these was gone to.
+    pub at: usize,
+    /// How many there are in all.
+    pub matches: u64,
+}
+
 /// A search in progress.
 #[derive(Debug, Clone)]
 pub struct Finder {

@@ -32,6 +32,7 @@ use crate::tui::theme::Theme;
 
 pub use arrange::Arrangement;
 pub use dialog::Dialog;
+pub use finder::Trail;
 pub use jobs::Jobs;
 pub use listing::Listing;
 pub use marks::Marks;
@@ -212,10 +213,8 @@ pub struct State {
     pub dialogs: Vec<Dialog>,
     /// Entries to come back to, by their letters.
     pub bookmarks: BTreeMap<char, EntryPath>,
-    /// The best paths that were found last, and which of them was gone to.
-    pub found: (Vec<EntryPath>, usize),
-    /// How many were found in all.
-    pub found_in_all: u64,
+    /// What was found last.
+    pub trail: Trail,
     /// What it said before, for those who hear the screen: the newest is the last.
     pub said: Vec<String>,
     /// What the status line says.
@@ -287,8 +286,7 @@ impl State {
             leaving: None,
             dialogs: Vec::new(),
             bookmarks: BTreeMap::new(),
-            found: Default::default(),
-            found_in_all: 0,
+            trail: Trail::default(),
             said: Vec::new(),
             message: None,
             keymap,

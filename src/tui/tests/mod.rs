@@ -1,6 +1,7 @@
 //! Stories: keys go in, the screen is looked at. Effects are done at once, or when the story says so, on archives in memory.
 
 mod arrange;
+mod compact;
 mod cost;
 mod damage;
 mod deeds;

@@ -14,7 +14,7 @@ use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, Staged, State, Tone};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, browse, change, find, jobs, jump, preview, salvage, sealed};
+use crate::tui::update::{act as do_action, arrange, browse, change, compact, find, jobs, jump, preview, salvage, sealed};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -321,6 +321,7 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
             state.staged = Staged::default();
             self::jobs::leave_by(state, way, effects);
         }
+        Choice::Compact => compact::start(state, effects),
         Choice::Nothing => {}
     }
 }

@@ -6,7 +6,7 @@ use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::{Command, Place};
-use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over};
+use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over, Trail};
 use crate::tui::state::{Dialog, Focus, State};
 use crate::tui::update::{act, browse, change};
 use crate::tui::work::rank;
@@ -95,7 +95,7 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     match hit.goal {
         Goal::Entry(path) => {
             let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
-            (state.found, state.found_in_all) = ((paths.collect(), cursor), matches);
+            state.trail = Trail { paths: paths.collect(), at: cursor, matches };
             browse::reach(state, path, effects);
         }
         Goal::Action(action) => act(state, action, effects),

@@ -6,6 +6,7 @@ use crate::format::archive::CommitInfo;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
+use crate::tui::state::finder::Trail;
 use crate::tui::state::jobs::Ending;
 use crate::tui::state::{Dialog, Facts, Listing, Spot, Staged, State, Tone};
 use crate::tui::update::{browse, change, recall, sealed};
@@ -128,7 +129,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.staged = if stays { state.staged.by_name() } else { Staged::default() };
     state.writing = None;
     state.pane = state.pane.renewed();
-    state.found = Default::default();
+    state.trail = Trail::default();
     if let Some(spot) = back {
         state.remembered.clear();
         browse::go(state, spot.directory, spot.at, effects);

@@ -3,6 +3,7 @@
 mod arrange;
 mod browse;
 mod change;
+mod compact;
 mod dialogs;
 mod find;
 mod history;
@@ -176,6 +177,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             effects.push(Effect::Copy(content));
         }
         Event::Content(Err(error)) => state.say(Tone::Warning, error),
+        Event::Weighed(saved) => compact::weighed(state, saved),
         Event::Commits(commits) => history::take(state, commits),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
@@ -345,6 +347,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Verify => jobs::verify(state, effects),
         Action::VerifyEntry => jobs::verify_entry(state, effects),
         Action::Convert => jobs::ask_output(state),
+        Action::Compact => compact::ask(state, effects),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}

@@ -9,7 +9,7 @@ use crate::tui::effect::Effect;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::state::dialog::{Choice, Menu};
-use crate::tui::state::{Dialog, Focus, State, Tone};
+use crate::tui::state::{Dialog, Focus, State, Tone, Trail};
 use crate::tui::update::browse;
 
 /// Letters of the bookmarks, which are also how many there can be.
@@ -77,28 +77,22 @@ fn choose(state: &mut State) {
 
 /// Goes to the next path that was found last, or the one before.
 fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
-    let all = state.found_in_all;
-    let (hits, at) = &mut state.found;
-    // Of very many the best are kept.
-    let more = (all > hits.len() as u64).then(|| (text::count(hits.len() as u64), text::count(all)));
-    match at.checked_add_signed(step).filter(|next| *next < hits.len()) {
+    let Trail { paths, at, matches } = &mut state.trail;
+    let kept = paths.len();
+    let more = *matches > kept as u64;
+    match at.checked_add_signed(step).filter(|next| *next < kept) {
         Some(next) => {
             *at = next;
-            let path = hits[next].clone();
-            let text = match more {
-                Some((best, all)) => format!("{} of the best {best} of {all} that were found", next + 1),
-                None => format!("{} of {} that were found", next + 1, hits.len()),
-            };
+            let of = if more { format!("the best {kept} of {}", text::count(*matches)) } else { kept.to_string() };
+            let (path, text) = (paths[next].clone(), format!("{} of {of} that were found", next + 1));
             browse::reach(state, path, effects);
             state.say(Tone::Calm, text);
         }
-        None if hits.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
-        None => {
-            let told = more.map_or_else(
-                || "nothing more was found".to_owned(),
-                |(best, all)| format!("these are the best {best} of {all}: more letters narrow the search"),
-            );
-            state.say(Tone::Warning, told);
+        None if paths.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
+        None if more => {
+            let text = format!("these are the best {kept} of {}: more letters narrow the search", text::count(*matches));
+            state.say(Tone::Warning, text);
         }
+        None => state.say(Tone::Warning, "nothing more was found"),
     }
 }

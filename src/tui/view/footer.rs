@@ -41,7 +41,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.theme.error)
         }
         None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
-        None => match notes(state) {
+        None => match notes(state, room) {
             notes if notes.is_empty() => {
                 (state.listing.entry().map(|entry| about(entry, room)).unwrap_or_default(), state.theme.dim)
             }
@@ -108,32 +108,52 @@ pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What is marked, filtered and sorted.
-fn notes(state: &State) -> String {
+/// What is marked, planned, filtered and sorted: in as many words as there is room for, or else its start.
+fn notes(state: &State, room: usize) -> String {
+    let joined = |brief| {
+        let notes = all_notes(state, brief);
+        notes.join(" · ")
+    };
+    let long = joined(false);
+    if glyphs::width(&long) <= room {
+        return long;
+    }
+    let brief = joined(true);
+    if glyphs::width(&brief) <= room {
+        return brief;
+    }
+    format!("{}…", glyphs::start(&brief, room.saturating_sub(1)))
+}
+
+fn all_notes(state: &State, brief: bool) -> Vec<String> {
     let mut notes = Vec::new();
+    let mut add = |words: &str, more: String| notes.push(if brief { words.to_owned() } else { format!("{words}{more}") });
     if !state.marks.is_empty() {
         let size = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
-        notes.push(format!("{} marked{size}", text::count(state.marks.count())));
+        add(&format!("{} marked", text::count(state.marks.count())), size);
     }
     if !state.staged.is_empty() {
-        notes.push(format!("{}: W writes, u takes back, P shows", state.staged.told()));
+        add(&state.staged.told(), ": W writes, u takes back, P shows".to_owned());
     }
     if !state.arrangement.filter.is_empty() {
-        notes.push(format!("filter: {}", state.arrangement.filter));
+        add(&format!("filter: {}", state.arrangement.filter), String::new());
     }
     if !state.arrangement.query.is_empty() {
-        let query = || format!("found: {} (esc takes it away)", state.arrangement.query);
-        notes.push(if state.groups.told.is_empty() { query() } else { state.groups.told.clone() });
+        match state.groups.told.as_str() {
+            "" => add(&format!("found: {}", state.arrangement.query), " (esc takes it away)".to_owned()),
+            told => add(told, String::new()),
+        }
     }
     if state.arranging {
         let what = if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" };
-        let share = if state.arranged > 0.0 { format!(" {:.0} %, esc stops it", state.arranged * 100.0) } else { String::new() };
-        notes.push(format!("{what}{share}"));
+        let told = state.arranged > 0.0;
+        let share = if told { format!(" {:.0} %", state.arranged * 100.0) } else { String::new() };
+        add(&format!("{what}{share}"), if told { ", esc stops it".to_owned() } else { String::new() });
     }
     if state.archive.damaged {
-        notes.push("the archive is damaged: what still reads is shown, R saves it".to_owned());
+        add("the archive is damaged", ": what still reads is shown, R saves it".to_owned());
     }
-    notes.join(" · ")
+    notes
 }
 
 /// What `ls -l` says about an entry, with its whole name: where there is not much room, without its owner.

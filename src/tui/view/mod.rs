@@ -27,7 +27,10 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     buffer.set_style(area, state.theme.text);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let (width, height) = SMALLEST;
-        put(buffer, area, 0, 0, &format!("too small: {width}x{height} are needed"), state.theme.warning);
+        let told = format!("too small: {width}x{height} are needed");
+        for (row, line) in (0..area.height).zip(glyphs::wrapped(&told, usize::from(area.width))) {
+            put(buffer, area, 0, row, line, state.theme.warning);
+        }
         return None;
     }
     let areas = state.areas();

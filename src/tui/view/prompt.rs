@@ -4,33 +4,38 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use crate::tui::frames::Frame;
+use crate::tui::frames::{self, Frame};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Menu, Prompt};
 use crate::tui::theme::Theme;
-use crate::tui::update::POLICIES;
 use crate::tui::view::{dialog, put};
 
 /// Draws a prompt and returns where its cursor is.
 pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let area = dialog::frame(&prompt.title, frame, theme, screen, buffer);
     let room = usize::from(area.width);
-    put(buffer, area, 0, 0, &glyphs::fit(&prompt.note, room), theme.dim);
+    // What is typed comes first where there is not room for all.
+    let mut note = frames::note(prompt, area.width);
+    note.truncate(usize::from(area.height).saturating_sub(2));
+    for (row, line) in (0..).zip(&note) {
+        put(buffer, area, 0, row, line, theme.dim);
+    }
+    let typed = u16::try_from(note.len()).unwrap_or(u16::MAX);
     let input = &prompt.input;
-    let place = Rect { y: area.y + 1, height: area.height.saturating_sub(1).min(1), ..area };
+    let place = Rect { y: area.y + typed, height: area.height.saturating_sub(typed).min(1), ..area };
     let cursor = line(input, theme, place, buffer);
     if prompt.fresh && !place.is_empty() {
         // As a selection looks: what is typed takes its place.
         let width = u16::try_from(glyphs::width(input.value())).unwrap_or(u16::MAX).min(place.width.saturating_sub(3));
         buffer.set_style(Rect { x: place.x + 2, width, ..place }, theme.cursor_away);
     }
-    put(buffer, area, 0, 2, glyphs::start(&prompt.choices, room), theme.dim);
+    put(buffer, area, 0, typed + 1, glyphs::start(&prompt.choices, room), theme.dim);
     if let Some(error) = &prompt.error {
-        put(buffer, area, 0, 2, &glyphs::fit(error, room), theme.error);
+        put(buffer, area, 0, typed + 1, &glyphs::fit(error, room), theme.error);
     }
-    if let Some((policy, _)) = prompt.policy.and_then(|policy| POLICIES.get(policy)) {
-        let x = put(buffer, area, 0, 3, "if a file exists: ", theme.dim);
-        put(buffer, area, x, 3, &glyphs::fit(policy, room.saturating_sub(usize::from(x))), theme.text);
+    let policy = prompt.policy.map_or_else(Vec::new, |policy| frames::policy_told(policy, area.width));
+    for (row, line) in (typed + 2..area.height).zip(&policy) {
+        put(buffer, area, 0, row, line, theme.text);
     }
     cursor
 }

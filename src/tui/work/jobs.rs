@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
+use crate::convert::compact;
 use crate::convert::extract::{ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use crate::convert::kinds;
 use crate::convert::pack::Destination;
@@ -19,7 +20,7 @@ use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::entry::Kind;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::WriterOptions;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::progress::{Counter, Monitor, Recorder, Warning};
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::Task;
 use crate::tui::event::Event;
@@ -126,6 +127,7 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
                 monitor.tell(News::Written(done.commit));
                 judged(done.text, done.left_out, monitor)
             }),
+        Task::Compact { file, commit } => compacted(archive, file, *commit, monitor),
         Task::Convert { output } => convert(shared, &expand(output), monitor),
         Task::Salvage { output, message } => salvage_to(archive, &expand(output), message, monitor),
         Task::Verify { ranges } => verify(archive, ranges.as_deref(), monitor).map(|verdict| verified(&verdict, monitor)),
@@ -143,7 +145,7 @@ fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
     let ranges = match task {
         Task::Extract { ranges, .. } | Task::Verify { ranges: Some(ranges) } => ranges.as_slice(),
         Task::Verify { ranges: None } | Task::Convert { .. } => std::slice::from_ref(&all),
-        Task::Change { .. } | Task::Salvage { .. } => return None,
+        Task::Change { .. } | Task::Compact { .. } | Task::Salvage { .. } => return None,
     };
     // What has a keyring was opened by it.
     if !archive.info().encrypted || archive.keyring().is_some() {
@@ -187,6 +189,36 @@ fn judged(mut text: String, left_out: u64, monitor: &Teller) -> (Ending, String)
     }
     let whole = left_out == 0 && !monitor.degraded.load(Ordering::Relaxed);
     (if whole { Ending::Done } else { Ending::Degraded }, text)
+}
+
+/// Commits that compacting keeps: the newest one.
+const KEPT: u64 = 1;
+
+/// Returns how an archive is compacted: what was secret stays so.
+fn compacting(archive: &dyn Archive) -> WriterOptions {
+    WriterOptions { encryption: archive.keyring().cloned(), ..WriterOptions::balanced() }
+}
+
+/// Finds out what compacting an archive would save; `archive` has its keys.
+pub fn weigh(archive: &dyn Archive, file: &Path) -> Event {
+    let planned = compact::plan(file, KEPT, &compacting(archive), &Recorder::default());
+    Event::Weighed(planned.map_err(|error| told(&error)))
+}
+
+fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &Teller) -> Result<(Ending, String)> {
+    let options = compacting(archive);
+    // Whoever asked knew what would go.
+    let planned = compact::plan(file, KEPT, &options, monitor)?;
+    if planned.commits + planned.dropped_commits != commit {
+        return Err(Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() });
+    }
+    let Some(done) = compact::compact(file, KEPT, &compact::Target::InPlace, &options, monitor)? else {
+        return Ok((Ending::Done, "compacting saves nothing: the archive is as it was".to_owned()));
+    };
+    monitor.tell(News::Written(KEPT));
+    let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
+    let dropped = text::counted(done.dropped_commits, "commit is", "commits are");
+    Ok(judged(format!("{before} → {after}; {dropped} gone"), 0, monitor))
 }
 
 fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Result<(Ending, String)> {

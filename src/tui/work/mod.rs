@@ -167,6 +167,7 @@ impl Work {
             Effect::Marks(_)
             | Effect::Check(_)
             | Effect::Inspect(_)
+            | Effect::Weigh(_)
             | Effect::Content(_)
             | Effect::Room(_)
             | Effect::Complete(..) => {}
@@ -191,6 +192,7 @@ impl Work {
             Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
             // Once in a while, and a network file system may take its time.
             Effect::Check(check) => self.desk.once(ticket, move |archive| Some(Event::Checked(change::check(archive, check)))),
+            Effect::Weigh(file) => self.desk.once(ticket, move |archive| Some(jobs::weigh(archive, &file))),
             Effect::Content(entry) => self.desk.once(ticket, move |archive| Some(content(archive, &entry))),
             Effect::Room(typed) => self.desk.once(ticket, move |_| complete::room(&typed).map(Event::Room)),
             Effect::Complete(typed, only_directories) => {
@@ -433,6 +435,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Marks(request) => one(marks::answer(archive, request, &|| true)?),
         Effect::Totals(request) => one(marks::answer(archive, MarksRequest::Totals(request), &|| true)?),
         Effect::Content(entry) => one(content(archive, &entry)),
+        Effect::Weigh(file) => one(jobs::weigh(archive, &file)),
         Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
         Effect::Check(check) => one(Event::Checked(change::check(archive, check))),
         Effect::Inspect(entry) => {

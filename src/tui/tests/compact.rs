@@ -1,0 +1,56 @@
+//! Compaction: named, asked about, done, shown.
+
+use super::deeds::{open, paths};
+use super::{Story, everything};
+use crate::tui::effect::{Door, Effect, Task};
+use crate::tui::sample;
+
+/// An archive of two commits: the content of a file is in the first one only.
+fn two_commits(story: &mut Story, file: &std::path::Path) {
+    let noise: Vec<u8> = (0..200_000u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    std::fs::write(file, sample::bytes(&[("a.txt", b"a"), ("noise", &noise)])).unwrap();
+    open(story, file);
+    story.then("G d W enter");
+    open(story, file);
+    story.outside.clear();
+}
+
+#[test]
+fn what_goes_is_named_before_it_goes() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    two_commits(&mut story, &file);
+    let before = std::fs::metadata(&file).unwrap().len();
+    story.then("Z").sees("Compact a.nra").sees("1 earlier commit goes for good").sees("→ about");
+    // Enter is safe.
+    story.then("enter");
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
+    story.then("Z c").sees("1 commit is gone");
+    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert!(std::fs::metadata(&file).unwrap().len() < before / 10);
+    open(&mut story, &file);
+    assert_eq!((paths(&*story.archive), story.archive.info().commit), (vec!["a.txt".to_owned()], Some(1)));
+    story.then("Z").sees("compacting would save nothing");
+}
+
+#[test]
+fn plans_come_first_and_another_commit_is_no_surprise() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("Z").sees("only NRA 5 archives in files can be changed");
+    two_commits(&mut story, &file);
+    story.then("d Z").sees("what is planned comes first");
+    story.then("u");
+    story.works = false;
+    story.then("Z c");
+    // While it works nothing else is planned.
+    story.then("d").sees("is being written");
+    let Some(Effect::Start(_, Task::Compact { commit: 2, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
+    // Another program has written a commit since.
+    story.state.writing = None;
+    story.state.archive.info.commit = Some(1);
+    story.works = true;
+    story.then("Z c").sees("another commit by now");
+}

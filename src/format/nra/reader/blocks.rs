@@ -15,10 +15,10 @@ use crate::format::nra::content::{BlockRef, Extent};
 use crate::format::nra::directory::Pieces;
 use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
 use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::cache::{Fetched, Key};
+use crate::format::nra::reader::damage::is_damage;
 use crate::format::nra::reader::frames::Start;
+use crate::format::nra::reader::key::Key;
 use crate::format::nra::reader::opener::Opener;
-use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::{NraReader, frames};
 
 /// How much is read of a dictionary whose length nobody tells, bytes: writers make none that is longer.
@@ -56,6 +56,13 @@ impl Block {
             Error::corrupt(FrameKind::Block.name(), place, detail)
         })
     }
+}
+
+/// Content, or why there is none: entries of a damaged block don't read it again and again.
+#[derive(Clone)]
+pub(super) enum Fetched {
+    Good(Arc<Block>),
+    Damaged(Arc<Flaw>),
 }
 
 /// Refuses a block whose header says something else than the record that led to it.

@@ -1,6 +1,6 @@
 //! What was decoded and may be needed again, bounded in bytes. Readers of one thing at one time decode it once.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
@@ -8,45 +8,13 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::format::codec::Dictionary;
-use crate::format::entry::{Attribute, Entry, Metadata};
-use crate::format::error::{Error, Flaw, Result};
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef};
+use crate::format::error::{Error, Result};
 use crate::format::nra::directory::Pieces;
 use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
-use crate::format::nra::reader::blocks::Block;
+use crate::format::nra::reader::blocks::{Block, Fetched};
+use crate::format::nra::reader::key::Key;
 use crate::format::nra::reader::map::MapNode;
 use crate::format::nra::reader::tree::Node;
-
-/// Names a decoded structure: where it lies and the header checksum it must have (so that a reference with another one can't find it).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    offset: u64,
-    check: u64,
-    part: u64,
-}
-
-impl Key {
-    /// The frame that a reference leads to.
-    pub(super) fn frame(reference: FrameRef) -> Self {
-        Self { offset: reference.offset, check: reference.check, part: u64::MAX }
-    }
-    /// The payload, or the directory, of a block.
-    pub(super) fn block(block: &BlockRef) -> Self {
-        Self { offset: block.offset, check: block.check, part: u64::MAX }
-    }
-    /// An extent that is read without the rest of its block.
-    pub(super) fn extent(extent: &Extent) -> Self {
-        Self { part: extent.offset.into(), ..Self::block(&extent.block) }
-    }
-    /// The block at this offset, whatever its header says.
-    pub(super) fn held_block(offset: u64) -> Self {
-        Self { offset, check: 0, part: u64::MAX - 2 }
-    }
-    /// The dictionary at this offset.
-    pub(super) fn dictionary(offset: u64) -> Self {
-        Self { offset, check: 0, part: u64::MAX - 1 }
-    }
-}
 
 /// Decoded structures other than content.
 #[derive(Clone)]
@@ -57,13 +25,6 @@ pub(super) enum Structure {
     Dictionary(Arc<Dictionary>),
     ChunkNode(Arc<ChunkNode>),
     HeldBlock(Arc<HeldBlock>),
-}
-
-/// Fetched, or why there is none: entries of a damaged block don't read it again and again.
-#[derive(Clone)]
-pub(super) enum Fetched {
-    Good(Arc<Block>),
-    Damaged(Arc<Flaw>),
 }
 
 /// Memory beside the value itself, bytes: key, counters, heads of allocations.
@@ -195,49 +156,4 @@ where
         .build()
         .expect("both capacities are given");
     Cache::with_options(options, Weigh, DefaultHashBuilder::default(), DefaultLifecycle::default())
-}
-
-/// Memory of decoded entries, about. What several of them share is counted once.
-pub(super) fn weight_of_entries(entries: &[Entry]) -> u64 {
-    let mut shared = HashSet::new();
-    size_of_val(entries) as u64 + entries.iter().map(|entry| weight_beside(entry, &mut shared)).sum::<u64>()
-}
-
-/// Memory that belongs to an entry, about, beside the value itself. `shared`: addresses of what was counted with entries before.
-pub(super) fn weight_beside(entry: &Entry, shared: &mut HashSet<usize>) -> u64 {
-    // What the allocator adds for each path, name and value.
-    const HEAP: usize = 16;
-    let segments = if let Content::List(segments, _) = entry.content() { size_of_val(&**segments) } else { 0 };
-    let mut bytes = entry.path.as_bytes().len() + entry.target.len() + segments + HEAP;
-    let metadata = &entry.metadata;
-    if shared.insert(Arc::as_ptr(metadata).addr()) {
-        let names = metadata.owner.as_ref().map_or(0, |owner| owner.user.len() + owner.group.len() + 2 * HEAP);
-        bytes += size_of::<Metadata>() + names;
-        if !metadata.attributes.is_empty() && shared.insert(metadata.attributes.as_ptr().addr()) {
-            let own = |attribute: &Attribute| size_of::<Attribute>() + attribute.name.len() + attribute.value.len() + 2 * HEAP;
-            bytes += metadata.attributes.iter().map(own).sum::<usize>();
-        }
-    }
-    bytes as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::entry::{Kind, Namespace};
-    use crate::format::path::EntryPath;
-
-    #[test]
-    fn attributes_count_once_for_all_that_share_them() {
-        let attribute = Attribute { namespace: Namespace::User, name: (*b"tag").into(), value: vec![7; 1 << 20].into() };
-        let metadata = Arc::new(Metadata { attributes: vec![attribute].into(), ..Metadata::default() });
-        let other = Arc::new(Metadata { mode: 1, ..(*metadata).clone() });
-        let entry = |name: &str, metadata: &Arc<Metadata>| {
-            let mut entry = Entry::new(EntryPath::try_from(name).unwrap(), Kind::File);
-            entry.metadata = Arc::clone(metadata);
-            entry
-        };
-        let weight = weight_of_entries(&[entry("a", &metadata), entry("b", &metadata), entry("c", &other)]);
-        assert!((1 << 20..(1 << 20) + 2_000).contains(&weight), "{weight}");
-    }
 }

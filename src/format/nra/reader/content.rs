@@ -10,7 +10,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::nra::content::{Content, Extent, Segment};
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tree::is_damage;
+use crate::format::nra::reader::damage::is_damage;
 use crate::format::zeros::each_run;
 
 type Sink<'s> = dyn FnMut(Part<'_>) -> Result<()> + 's;

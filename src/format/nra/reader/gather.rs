@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
-use crate::format::nra::reader::cache::weight_beside;
+use crate::format::nra::reader::weight::weight_beside;
 use crate::format::path::EntryPath;
 
 /// Memory that a byte of the file may be turned into. Archives of empty files with names that compress well come close to it;

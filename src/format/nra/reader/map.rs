@@ -10,7 +10,7 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::content::{Content, FrameRef, Segment};
 use crate::format::nra::extents::ExtentPage;
 use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::cache::Key;
+use crate::format::nra::reader::key::Key;
 use crate::format::nra::reader::{NraReader, frames};
 
 /// A decoded page of an extent map.

@@ -10,10 +10,12 @@ mod base;
 mod blocks;
 mod cache;
 mod content;
+mod damage;
 mod frames;
 mod gather;
 mod history;
 mod iter;
+mod key;
 mod map;
 mod moving;
 mod open;
@@ -24,6 +26,7 @@ mod stored;
 mod tree;
 mod verify;
 mod walk;
+mod weight;
 mod window;
 
 #[cfg(test)]
@@ -47,13 +50,13 @@ use crate::format::source::ReadAt;
 
 pub(in crate::format::nra) use base::{BaseState, HeldPiece};
 use cache::Caches;
+pub(in crate::format::nra) use damage::is_damage;
 use iter::{Children, Entries};
 use open::State;
 pub(in crate::format::nra) use open::lost_commit;
 use opener::Unlock;
 pub use remains::open_remains;
 use scan::Scan;
-pub(in crate::format::nra) use tree::is_damage;
 use tree::{Leaf, Node, Seek, behind};
 use window::Window;
 

@@ -14,9 +14,9 @@ use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADE
 use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
 use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::layout::sealed;
+use crate::format::nra::reader::damage::is_damage;
 use crate::format::nra::reader::frames;
 use crate::format::nra::reader::open::State;
-use crate::format::nra::reader::tree::is_damage;
 use crate::format::nra::reader::walk::{Step, Walk};
 use crate::format::nra::reader::window::Window;
 use crate::format::nra::recovery;

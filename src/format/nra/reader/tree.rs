@@ -11,7 +11,9 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Below, Child, InnerPage, Page, content_bytes, ends_of_inner, ends_of_leaf};
-use crate::format::nra::reader::cache::{Key, weight_of_entries};
+use crate::format::nra::reader::damage::is_damage;
+use crate::format::nra::reader::key::Key;
+use crate::format::nra::reader::weight::weight_of_entries;
 use crate::format::nra::reader::{NraReader, Root, frames};
 use crate::format::path::compare;
 
@@ -339,11 +341,6 @@ impl NraReader {
         let within = &spot.leaf().entries()[..spot.index(number)];
         Ok(within.iter().fold(spot.bytes, |sum, entry| sum.saturating_add(entry.size)))
     }
-}
-
-/// Says whether the bytes of the file are at fault, so that another way may lead to the entries.
-pub(in crate::format::nra) fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { .. } | Error::Limit { .. })
 }
 
 /// Returns a search key behind `directory` and all that lies below it: no byte but `/` comes before NUL in path order, and paths have none.

@@ -6,11 +6,14 @@
 //! memory by the window.
 
 mod add;
+mod content;
 mod describe;
 mod input;
 mod order;
 mod plan;
 mod read;
+mod refusal;
+mod sizes;
 mod store;
 
 use std::fs::Metadata;
@@ -27,7 +30,8 @@ use self::describe::{Describer, LastMetadata};
 pub use self::describe::{GivenOwner, OwnerPolicy};
 pub use self::input::{Input, default_output};
 use self::plan::Plan;
-use self::read::{Context, expect_bytes};
+use self::read::Context;
+use self::sizes::expect_bytes;
 use self::store::Store;
 pub use crate::convert::output::Destination;
 use crate::convert::output::Output;
@@ -235,18 +239,18 @@ fn look(
         }
         for name in plan.names(&window) {
             let path = || tree.shown_path(name.directory, window.name(name));
-            if own.is_some_and(|own| own.1 == name.inode && read::is_file(handles, tree, name, window.name(name), own)) {
-                monitor.warn(Warning { path: path(), message: read::OWN.to_owned(), degraded: false, damage: false });
+            if own.is_some_and(|own| own.1 == name.inode && refusal::is_file(handles, tree, name, window.name(name), own)) {
+                monitor.warn(Warning { path: path(), message: refusal::OWN.to_owned(), degraded: false, damage: false });
                 continue;
             }
-            if let Some(message) = read::refusal(handles, tree, name, window.name(name)) {
+            if let Some(message) = refusal::refusal(handles, tree, name, window.name(name)) {
                 monitor.warn(Warning { path: path(), message, degraded: true, damage: false });
                 continue;
             }
             if options.follow_symlinks
                 && name.kind == NameKind::Symlink
                 && let Ok(directory) = handles.get(tree, name.directory)
-                && let Some(message) = read::leads_nowhere(&directory, window.name(name))
+                && let Some(message) = refusal::leads_nowhere(&directory, window.name(name))
             {
                 monitor.warn(Warning { path: path(), message, degraded: false, damage: false });
             }

@@ -4,20 +4,21 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, SeekFrom, accessat, fstat, openat, readlinkat, seek, statat};
-use rustix::io::{Errno, pread, retry_on_intr};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, readlinkat, statat};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::add::{Known, Standing, describe};
+use super::content::{Opened, Stream, first_hole, read_front};
 use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
+use super::refusal::{CHANGED_TYPE, Failed, OWN, SOCKET, leads_nowhere};
 use super::store::Special;
-use crate::convert::feed::{HASHED_HOLES_MAX, Item, MIN_BUFFER, Outlet, PlaceReader, Readers, Run, Stopped, hash_zeros, measure};
-use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join, reason};
-use crate::format::chunker::{WHOLE_MAX, next_piece};
+use crate::convert::feed::{Item, Outlet, PlaceReader, Readers, Run, Stopped, measure};
+use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
+use crate::format::chunker::WHOLE_MAX;
 use crate::format::entry::{Attribute, Entry, Kind};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::format::progress::{Monitor, Warning};
 
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;
@@ -53,35 +54,6 @@ pub(super) struct Context<'a> {
     pub(super) defer: bool,
 }
 
-/// Names that are asked for their sizes at once: that takes a few milliseconds.
-const SIZED_NAMES: usize = 1_024;
-/// Sizes of more names are asked for when packing has lasted this long: 60,000 are packed in half that time.
-const SIZES_AFTER: Duration = Duration::from_millis(600);
-
-/// Tells how many bytes the files of a window have. Where asking for all sizes takes time that is put off until packing takes long, too; it ends
-/// when the other end of `over` is dropped.
-pub(super) fn expect_bytes(context: Context<'_>, over: &Receiver<()>) {
-    let Context { tree, handles, window, plan, .. } = context;
-    if plan.len() > SIZED_NAMES && over.recv_timeout(SIZES_AFTER) != Err(RecvTimeoutError::Timeout) {
-        return;
-    }
-    let flags = if context.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-    let size = |place| {
-        let name = &window.names[plan.name_at(place)];
-        let directory = handles.get(tree, name.directory).ok()?;
-        let facts = Facts::new(&statat(&directory, window.name(name), flags).ok()?);
-        (name.kind == NameKind::File && !context.own.contains(&facts.identity)).then_some(facts.size)
-    };
-    let mut sum = 0u64;
-    for place in (0..plan.len()).filter_map(|place| u32::try_from(place).ok()).filter(|&place| !plan.is_repeated(place)) {
-        if over.try_recv() == Err(TryRecvError::Disconnected) {
-            return;
-        }
-        sum = sum.saturating_add(size(place).unwrap_or(0));
-    }
-    context.monitor.expect(Counter::Bytes, sum);
-}
-
 /// Reads names on one thread.
 pub(super) struct Reader<'a> {
     context: Context<'a>,
@@ -108,63 +80,6 @@ impl PlaceReader<Special> for Reader<'_> {
         self.read(place, true, outlet)
     }
 }
-
-/// Why a name gives no entry.
-enum Failed {
-    /// Tell this and go on.
-    Told(String),
-    /// The work was stopped.
-    Stopped,
-}
-
-impl From<Stopped> for Failed {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
-    }
-}
-
-impl From<Errno> for Failed {
-    fn from(error: Errno) -> Self {
-        Self::Told(match error {
-            Errno::NOENT => "vanished before it was read".to_owned(),
-            Errno::LOOP | Errno::NOTDIR | Errno::NXIO => CHANGED_TYPE.to_owned(),
-            error => reason(error),
-        })
-    }
-}
-
-/// Returns why a symlink that was to be followed is stored as one; `None` when it leads somewhere.
-pub(super) fn leads_nowhere(directory: &OwnedFd, name: &[u8]) -> Option<String> {
-    let why = match statat(directory, name, AtFlags::empty()).err()? {
-        Errno::NOENT => "it leads nowhere".to_owned(),
-        Errno::LOOP => "it leads to itself".to_owned(),
-        error => reason(error),
-    };
-    Some(format!("kept as a symlink: {why}"))
-}
-
-/// Says whether a name, or what it leads to, is the file of this device and inode.
-pub(super) fn is_file(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8], file: (u64, u64)) -> bool {
-    let status = handles.get(tree, name.directory).and_then(|directory| statat(&directory, bytes, AtFlags::empty()));
-    name.kind == NameKind::File && status.is_ok_and(|status| Facts::new(&status).identity == file)
-}
-
-/// Returns why a name could not be packed, as far as that shows without reading.
-pub(super) fn refusal(handles: &Handles, tree: &Tree, name: &Name, bytes: &[u8]) -> Option<String> {
-    match name.kind {
-        NameKind::Other => Some(SOCKET.to_owned()),
-        NameKind::File => {
-            let directory = handles.get(tree, name.directory).ok()?;
-            accessat(&directory, bytes, Access::READ_OK, AtFlags::EACCESS).err().map(reason)
-        }
-        NameKind::Symlink | NameKind::Directory | NameKind::Fifo | NameKind::CharacterDevice | NameKind::BlockDevice => None,
-    }
-}
-
-const SOCKET: &str = "left out: a socket";
-/// Why the output is no input.
-pub(super) const OWN: &str = "left out: the archive itself";
-const CHANGED_TYPE: &str = "left out: it changed its type while it was read";
 
 impl<'a> Reader<'a> {
     /// Prepares reading.
@@ -505,151 +420,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the front of a file until `enough` bytes are there or it ends; returns how many there are, at most as many as `space` has.
-///
-/// The place of the descriptor does not matter: a search for holes moves it.
-fn read_front(file: &OwnedFd, space: &mut [u8], enough: usize) -> Result<usize, Errno> {
-    let mut len = 0;
-    while len < enough {
-        match retry_on_intr(|| pread(file, &mut space[len..], len as u64))? {
-            0 => break,
-            more => len += more,
-        }
-    }
-    Ok(len)
-}
-
 /// Says whether nothing about a file has changed for a while.
 fn rests(facts: &Facts) -> bool {
     let Ok(seconds) = u64::try_from(facts.changed.seconds) else { return true };
     let changed = Duration::new(seconds, facts.changed.nanoseconds);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.checked_sub(changed).is_some_and(|since| since > REST)
-}
-
-/// Returns where the first hole starts, if that is in front of the end.
-fn first_hole(file: &OwnedFd, size: u64) -> Option<u64> {
-    seek(file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < size)
-}
-
-/// A file that is open for reading.
-#[derive(Clone, Copy)]
-struct Opened<'a> {
-    place: u32,
-    /// Device and inode, when it has several names.
-    identity: Option<(u64, u64)>,
-    name: &'a Name,
-    fd: &'a OwnedFd,
-    /// Bytes it had when it was opened.
-    size: u64,
-}
-
-/// A large or sparse file in work.
-struct Stream<'a> {
-    file: &'a Opened<'a>,
-    sparse: bool,
-    /// Digest of the whole in the making; dropped when holes make it too dear.
-    hasher: Option<blake3::Hasher>,
-    holes: u64,
-}
-
-impl Stream<'_> {
-    /// Reads up to the size found at first; returns how many bytes there were.
-    fn read(&mut self, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
-        let mut at = 0;
-        while at < self.file.size {
-            let (start, end) = if self.sparse { self.next_data(at) } else { (at, self.file.size) };
-            if start > at {
-                self.hole(start - at, outlet);
-            }
-            if start == self.file.size {
-                return Ok(self.file.size);
-            }
-            at = self.data(start, end, monitor, outlet)?;
-            if at < end {
-                return Ok(at);
-            }
-        }
-        Ok(self.file.size)
-    }
-
-    /// Returns where the next data behind `at` starts and ends; the end of the file twice when only a hole follows.
-    fn next_data(&self, at: u64) -> (u64, u64) {
-        let start = match seek(self.file.fd, SeekFrom::Data(at)) {
-            Ok(start) => start.clamp(at, self.file.size),
-            Err(Errno::NXIO) => return (self.file.size, self.file.size),
-            Err(_) => return (at, self.file.size),
-        };
-        let end = seek(self.file.fd, SeekFrom::Hole(start)).map_or(self.file.size, |end| end.min(self.file.size));
-        // A file that changes under our hands may answer nonsense.
-        (start, if end > start { end } else { self.file.size })
-    }
-
-    fn hole(&mut self, len: u64, outlet: &mut Outlet<Special>) {
-        outlet.push(self.file.place, self.file.identity, Item::Hole(len));
-        self.holes = self.holes.saturating_add(len);
-        if self.holes > HASHED_HOLES_MAX {
-            self.hasher = None;
-        }
-        if let Some(hasher) = &mut self.hasher {
-            hash_zeros(hasher, len);
-        }
-    }
-
-    /// Reads and cuts bytes `start` to `end`; returns where it got to, less than `end` when the file ends before.
-    fn data(&mut self, start: u64, end: u64, monitor: &dyn Monitor, outlet: &mut Outlet<Special>) -> Result<u64, Failed> {
-        let mut at = start;
-        let mut ended = false;
-        outlet.make_room(MIN_BUFFER)?;
-        let mut cut = outlet.batch.filled;
-        loop {
-            if monitor.cancelled() {
-                return Err(Failed::Stopped);
-            }
-            while !ended && outlet.batch.filled < outlet.batch.bytes.len() {
-                let batch = &mut outlet.batch;
-                let room = u64::try_from(batch.bytes.len() - batch.filled).unwrap_or(u64::MAX);
-                let len = usize::try_from(room.min(end - at)).expect("not more than the room in memory");
-                let space = &mut batch.bytes[batch.filled..batch.filled + len];
-                let got = retry_on_intr(|| pread(self.file.fd, &mut *space, at))?;
-                if let Some(hasher) = &mut self.hasher {
-                    hasher.update(&space[..got]);
-                }
-                at += got as u64;
-                batch.filled += got;
-                ended = got == 0 || at == end;
-            }
-            while cut < outlet.batch.filled
-                && let Some(len) = next_piece(&outlet.batch.bytes[cut..outlet.batch.filled], ended)
-            {
-                let run = Run { start: cut, len };
-                outlet.push(self.file.place, self.file.identity, Item::Cut(run));
-                cut += len;
-            }
-            if ended {
-                return Ok(at);
-            }
-            outlet.flush(outlet.batch.filled - cut)?;
-            cut = 0;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn a_search_for_holes_does_not_move_what_is_read() {
-        let mut file = tempfile::tempfile().expect("temporary file");
-        file.write_all(b"content without a hole").expect("written");
-        let file = OwnedFd::from(file);
-        assert_eq!(first_hole(&file, 22), None);
-        let mut space = [0; 32];
-        assert_eq!(read_front(&file, &mut space, 22), Ok(22));
-        assert_eq!(&space[..22], b"content without a hole");
-        assert_eq!(read_front(&file, &mut space[..4], 4), Ok(4));
-    }
 }

@@ -10,8 +10,10 @@
 
 mod block;
 mod blocks;
+mod building;
 mod cipher;
 mod extra;
+mod hash;
 mod header;
 mod manifest;
 mod names;

@@ -8,9 +8,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::block::Dictionary;
 use super::blocks::{Blocks, Lock};
+use super::building::Entries;
 use super::cipher::Cipher;
 use super::header::{Header, MAGIC};
-use super::manifest::{Chunk, Entries, Manifest, Recipe};
+use super::manifest::{Chunk, Manifest, Recipe};
 use super::names::Names;
 use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
 use crate::format::crypt::Secret;

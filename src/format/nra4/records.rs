@@ -7,8 +7,10 @@ use base64::Engine as _;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::building::{Building, File, Stored};
 use super::extra::{Extra, MARK};
-use super::manifest::{Building, Coding, File, Hash, Stored};
+use super::hash::Hash;
+use super::manifest::Coding;
 use super::packed::Window;
 use crate::format::entry::{Attribute, EMBEDDING, Namespace};
 use crate::format::error::Error;

@@ -313,8 +313,8 @@ mod tests {
         add(&mut writer, "old", &[1; 40_000]);
         let first = writer.finish(&Recorder::default()).unwrap().0;
         std::fs::write(file.path(), &first).unwrap();
-        let store = Arc::new(FileStore::open(file.path()).unwrap());
-        let mut writer = Writer::append(store.clone(), options()).unwrap();
+        // One process changes an archive at a time, this one too.
+        let mut writer = Writer::append(Arc::new(FileStore::open(file.path()).unwrap()), options()).unwrap();
         add(&mut writer, "new", b"new");
         writer.finish(&Recorder::default()).unwrap();
         // The last frame and the tail of recovery data that would begin behind the first commit.

@@ -42,7 +42,8 @@ fn appending_costs_what_is_new() {
     let whole = bytes.len() as u64;
     let (growth, reads, read) = cost(bytes);
     assert!(growth < 32 << 10, "{growth}");
-    assert!(reads <= 8 && read < 256 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
+    // One of them is the slot that a failure puts back.
+    assert!(reads <= 9 && read < 256 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl IndexPage {
     }
 }
 
-/// How thorough [`Archive::verify`] is.
+/// How thorough [`Archive::verify`](super::Archive::verify) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// Structures and checksums of everything stored, nothing decompressed.
@@ -137,7 +137,7 @@ pub enum Depth {
     Full,
 }
 
-/// One finding of [`Archive::verify`].
+/// One finding of [`Archive::verify`](super::Archive::verify).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// Part of the format: `block payload`, `entry page`.
@@ -161,7 +161,7 @@ impl Damage {
     }
 }
 
-/// Verdict of [`Archive::verify`].
+/// Verdict of [`Archive::verify`](super::Archive::verify).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
     /// Everything that is wrong.

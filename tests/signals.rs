@@ -45,11 +45,18 @@ fn work_is_asked_to_stop_and_tells_how_far_it_is() {
 
 #[test]
 fn waiting_ends_at_the_first_interrupt() {
-    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_nra")).args(["list", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-        // More than a pipe holds: once this is written the program is at work and waits for the rest.
-        child.stdin.as_mut().unwrap().write_all(&vec![0; 1 << 20]).unwrap();
-        kill_process(Pid::from_child(&child), signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["list", "-"][..], &["convert", "-", "out.nra"], &["convert", "-", "out.tar.gz"]] {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_nra"));
+            let mut child = command.args(arguments).current_dir(folder.path()).stdin(Stdio::piped()).spawn().unwrap();
+            // More than a pipe holds: once this is written the program is at work and waits for the rest.
+            child.stdin.as_mut().unwrap().write_all(&vec![0; 1 << 20]).unwrap();
+            let input = child.stdin.take();
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            assert_eq!(child.wait().unwrap().code(), Some(code), "{arguments:?}");
+            drop(input);
+        }
     }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "nothing is left");
 }

@@ -102,6 +102,10 @@ pub struct Finder {
     pub error: Option<String>,
     /// Answers with another number are for what was typed before.
     pub generation: u64,
+    /// What has been found is for what is typed now.
+    pub answered: bool,
+    /// Enter waits for that.
+    pub waiting: bool,
 }
 
 impl Finder {
@@ -118,6 +122,8 @@ impl Finder {
             complete: false,
             error: None,
             generation,
+            answered: false,
+            waiting: false,
         }
     }
 
@@ -130,6 +136,7 @@ impl Finder {
         self.cursor = self.cursor.min(self.hits.len().saturating_sub(1));
         (self.matches, self.searched, self.complete) = (answer.matches, answer.searched, answer.complete);
         self.error = answer.error;
+        self.answered = !self.hits.is_empty() || self.complete || self.error.is_some();
     }
 
     /// Moves the cursor.

@@ -29,6 +29,21 @@ fn entries_are_found_by_what_they_are() {
 }
 
 #[test]
+fn enter_waits_for_what_is_found() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.held_back = true;
+    story.keys("/").types("guide");
+    story.keys("enter j");
+    assert!(!story.state.dialogs.is_empty());
+    story.held_back = false;
+    let asked = std::mem::take(&mut story.back);
+    story.perform(asked);
+    assert!(story.state.dialogs.is_empty());
+    // The key behind it is for the list.
+    assert_eq!(story.name(), "docs/more");
+}
+
+#[test]
 fn words_with_spaces_are_asked_for_in_quotation_marks() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("has:\"this is");

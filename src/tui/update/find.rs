@@ -40,7 +40,7 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
     finder.generation = state.generation;
     finder.cursor = 0;
-    finder.complete = false;
+    (finder.complete, finder.answered, finder.waiting) = (false, false, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {
         Over::Paths => effects.push(Effect::Find(FindRequest {
@@ -80,15 +80,28 @@ fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize)
 }
 
 /// Takes hits.
-pub fn take(state: &mut State, answer: FindAnswer) {
+pub fn take(state: &mut State, answer: FindAnswer, effects: &mut Vec<Effect>) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.take(answer);
+        if finder.answered && std::mem::take(&mut finder.waiting) {
+            accept(state, effects);
+        }
     }
+}
+
+/// Says whether Enter waits for what is found.
+pub fn is_awaited(state: &State) -> bool {
+    matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { waiting: true, .. })))
 }
 
 /// Goes where the hit under the cursor leads.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
+    let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
+    // What is shown is what was found for less than has been typed.
+    finder.waiting = !finder.answered;
+    if finder.waiting {
+        return;
+    }
     let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
     state.dialogs.pop();

@@ -147,7 +147,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         }
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
         Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
-        Event::Found(answer) => find::take(state, answer),
+        Event::Found(answer) => find::take(state, answer, &mut effects),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
         Event::Completions(paths) => dialogs::complete(state, &paths, &mut effects),
         Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
@@ -265,6 +265,7 @@ fn hold(state: &mut State, key: Key) -> bool {
             || state.opening
             || state.checking.is_some()
             || jump::is_awaited(state)
+            || find::is_awaited(state)
             || state.listing.is_leaping() =>
         {
             true
@@ -286,7 +287,7 @@ fn hold(state: &mut State, key: Key) -> bool {
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    state.opening || state.checking.is_some() || jump::is_awaited(state) || rows
+    state.opening || state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state) || rows
 }
 
 /// Says whether an action needs rows.

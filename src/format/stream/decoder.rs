@@ -238,7 +238,9 @@ impl ByteStream for Decoder {
                 State::Xz(mut input, mut blocks) => {
                     let given = blocks.read(&mut input, buffer);
                     self.member = blocks.member();
-                    blocks.take_begun().into_iter().for_each(|mark| self.mark(mark));
+                    while let Some(mark) = blocks.take_begun(self.decoded) {
+                        self.mark(mark);
+                    }
                     let given = given?;
                     self.state = if given > 0 { State::Xz(input, blocks) } else { State::Between(input) };
                     (given > 0).then_some(given)

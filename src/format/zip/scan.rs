@@ -1,7 +1,7 @@
 //! What is left of a zip archive whose directory is lost or damaged: members are found by their own headers, one behind the other, and get
 //! a directory anew, which is shown as if it stood behind the file.
 //!
-//! Promises: the file is gone through once. What only a record of the old directory tells (the mode), one that is whole still tells.
+//! Promises: the file is gone through once, no byte of it is read twice. What only a record of the old directory tells (the mode), one that is whole still tells.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,6 +16,8 @@ use crate::format::zip::record::{CENTRAL, CENTRAL_LEN, LOCAL, LOCAL_LEN, Record,
 
 /// Bytes read at a time.
 const STEP: usize = 256 << 10;
+/// Bytes in front of a place that may be asked for again: as long as what tells lengths behind content.
+const BACK: usize = 24;
 /// First bytes of what some writers put behind content whose length they did not know before.
 const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
 /// Flag: the lengths stand behind the content.
@@ -250,24 +252,37 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Returns `len` bytes at `at`; `None` where the file ends before.
-    fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
-        if at.checked_add(len as u64).is_none_or(|end| end > self.file.len()) {
+    /// Returns what is in the buffer from `at` on, at least `least` bytes; `None` where the file ends before.
+    ///
+    /// No byte is read twice as long as `at` goes back by no more than `BACK` bytes.
+    fn have(&mut self, at: u64, least: usize) -> Result<Option<&[u8]>> {
+        let whole = self.file.len();
+        if at.checked_add(least as u64).is_none_or(|end| end > whole) {
             return Ok(None);
         }
-        let have = at.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
-        let have = have.filter(|skip| skip.checked_add(len).is_some_and(|end| end <= self.buffer.len()));
-        let skip = match have {
-            Some(skip) => skip,
-            None => {
-                let left = usize::try_from(self.file.len() - at).unwrap_or(usize::MAX);
-                self.buffer.resize(left.min(len.max(STEP)), 0);
-                self.file.read_exact_at(at, &mut self.buffer)?;
-                self.start = at;
-                0
+        let place = |start: u64, at: u64| at.checked_sub(start).and_then(|place| usize::try_from(place).ok());
+        let known = place(self.start, at).filter(|&place| place <= self.buffer.len());
+        let skip = match known {
+            Some(skip) if self.buffer.len() - skip >= least => skip,
+            known => {
+                // What may be looked back at stays.
+                let kept = known.map_or(0, |known| known.min(BACK));
+                self.buffer.drain(..known.map_or(self.buffer.len(), |known| known - kept));
+                self.start = at - kept as u64;
+                let had = self.buffer.len();
+                let next = self.start + had as u64;
+                let left = usize::try_from(whole - next).unwrap_or(usize::MAX);
+                self.buffer.resize(had + left.min(least.max(STEP)), 0);
+                self.file.read_exact_at(next, &mut self.buffer[had..])?;
+                kept
             }
         };
-        Ok(Some(&self.buffer[skip..skip + len]))
+        Ok(Some(&self.buffer[skip..]))
+    }
+
+    /// Returns `len` bytes at `at`; `None` where the file ends before.
+    fn get(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
+        Ok(self.have(at, len)?.map(|bytes| &bytes[..len]))
     }
 
     /// Says whether the bytes at `at` begin so.
@@ -277,17 +292,15 @@ impl Scan<'_> {
 
     /// Returns the first place from `at` on where one of these stands.
     fn next(&mut self, mut at: u64, wanted: &[[u8; 4]]) -> Result<Option<u64>> {
-        loop {
-            let left = self.file.len().saturating_sub(at);
-            let len = usize::try_from(left).unwrap_or(usize::MAX).min(STEP);
-            let Some(bytes) = (if len < 4 { None } else { self.get(at, len)? }) else { return Ok(None) };
+        while let Some(bytes) = self.have(at, 4)? {
             let found = bytes.windows(4).position(|four| four[0] == b'P' && wanted.iter().any(|wanted| four == wanted));
             match found {
                 Some(place) => return Ok(Some(at + place as u64)),
                 // One may begin in the last bytes.
-                None => at += (len - 3) as u64,
+                None => at += (bytes.len() - 3) as u64,
             }
         }
+        Ok(None)
     }
 
     /// Says whether a member may end at `at`: the file does, or something begins there.
@@ -325,6 +338,8 @@ impl Scan<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::format::source::MemorySource;
 
@@ -361,9 +376,58 @@ mod tests {
         Some((members, rebuilt))
     }
 
+    const NONE: Lengths = Lengths { crc: 0, stored: 0, size: 0 };
+
+    /// Counts the bytes that are read, and how often.
+    struct Reads(MemorySource, AtomicU64, AtomicU64);
+
+    impl ReadAt for Reads {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn name(&self) -> &[u8] {
+            self.0.name()
+        }
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+            self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.2.fetch_add(1, Ordering::Relaxed);
+            self.0.read_exact_at(offset, buffer)
+        }
+    }
+
+    /// Looks for members; the file has to be read once, in long steps.
+    fn found_once(bytes: &[u8]) -> Option<Rebuilt> {
+        let reads = Arc::new(Reads(MemorySource::new(bytes), AtomicU64::new(0), AtomicU64::new(0)));
+        let rebuilt = rebuild(&(Arc::clone(&reads) as Arc<dyn ReadAt>), 1 << 30).unwrap();
+        let (read, times) = (reads.1.load(Ordering::Relaxed), reads.2.load(Ordering::Relaxed));
+        assert!(read <= reads.len() && times <= reads.len() / STEP as u64 + 2, "{read} of {} bytes, {times} times", reads.len());
+        rebuilt
+    }
+
+    #[test]
+    fn a_file_is_gone_through_once() {
+        let headers: Vec<u8> = (0..20_000).flat_map(|number| header(&format!("f{number:07}"), 0, NONE)).collect();
+        assert_eq!(found_once(&headers).unwrap().directory.count, 20_000);
+        // What could be lengths, over and over.
+        for mark in [DESCRIPTOR, LOCAL, CENTRAL] {
+            let marks = [header("a", BEHIND, NONE), mark.repeat(150_000)].concat();
+            assert_eq!(found_once(&marks).unwrap().cut, Some(b"a".to_vec()));
+        }
+        // Lengths where one step ends and the next begins.
+        let first = header("a", BEHIND, NONE);
+        for len in STEP - first.len() - 30..STEP - first.len() + 30 {
+            let stored = u32::try_from(len).unwrap().to_le_bytes();
+            for mark in [&DESCRIPTOR[..], &[]] {
+                let lengths = [mark, &[7; 4], &stored, &stored].concat();
+                let bytes = [&first[..], &vec![b'x'; len], &lengths, &header("b", 0, NONE)].concat();
+                let rebuilt = found_once(&bytes).unwrap();
+                assert_eq!((rebuilt.directory.count, rebuilt.gaps), (2, 0), "{len}");
+            }
+        }
+    }
+
     #[test]
     fn members_are_found_by_their_headers() {
-        const NONE: Lengths = Lengths { crc: 0, stored: 0, size: 0 };
         let known = Lengths { crc: 7, stored: 5, size: 9 };
         let content = b"PK\x07\x08PK\x03\x04PK\x01\x02 no descriptor, no header";
         let behind = Lengths { crc: 3, stored: content.len() as u64, size: 1 << 33 };

@@ -90,8 +90,8 @@ pub(super) struct XzBlocks {
     /// Where the next block begins among the decoded bytes, and where its stream does.
     decoded: u64,
     stream: u64,
-    /// Streams that were begun and not told.
-    begun: Vec<Mark>,
+    /// Streams that were begun and not told, in order.
+    begun: VecDeque<Mark>,
     /// What is handed out, how much of it was, and what it cost.
     current: Done,
     given: usize,
@@ -132,7 +132,7 @@ impl XzBlocks {
             next: Next::Block,
             decoded,
             stream: decoded,
-            begun: Vec::new(),
+            begun: VecDeque::new(),
             current: Done { content: Vec::new(), error: None },
             given: 0,
             cost: 0,
@@ -141,9 +141,11 @@ impl XzBlocks {
         }))
     }
 
-    /// Takes the places of streams that began since it was asked last, but for the first one.
-    pub(super) fn take_begun(&mut self) -> Vec<Mark> {
-        std::mem::take(&mut self.begun)
+    /// Takes the next place of a stream, but for the first one, if all in front of it was handed out: up to the byte `decoded`.
+    ///
+    /// Where a stream begins that comes later follows from what headers claim and nobody compared yet.
+    pub(super) fn take_begun(&mut self, decoded: u64) -> Option<Mark> {
+        self.begun.pop_front_if(|mark| mark.decoded <= decoded)
     }
 
     /// Returns where the stream begins that the bytes handed out last are from.
@@ -262,7 +264,7 @@ impl XzBlocks {
             Some(flags) => {
                 input.consume(HEADER);
                 (self.flags, self.tail, self.stream) = (flags, Tail::default(), self.decoded);
-                self.begun.push(mark);
+                self.begun.push_back(mark);
             }
             None => self.next = Next::Other,
         }
@@ -291,10 +293,12 @@ fn decode(job: Job) -> Done {
     let Job { stored, offset, block } = job;
     let mut input = Input::new(ReaderStream::new(Cursor::new(stored), "a block"), offset);
     let mut alone = Alone::new(block);
+    // It claims no more than there is memory for, and gets no more than it claims: one byte tells that there were more.
+    let most = usize::try_from(block.raw).unwrap_or(usize::MAX).saturating_add(1);
     let mut content = Vec::new();
     loop {
         let len = content.len();
-        content.resize(len + STEP, 0);
+        content.resize(most.min(len + STEP).max(len + 1), 0);
         let read = alone.read(&mut input, &mut content[len..]);
         content.truncate(len + read.as_ref().map_or(0, |read| *read));
         match read {
@@ -311,6 +315,8 @@ struct Alone {
     block: Block,
     /// Bytes of the block to come.
     left: u64,
+    /// What stands behind the block, as far as the decoder did not take it.
+    tail: VecDeque<u8>,
     begun: bool,
     ended: bool,
     /// What is wrong behind what was handed out.
@@ -320,28 +326,38 @@ struct Alone {
 impl Alone {
     fn new(block: Block) -> Self {
         let stream = Box::new(XzStream::new_mem_limit(false, LZMA_MEMORY_KIB));
-        Self { stream, block, left: block.stored(), begun: false, ended: false, error: None }
+        let tail = Tail::of_one(block.unpadded, block.raw, block.flags).into();
+        Self { stream, block, left: block.stored(), tail, begun: false, ended: false, error: None }
     }
 
     /// Decodes from `bytes`; returns how many it took and how many it gave.
+    ///
+    /// The decoder compares lengths only with what stands behind the block, when all was decoded. That a block gives more than it claims is found here.
     fn step(&mut self, offset: u64, bytes: &[u8], buffer: &mut [u8], action: Action) -> Result<(usize, usize)> {
         let before = self.stream.total_out();
-        let result = self.stream.process(bytes, buffer, action);
-        let given = usize::try_from(self.stream.total_out() - before).expect("no more than the length of a slice");
-        match step::lzma_progress(result, given) {
+        let claimed = self.block.raw.saturating_sub(before);
+        let room = usize::try_from(claimed.saturating_add(1)).unwrap_or(usize::MAX).min(buffer.len());
+        let result = self.stream.process(bytes, &mut buffer[..room], action);
+        let given = self.stream.total_out() - before;
+        let is_more = given > claimed;
+        let given = usize::try_from(given.min(claimed)).expect("no more than the length of a slice");
+        let error = match step::lzma_progress(result, given) {
+            Ok(_) if is_more => self.wrong_lengths(offset),
             Ok(progress) => {
                 self.ended = progress.ended;
-                Ok((progress.consumed, given))
+                return Ok((progress.consumed, given));
             }
-            Err((_, fault)) => {
-                let error = failed(Compression::Xz, offset, fault);
-                if given == 0 {
-                    return Err(error);
-                }
-                self.error = Some(error);
-                Ok((0, given))
-            }
+            Err((_, fault)) => failed(Compression::Xz, offset, fault),
+        };
+        if given == 0 {
+            return Err(error);
         }
+        self.error = Some(error);
+        Ok((0, given))
+    }
+
+    fn wrong_lengths(&self, offset: u64) -> Error {
+        Error::corrupt(Compression::Xz.structure(), offset, "a block has other lengths than its header says")
     }
 
     /// Decodes some bytes; 0 at the end of the block.
@@ -364,14 +380,26 @@ impl Alone {
                 let (taken, given) = self.step(offset, &bytes[..len], buffer, Action::Run)?;
                 input.consume(taken);
                 self.left -= taken as u64;
+                if self.ended {
+                    // What stands behind the block ends the stream, nothing in it does.
+                    self.error = Some(self.wrong_lengths(offset));
+                }
                 (taken, given)
             } else {
                 // All content has come; what is left are lengths and checksums.
-                let tail = Tail::of_one(self.block.unpadded, self.block.raw, self.block.flags);
-                self.step(offset, &tail, buffer, Action::Finish)?
+                let tail: Vec<u8> = self.tail.iter().copied().collect();
+                let (taken, given) = self.step(offset, &tail, buffer, Action::Finish)?;
+                self.tail.drain(..taken);
+                if self.ended && self.stream.total_out() != self.block.raw {
+                    self.error = Some(self.wrong_lengths(offset));
+                }
+                (taken, given)
             };
             if given > 0 {
                 return Ok(given);
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
             }
             if taken == 0 && !self.ended {
                 return Err(Error::corrupt(Compression::Xz.structure(), offset, "the decoder makes no progress"));
@@ -390,33 +418,37 @@ mod tests {
     use super::*;
     use crate::format::stream::{ByteStream, Decoder};
 
-    /// A stream of one block, whose header tells its lengths.
-    fn one(content: &[u8]) -> Vec<u8> {
+    /// A stream of one block, whose header tells no lengths.
+    fn plain(content: &[u8]) -> Vec<u8> {
         let mut writer = XzWriter::new(Vec::new(), XzOptions::with_preset(0)).unwrap();
         writer.write_all(content).unwrap();
-        with_lengths(writer.finish().unwrap(), content.len() as u64)
+        writer.finish().unwrap()
+    }
+
+    /// A stream of one block, whose header tells its lengths.
+    fn one(content: &[u8]) -> Vec<u8> {
+        with_lengths(plain(content), content.len() as u64)
+    }
+
+    /// A stream of several blocks, each from a stream of its own.
+    fn joined(ones: &[Vec<u8>]) -> Vec<u8> {
+        let mut tail = Tail::default();
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        let flags = Flags::parse(&ones[0]).unwrap();
+        for one in ones {
+            let block = Block::new(flags, &BlockHeader::parse(&one[HEADER..]).unwrap());
+            bytes.extend_from_slice(&one[HEADER..HEADER + usize::try_from(block.stored()).unwrap()]);
+            tail.add(block.unpadded, block.raw);
+            records.extend(tail.last_record());
+        }
+        let mut index = [&[0, u8::try_from(ones.len()).unwrap()][..], &records].concat();
+        index.resize(index.len().next_multiple_of(4), 0);
+        [flags.header(), bytes, index, tail.end(flags)].concat()
     }
 
     /// A stream of several blocks.
     fn stream(contents: &[&[u8]]) -> Vec<u8> {
-        let mut tail = Tail::default();
-        let (mut bytes, mut records) = (Vec::new(), Vec::new());
-        let mut flags = None;
-        for content in contents {
-            let one = one(content);
-            let found = Flags::parse(&one).unwrap();
-            let header = BlockHeader::parse(&one[HEADER..]).unwrap();
-            let block = Block::new(found, &header);
-            assert_eq!(header.raw, content.len() as u64);
-            bytes.extend_from_slice(&one[HEADER..HEADER + usize::try_from(block.stored()).unwrap()]);
-            tail.add(block.unpadded, block.raw);
-            records.extend(tail.last_record());
-            flags = Some(found);
-        }
-        let flags = flags.unwrap();
-        let mut index = [&[0, u8::try_from(contents.len()).unwrap()][..], &records].concat();
-        index.resize(index.len().next_multiple_of(4), 0);
-        [flags.header(), bytes, index, tail.end(flags)].concat()
+        joined(&contents.iter().map(|content| one(content)).collect::<Vec<_>>())
     }
 
     /// What comes out, and whether it ended well.
@@ -463,6 +495,81 @@ mod tests {
             let (found, wrong) = decoded(&bytes, threads, memory);
             assert!(found == expected && wrong.is_none(), "{threads} {memory}: {} {wrong:?}", found.len());
         }
+    }
+
+    /// A stream whose block claims `raw` bytes, and ends after `content` with an end of a stream that stands in the block.
+    fn ending_early(content: &[u8], raw: u64) -> Vec<u8> {
+        let header_len = |stream: &[u8]| (u64::from(stream[HEADER]) + 1) * 4;
+        let plain = plain(content);
+        let honest = with_lengths(plain.clone(), content.len() as u64);
+        let flags = Flags::parse(&plain).unwrap();
+        let data_and_check = BlockHeader::parse(&honest[HEADER..]).unwrap().unpadded(flags) - header_len(&honest);
+        let end = HEADER + usize::try_from((header_len(&plain) + data_and_check).next_multiple_of(4)).unwrap();
+        let around = |header_len: u64| {
+            let end_within = Tail::of_one(header_len + data_and_check, content.len() as u64, flags);
+            let block = [&plain[..end], &end_within].concat();
+            let unpadded = (block.len() - HEADER) as u64;
+            with_lengths([block, Tail::of_one(unpadded, raw, flags)].concat(), raw)
+        };
+        // The end within tells the length of the header, too.
+        around(header_len(&around(header_len(&honest))))
+    }
+
+    #[test]
+    fn no_more_is_decoded_than_a_block_claims() {
+        let bytes = with_lengths(plain(&vec![0; 3_000_000]), 1_000);
+        let flags = Flags::parse(&bytes).unwrap();
+        let block = Block::new(flags, &BlockHeader::parse(&bytes[HEADER..]).unwrap());
+        let Done { content, error } = decode(Job { stored: bytes[HEADER..].to_vec(), offset: 12, block });
+        assert!(content == [0; 1_000] && content.capacity() < 5_000, "{} {}", content.len(), content.capacity());
+        assert!(error.unwrap().to_string().contains("other lengths"));
+        // Nothing at all, too.
+        assert!(decoded(&with_lengths(plain(b"x"), 0), 2, 64 << 20).1.unwrap().contains("other lengths"));
+    }
+
+    #[test]
+    fn a_block_is_what_it_claims_or_damaged() {
+        let content = text(3_000_000);
+        let good = one(&content);
+        for (wrong, given) in [
+            (with_lengths(plain(&content), 2_999_999), 2_999_999),
+            (with_lengths(plain(&content), 3_000_001), 3_000_000),
+            (ending_early(b"a", 10 << 20), 1),
+            (ending_early(&content[..1_000], 1_000), 1_000),
+        ] {
+            // Beside others, with one that there is no room for, and at the start; something follows.
+            let streams = [
+                (joined(&[one(&content[..1_000]), wrong.clone(), good.clone()]), 1_000),
+                ([&wrong[..], &good, &plain(b"end")].concat(), 0),
+            ];
+            for (bytes, before) in streams {
+                for memory in [700_000, 64 << 20] {
+                    let (found, error) = decoded(&bytes, 2, memory);
+                    assert!(error.is_some(), "{given} {before} {memory}");
+                    assert!(found.len() <= before + given || memory == 700_000, "{given} {before} {memory}: {}", found.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn places_to_begin_at_are_told_when_all_in_front_of_them_came() {
+        let content = text(2_000_000);
+        let one = one(&content);
+        let input = Input::new(ReaderStream::new(Cursor::new(one.repeat(3)), "test"), 0);
+        let mut decoder = Decoder::new(Compression::Xz, input).with_threads(NonZero::new(4).unwrap(), 64 << 20);
+        let (mut decoded, mut buffer) = (0, vec![0; 300_000]);
+        loop {
+            let len = decoder.read(&mut buffer).unwrap();
+            assert!(decoder.marks().iter().all(|mark| mark.decoded <= decoded), "{decoded}: {:?}", decoder.marks());
+            if len == 0 {
+                break;
+            }
+            decoded += len as u64;
+        }
+        let stored = one.len() as u64;
+        let expected = [0, 1, 2].map(|number| Mark { decoded: 2_000_000 * number, stored: stored * number });
+        assert_eq!(decoder.marks(), expected);
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
+        self.work.renew(&self.state.asked);
         for effect in effects {
             // What concerns the terminal has none.
             drop(self.work.perform(effect));

@@ -148,7 +148,7 @@ const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
 /// Makes a change; the first key always stays.
 fn do_once(archive: &Path, change: &str) {
     if change == "compact" {
-        compact(archive, 2, &Target::InPlace, &options(archive), &Recorder::default()).expect("whole");
+        compact(archive, 2, None, &Target::InPlace, &options(archive), &Recorder::default()).expect("whole");
         return;
     }
     if change == "protect" {

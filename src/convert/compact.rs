@@ -79,17 +79,19 @@ pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Mo
 }
 
 /// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Says `None` when that would save nothing and the archive was left as it is.
+/// `commits`: how many it has to have, for whoever has looked what goes.
 ///
 /// Recovery data is made anew for the same percentage. The new archive is written under a temporary name beside the target, synced, and renamed. While that goes on, nobody else can change the archive;
 /// whoever reads it goes on with the old file.
 ///
 /// # Errors
 ///
-/// `Io` when a file can't be opened or written, or another process is changing the archive; what
+/// `Usage` when there are not `commits` any more; `Io` when a file can't be opened or written, or another process is changing the archive; what
 /// [`compact`](crate::format::nra::compact::compact) gives. Then everything is as it was.
 pub fn compact(
     archive: &Path,
     keep: u64,
+    commits: Option<u64>,
     target: &Target,
     options: &WriterOptions,
     monitor: &dyn Monitor,
@@ -99,6 +101,10 @@ pub fn compact(
     let open = || new.store().map(|store| Arc::new(store) as Arc<dyn Store>);
     let shown = path.as_os_str().as_bytes();
     let done = rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, shown))?;
+    // Behind the lock nobody has written one since.
+    if commits.is_some_and(|commits| commits != done.commits + done.dropped_commits) {
+        return Err(Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() });
+    }
     if *target == Target::InPlace && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes {
         return Ok(None);
     }

@@ -6,7 +6,7 @@
 
 pub mod action;
 pub mod ask;
-mod asked;
+pub mod asked;
 pub mod canvas;
 pub mod config;
 pub mod crumbs;

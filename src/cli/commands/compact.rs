@@ -83,7 +83,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             Some(output) => Target::File { path: output.clone(), overwrite: args.overwrite },
             None => Target::InPlace,
         };
-        compact(&path, args.keep, &target, &options, &progress)
+        compact(&path, args.keep, None, &target, &options, &progress)
     };
     drop(progress);
     let done = done.map_err(|error| failure(error, &name))?;

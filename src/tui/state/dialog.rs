@@ -275,6 +275,8 @@ pub struct Menu {
     pub items: Vec<(char, String, Choice)>,
     /// Index of the one that Enter takes.
     pub cursor: usize,
+    /// What there is to choose is still being looked for.
+    pub waits: bool,
 }
 
 impl Menu {

@@ -236,7 +236,7 @@ pub struct State {
     /// What was typed is being looked at: what for, and the text.
     pub(super) checking: Option<(dialog::Purpose, String)>,
     /// The answers that are awaited.
-    pub(super) asked: Asked,
+    pub asked: Asked,
     /// A job waits for a password, and the question for its turn: the one that was given, if any, is wrong.
     pub(super) question: Option<bool>,
     /// The next key is the letter of a bookmark.

@@ -54,3 +54,24 @@ fn plans_come_first_and_another_commit_is_no_surprise() {
     story.works = true;
     story.then("Z c").sees("another commit by now");
 }
+
+#[test]
+fn what_is_typed_while_it_looks_compacts_nothing() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    two_commits(&mut story, &file);
+    let before = std::fs::metadata(&file).unwrap().len();
+    for (typed, asks) in [("/ a c", true), ("esc / a c", false)] {
+        story.held_back = true;
+        story.then("Z").sees("looking for what it would save");
+        story.then(typed);
+        story.held_back = false;
+        for effect in std::mem::take(&mut story.back) {
+            story.perform(vec![effect]);
+        }
+        assert_eq!(story.screen().contains("1 earlier commit goes for good"), asks, "{}", story.screen());
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
+        story.then("esc esc");
+    }
+}

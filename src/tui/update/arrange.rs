@@ -143,7 +143,7 @@ fn ask_columns(state: &mut State, at: Column) {
     };
     let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
     let items = COLUMNS.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu { title: "Columns".to_owned(), lines: Vec::new(), items, cursor }));
+    state.dialogs.push(Dialog::Menu(Menu { title: "Columns".to_owned(), lines: Vec::new(), items, cursor, waits: false }));
 }
 
 /// Does what the user asked for; says whether it was about arranging.
@@ -164,7 +164,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let mut items: Vec<_> = SORTS.iter().map(item).collect();
             items.push(('v', "the other way round".to_owned(), Choice::Do(Action::Reverse)));
             let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.sort).unwrap_or(0);
-            state.dialogs.push(Dialog::Menu(Menu { title: "Sort by".to_owned(), lines: Vec::new(), items, cursor }));
+            state.dialogs.push(Dialog::Menu(Menu {
+                title: "Sort by".to_owned(),
+                lines: Vec::new(),
+                items,
+                cursor,
+                waits: false,
+            }));
         }
         Action::Columns => ask_columns(state, Column::Size),
         Action::Reverse => {

@@ -238,6 +238,7 @@ fn ask_before(state: &mut State, words: &str, choice: Choice) -> bool {
             ('d', words.to_owned(), choice),
         ],
         cursor: 0,
+        waits: false,
     }));
     true
 }

@@ -14,35 +14,43 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.staged.is_empty() || state.writing.is_some() {
         return state.say(Tone::Warning, "what is planned comes first: W writes it, P shows it");
     }
-    state.say(Tone::Calm, "looking for what compacting would save …");
+    state.message = None;
+    // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.
+    state.dialogs.push(Dialog::Menu(Menu {
+        title: format!("Compact {}", state.archive.own_name()),
+        lines: vec!["looking for what it would save …".to_owned()],
+        items: vec![('b', "back".to_owned(), Choice::Nothing)],
+        cursor: 0,
+        waits: true,
+    }));
     effects.push(Effect::Weigh(file));
 }
 
-/// Asks whether it is to be done.
+/// Asks whether it is to be done, in the dialog that waits for it.
 pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
-    let saved = match saved {
-        Ok(saved) => saved,
-        Err(error) => return state.say(Tone::Error, error),
+    let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { waits: true, .. }));
+    let Some(at) = state.dialogs.iter().position(waiting) else { return };
+    let told = match &saved {
+        Err(error) => Some((Tone::Error, error.as_str())),
+        Ok(saved) if saved.dropped_commits == 0 && saved.after_bytes >= saved.before_bytes => {
+            Some((Tone::Calm, "compacting would save nothing"))
+        }
+        Ok(_) => None,
     };
-    if saved.dropped_commits == 0 && saved.after_bytes >= saved.before_bytes {
-        return state.say(Tone::Calm, "compacting would save nothing");
+    if let Some((tone, words)) = told {
+        state.dialogs.remove(at);
+        return state.say(tone, words);
     }
-    let size = |bytes| SizeStyle::Binary.show(bytes);
-    let mut lines = vec![format!("{} → about {}", size(saved.before_bytes), size(saved.after_bytes))];
-    if saved.dropped_commits > 0 {
-        let gone = text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");
-        lines.push(format!("{gone} for good, with what only they hold"));
+    if let (Ok(saved), Some(Dialog::Menu(menu))) = (saved, state.dialogs.get_mut(at)) {
+        let size = |bytes| SizeStyle::Binary.show(bytes);
+        menu.waits = false;
+        menu.lines = vec![format!("{} → about {}", size(saved.before_bytes), size(saved.after_bytes))];
+        if saved.dropped_commits > 0 {
+            let gone = text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");
+            menu.lines.push(format!("{gone} for good, with what only they hold"));
+        }
+        menu.items.push(('c', "compact it: the newest commit stays".to_owned(), Choice::Compact));
     }
-    state.message = None;
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: format!("Compact {}", state.archive.own_name()),
-        lines,
-        items: vec![
-            ('b', "back".to_owned(), Choice::Nothing),
-            ('c', "compact it: the newest commit stays".to_owned(), Choice::Compact),
-        ],
-        cursor: 0,
-    }));
 }
 
 /// Starts it.

@@ -221,6 +221,7 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
             ('b', "back".to_owned(), Choice::Nothing),
         ],
         cursor: 0,
+        waits: false,
     }));
 }
 

@@ -35,6 +35,7 @@ use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::program::Program;
+use crate::tui::state::dialog::Menu;
 use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, Sizes, State, Tone};
 
@@ -64,6 +65,7 @@ fn settle(state: &mut State) {
     let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
     let shown = [
         (Subject::Sheet, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
+        (Subject::Weight, any(|dialog| matches!(dialog, Dialog::Menu(Menu { waits: true, .. })))),
         (Subject::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
         (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),

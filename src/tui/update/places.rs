@@ -72,7 +72,7 @@ fn choose(state: &mut State) {
     }
     let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
     let items = state.bookmarks.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu { title: "Bookmarks".to_owned(), lines: Vec::new(), items, cursor: 0 }));
+    state.dialogs.push(Dialog::Menu(Menu { title: "Bookmarks".to_owned(), lines: Vec::new(), items, cursor: 0, waits: false }));
 }
 
 /// Goes to the next path that was found last, or the one before.

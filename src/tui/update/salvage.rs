@@ -47,6 +47,7 @@ fn ask(state: &mut State) {
             item('s', "write what reads to a new archive", Action::SalvageTo),
         ],
         cursor: 0,
+        waits: false,
     }));
 }
 

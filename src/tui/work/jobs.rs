@@ -20,7 +20,7 @@ use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::entry::Kind;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::WriterOptions;
-use crate::format::progress::{Counter, Monitor, Recorder, Warning};
+use crate::format::progress::{Counter, Monitor, Warning};
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::Task;
 use crate::tui::event::Event;
@@ -199,20 +199,27 @@ fn compacting(archive: &dyn Archive) -> WriterOptions {
     WriterOptions { encryption: archive.keyring().cloned(), ..WriterOptions::balanced() }
 }
 
-/// Finds out what compacting an archive would save; `archive` has its keys.
-pub fn weigh(archive: &dyn Archive, file: &Path) -> Event {
-    let planned = compact::plan(file, KEPT, &compacting(archive), &Recorder::default());
+/// Goes on as long as somebody waits.
+struct Patience<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl Monitor for Patience<'_> {
+    fn warn(&self, _: Warning) {}
+
+    fn cancelled(&self) -> bool {
+        !self.0()
+    }
+}
+
+/// Finds out what compacting an archive would save, as long as `goes_on` says so; `archive` has its keys.
+pub fn weigh(archive: &dyn Archive, file: &Path, goes_on: &(dyn Fn() -> bool + Sync)) -> Event {
+    let planned = compact::plan(file, KEPT, &compacting(archive), &Patience(goes_on));
     Event::Weighed(planned.map_err(|error| told(&error)))
 }
 
 fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &Teller) -> Result<(Ending, String)> {
-    let options = compacting(archive);
     // Whoever asked knew what would go.
-    let planned = compact::plan(file, KEPT, &options, monitor)?;
-    if planned.commits + planned.dropped_commits != commit {
-        return Err(Error::Usage { detail: "the archive has another commit by now; open it anew".to_owned() });
-    }
-    let Some(done) = compact::compact(file, KEPT, &compact::Target::InPlace, &options, monitor)? else {
+    let commits = Some(commit);
+    let Some(done) = compact::compact(file, KEPT, commits, &compact::Target::InPlace, &compacting(archive), monitor)? else {
         return Ok((Ending::Done, "compacting saves nothing: the archive is as it was".to_owned()));
     };
     monitor.tell(News::Written(KEPT));

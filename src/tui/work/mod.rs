@@ -12,6 +12,7 @@ mod marks;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,6 +54,7 @@ pub struct Work {
     find: Requests<FindRequest>,
     marks: Requests<MarksRequest>,
     inspect: Requests<Entry>,
+    weigh: Requests<PathBuf>,
     jobs: jobs::Jobs,
 }
 
@@ -111,6 +113,9 @@ impl Work {
             inspect: desk.serve(Answered::Newest, |archive, entry, line| {
                 inspect(archive, &entry, &mut |event| line.answer(event), &|| line.is_awaited());
             }),
+            weigh: desk.serve(Answered::Newest, |archive, file: PathBuf, line| {
+                line.answer(jobs::weigh(archive, &file, &|| line.is_awaited()));
+            }),
             jobs: jobs::Jobs::default(),
             desk,
         }
@@ -142,7 +147,8 @@ impl Work {
         *self = Self { jobs, ..Self::start(archive, &self.desk.events) };
     }
 
-    /// Hands an effect to its thread. Effects that concern the terminal come back.
+    /// Hands an effect to its thread, which does nothing unless its answer is awaited by what [`Work::renew`] was told last. Effects that concern
+    /// the terminal come back.
     pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
         let of = |subject, number| Ticket { subject, number };
         // The threads live as long as the channels.
@@ -192,7 +198,7 @@ impl Work {
             Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
             // Once in a while, and a network file system may take its time.
             Effect::Check(check) => self.desk.once(ticket, move |archive| Some(Event::Checked(change::check(archive, check)))),
-            Effect::Weigh(file) => self.desk.once(ticket, move |archive| Some(jobs::weigh(archive, &file))),
+            Effect::Weigh(file) => drop(self.weigh.send((ticket, file))),
             Effect::Content(entry) => self.desk.once(ticket, move |archive| Some(content(archive, &entry))),
             Effect::Room(typed) => self.desk.once(ticket, move |_| complete::room(&typed).map(Event::Room)),
             Effect::Complete(typed, only_directories) => {
@@ -435,7 +441,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         Effect::Marks(request) => one(marks::answer(archive, request, &|| true)?),
         Effect::Totals(request) => one(marks::answer(archive, MarksRequest::Totals(request), &|| true)?),
         Effect::Content(entry) => one(content(archive, &entry)),
-        Effect::Weigh(file) => one(jobs::weigh(archive, &file)),
+        Effect::Weigh(file) => one(jobs::weigh(archive, &file, &|| true)),
         Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
         Effect::Check(check) => one(Event::Checked(change::check(archive, check))),
         Effect::Inspect(entry) => {

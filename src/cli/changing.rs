@@ -18,7 +18,7 @@ use crate::cli::ui::Ui;
 use crate::convert::pack::named;
 use crate::format::Error;
 use crate::format::crypt::Keyring;
-use crate::format::nra::recovery::{begins, present};
+use crate::format::nra::recovery::standing;
 use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
 use crate::format::path::{EntryPath, Quoted, normal};
 use crate::format::progress::Warning;
@@ -241,7 +241,7 @@ impl Before {
     }
 
     fn of(source: &dyn ReadAt) -> Result<Self, Error> {
-        Ok(Self { is_protected: present(source)?.is_some(), length: source.len() })
+        Ok(Self { is_protected: standing(source)?.is_some(), length: source.len() })
     }
 
     /// Turns an error of the attempt into a failure that says what is left: recovery data that was there may have gone with what was begun.
@@ -249,14 +249,9 @@ impl Before {
         let is_full = matches!(&error, Error::Io { source, .. }
             if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
         let failure = explain(named(error, path.as_os_str().as_bytes()), name);
-        let is_there = |file: &FileSource| {
-            Ok::<_, Error>(match present(file)? {
-                Some(recovery) => begins(file, recovery.protected)?.is_some(),
-                None => false,
-            })
-        };
+        let is_there = |file: &FileSource| standing(file).is_ok_and(|recovery| recovery.is_some());
         let now = FileSource::open(path);
-        if self.is_protected && !now.as_ref().is_ok_and(|file| is_there(file).unwrap_or(false)) {
+        if self.is_protected && !now.as_ref().is_ok_and(is_there) {
             return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
         }
         // What was written is taken away again.

@@ -10,7 +10,7 @@ use crate::convert::new_file::NewFile;
 use crate::convert::pack::named;
 use crate::format::error::{Error, Result};
 use crate::format::nra::compact::{compact as write, plan as look};
-use crate::format::nra::recovery::{present, protect};
+use crate::format::nra::recovery::protect;
 use crate::format::nra::writer::WriterOptions;
 use crate::format::progress::Monitor;
 use crate::format::source::{FileSource, FileStore, MemoryStore, ReadAt, Store};
@@ -70,9 +70,9 @@ pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Mo
         return rewrite(&source, keep, &open, options, monitor).map_err(|error| named(error, archive.as_os_str().as_bytes()));
     }
     let mut planned = look(&source, keep, options, monitor)?;
-    if let Some(recovery) = present(&*source)? {
+    if let Some(percent) = planned.recovery_percent {
         // It is part of the file, and shrinks with what it protects.
-        let shrunk = u128::from(planned.dropped_bytes) * u128::from(recovery.percent) / 100;
+        let shrunk = u128::from(planned.dropped_bytes) * u128::from(percent) / 100;
         planned.after_bytes = planned.after_bytes.saturating_sub(u64::try_from(shrunk).unwrap_or(u64::MAX));
     }
     Ok(planned)
@@ -122,8 +122,8 @@ fn rewrite(
     monitor: &dyn Monitor,
 ) -> Result<Compaction> {
     let mut done = write(source, keep, open, options, monitor)?;
-    if let Some(before) = present(&**source)? {
-        done.after_bytes = protect(&*open()?, before.percent, options.memory_bytes, monitor)?.file_len();
+    if let Some(percent) = done.recovery_percent {
+        done.after_bytes = protect(&*open()?, percent, options.memory_bytes, monitor)?.file_len();
     }
     Ok(done)
 }

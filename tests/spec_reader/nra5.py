@@ -1146,6 +1146,7 @@ class Archive(Blocks):
         first = tail.commit_offset + tail.commit_length + TAIL_LEN
         for offset in (first, tail.offset - FRAME_LEN - 64):
             try:
+                need(Frame.parse(self.source, offset).kind == RECOVERY, f"frame at {offset}: no recovery data")
                 found = Recovery(self.source, offset)
                 need((found.protected, found.commit, found.tail) == (first, tail.number, tail.offset), "recovery: of another tail")
                 return found

@@ -250,6 +250,16 @@ class Damage(unittest.TestCase):
             self.assertEqual(nra5.Archive(data).commit.number, archive.commit.number)
             self.assertTrue(nra5.Check(data).problems)
 
+    def test_structure_without_a_header_is_no_recovery_data(self):
+        data = bytearray((GOLDEN / "v5-protected.nra").read_bytes())
+        first = nra5.Archive(data).recovery.offset
+        data[first + 63] ^= 1
+        self.assertEqual(nra5.Recovery(nra5.Source(data), first).offset, first)
+        # The frame at the end tells it.
+        self.assertGreater(nra5.Archive(data).recovery.offset, first)
+        data[len(data) - 64 - 128 + 63] ^= 1
+        self.assertIsNone(nra5.Archive(data).recovery)
+
     def test_features_and_versions(self):
         for place, value, name in ((8, 2, "feature 1"), (4, 6, "version 6")):
             data = bytearray(make_tiny.tiny().data)

@@ -17,6 +17,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
 use crate::format::nra::content::{BlockRef, Content, FrameRef, Segment};
+use crate::format::nra::head::TAIL_LEN;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
@@ -44,6 +45,8 @@ pub struct Compaction {
     pub repacked_blocks: u64,
     /// Stored bytes of content that no kept commit needs.
     pub dropped_bytes: u64,
+    /// Damage that the recovery data of the archive as it is restores, in percent; `None`: it has none. The new archive gets none here.
+    pub recovery_percent: Option<u32>,
     /// It is a plan: `after_bytes` is about what comes of it.
     pub estimated: bool,
 }
@@ -173,6 +176,7 @@ impl Plan {
         }
         NraReader::refuse_others(Arc::clone(source))?;
         let newest = open_commit(source, None, options)?;
+        refuse_later(source, &newest, options)?;
         let mut numbers = newest.commits().map(|commit| Ok(commit?.number)).collect::<Result<Vec<u64>>>()?;
         let all = numbers.len() as u64;
         numbers.truncate(usize::try_from(keep).unwrap_or(usize::MAX));
@@ -199,9 +203,24 @@ impl Plan {
         let commits = numbers.len() as u64;
         let stored_bytes = newest.info().stored_bytes.unwrap_or_default();
         let before_bytes = newest.info().archive_bytes;
-        let compaction = Compaction { commits, dropped_commits: all - commits, before_bytes, ..Compaction::default() };
+        let recovery_percent = newest.info().recovery.map(|recovery| recovery.percent);
+        let dropped_commits = all - commits;
+        let compaction = Compaction { commits, dropped_commits, before_bytes, recovery_percent, ..Compaction::default() };
         let (dense, compaction) = needs.judge(compaction, stored_bytes);
         Ok(Self { numbers, encryption: newest.keyring().cloned(), dense, compaction })
+    }
+}
+
+/// Refuses an archive that has a later commit than `newest`, which lost its tail: it would not be in the new archive.
+fn refuse_later(source: &Arc<dyn ReadAt>, newest: &NraReader, options: &WriterOptions) -> Result<()> {
+    if !newest.has_remains() {
+        return Ok(());
+    }
+    let open = OpenOptions { cache_bytes: options.memory_bytes / 4, recover: true, ..OpenOptions::default() };
+    let last = NraReader::open_unlocked(Arc::clone(source), &open, options.encryption.as_ref())?;
+    match last.info().commit.filter(|&number| Some(number) > newest.info().commit) {
+        Some(number) => Err(Error::corrupt("tail", source.len() - TAIL_LEN as u64, format!("that of commit {number} is lost"))),
+        None => Ok(()),
     }
 }
 

@@ -74,8 +74,8 @@ fn tail_before(window: &Window, end: u64) -> Result<Tail> {
     Tail::parse(&window.array("tail", place)?, place)
 }
 
-/// Finds the newest whole state: by the tail, else by a slot (if `recover`, on to what [`finished_behind`] finds), else (if `recover`) by the last
-/// commit near the end of the file, or from commit to commit.
+/// Finds the newest whole state: by the tail, else by a slot and on over the appends behind it that finished (if `recover`, also those without a tail, and over what does not read), else (if `recover`)
+/// by the last commit near the end of the file, or from commit to commit.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub(super) fn newest(window: &Window, recover: bool) -> Result<State> {
             };
             match by_slots(window, slots) {
                 Ok(Some(state)) => {
-                    let state = if recover { newest_behind(window, state)? } else { state };
+                    let state = if recover { newest_behind(window, state)? } else { over_whole(window, state)? };
                     return told(window, state, slots, &error, recover);
                 }
                 Ok(None) => (error, slots),
@@ -281,6 +281,14 @@ pub(super) fn for_append(window: &mut Window, keys: Unlock<'_>) -> Result<(State
 /// Goes on from a state over the appends behind it that finished.
 fn onwards(window: &Window, mut state: State) -> Result<State> {
     while let Some(next) = finished(window, Some(&state))? {
+        state = next;
+    }
+    Ok(state)
+}
+
+/// Goes on from a state over the appends behind it that finished and have their tail.
+fn over_whole(window: &Window, mut state: State) -> Result<State> {
+    while let Some(next) = finished(window, Some(&state))?.filter(|next| next.has_tail) {
         state = next;
     }
     Ok(state)

@@ -20,7 +20,7 @@ mod trailer;
 pub use geometry::{GEOMETRY_LEN, Geometry};
 pub use protect::{plan, protect};
 pub use restore::restore;
-pub use survey::{End, Report, begins, check, end, find, foreign, present};
+pub use survey::{End, Report, begins, check, end, find, foreign, present, standing};
 pub use trailer::Trailer;
 
 use crate::format::error::Result;

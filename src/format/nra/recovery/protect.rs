@@ -3,7 +3,7 @@
 use super::View;
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{count, write_group};
-use super::survey::{begins, end, present};
+use super::survey::{begins, end, is_other_frame, present};
 use super::trailer::Trailer;
 use crate::format::checksum::checksum;
 use crate::format::codec::Codec;
@@ -27,7 +27,8 @@ use crate::format::source::{ReadAt, Store};
 /// behind the archive is something else than recovery data; what reading and writing give; `Cancelled`.
 pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Geometry> {
     let Plan { head, tail, end, geometry } = plan_of(store, percent, memory_bytes)?;
-    if store.len() > end && present(store)?.is_none() && begins(store, end)?.is_none() {
+    let is_own = present(store)?.is_some_and(|last| last.protected == end) || begins(store, end)?.is_some();
+    if store.len() > end && !is_own {
         let (bytes, number) = (store.len() - end, tail.number);
         let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
         monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
@@ -99,12 +100,18 @@ fn write(store: &dyn Store, geometry: &Geometry, tail: &Tail, monitor: &dyn Moni
     store.sync()
 }
 
-/// Returns the tail of the newest commit, and where it ends.
+/// Returns the tail of the newest commit, and where it ends. Without a key nobody can tell whether an append behind it did finish: that is not cut.
 fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
     let view = View::new(source);
     let len = view.len;
     match end(source) {
-        Ok(last) => tail_before(view, last.tail.archive_end()).map(|tail| (tail, last.tail.archive_end())),
+        Ok(last) => {
+            let end = last.tail.archive_end();
+            if !last.is_begun && is_other_frame(view, end)? {
+                return Err(unfinished(len));
+            }
+            tail_before(view, end).map(|tail| (tail, end))
+        }
         Err(lost @ Error::Corrupt { .. }) => {
             let mut slots: Vec<Slot> = head.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
             slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
@@ -112,15 +119,14 @@ fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
             let Some((tail, end)) = slots.iter().find_map(|slot| known(slot).map(|tail| (tail, slot.end))) else {
                 return Err(lost);
             };
-            // An append that did finish may have lost its tail: that is not cut.
-            let mut next = [0; HEADER_LEN];
-            if view.read(end, &mut next)? && begins_other_frame(&next, end) {
-                return Err(Error::corrupt("tail", len - TAIL_LEN as u64, "frames that are behind the last commit have no tail"));
-            }
-            Ok((tail, end))
+            if is_other_frame(view, end)? { Err(unfinished(len)) } else { Ok((tail, end)) }
         }
         Err(error) => Err(error),
     }
+}
+
+fn unfinished(len: u64) -> Error {
+    Error::corrupt("tail", len - TAIL_LEN as u64, "frames that are behind the last commit have no tail")
 }
 
 /// Says whether a frame that is no recovery data begins at `place` with `bytes`.

@@ -5,7 +5,7 @@ use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{Group, count};
 use super::protect::{begins_other_frame, fill_front, tail_before, unit_start};
 use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameKind, HEADER_LEN, SYNC};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SYNC};
 use crate::format::nra::head::{TAIL_LEN, Tail};
 use crate::format::nra::layout::HEAD_LEN;
 use crate::format::progress::{Counter, Monitor};
@@ -57,7 +57,9 @@ impl Report {
     }
 }
 
-/// Returns the recovery data of an archive whose end is not damaged: one read.
+/// Returns the recovery data that the file ends with, if its end is not damaged: one read.
+///
+/// Whatever is written last may look so. It is the archive's own only if it protects the state that is open.
 ///
 /// # Errors
 ///
@@ -65,8 +67,21 @@ impl Report {
 pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
     let view = View::new(source);
     match view.len.checked_sub((FRONT_LEN + TAIL_LEN) as u64) {
-        Some(place) => at(view, place),
+        Some(place) => frame_at(view, place),
         None => Ok(None),
+    }
+}
+
+/// Returns the recovery data behind the newest commit, as far as that is told without a key: none if an append has begun to write over it.
+///
+/// # Errors
+///
+/// What reading gives.
+pub fn standing(source: &dyn ReadAt) -> Result<Option<Geometry>> {
+    match end(source) {
+        Ok(last) if last.is_begun || !is_other_frame(View::new(source), last.tail.archive_end())? => Ok(last.recovery),
+        Ok(_) | Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -76,7 +91,7 @@ pub fn present(source: &dyn ReadAt) -> Result<Option<Geometry>> {
 ///
 /// What reading gives.
 pub fn begins(source: &dyn ReadAt, end: u64) -> Result<Option<Geometry>> {
-    Ok(at(View::new(source), end)?.filter(|geometry| geometry.protected == end))
+    Ok(frame_at(View::new(source), end)?.filter(|geometry| geometry.protected == end))
 }
 
 /// The end of a file that is whole.
@@ -106,7 +121,7 @@ pub fn end(source: &dyn ReadAt) -> Result<End> {
         return Ok(End { tail, recovery: None, is_begun: true });
     }
     let fits = |geometry: &Geometry| (geometry.protected, geometry.commit, geometry.file_len()) == (end, tail.number, view.len);
-    if let Some(geometry) = at(view, end)?.filter(fits) {
+    if let Some(geometry) = frame_at(view, end)?.filter(fits) {
         return Ok(End { tail, recovery: Some(geometry), is_begun: true });
     }
     match present(source)?.filter(fits) {
@@ -166,12 +181,22 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
     Ok(None)
 }
 
-fn is_other_frame(view: View<'_>, place: u64) -> Result<bool> {
+/// Says whether a frame that is no recovery data begins at `place`.
+pub(super) fn is_other_frame(view: View<'_>, place: u64) -> Result<bool> {
     let mut header = [0; HEADER_LEN];
     Ok(view.read(place, &mut header)? && begins_other_frame(&header, place))
 }
 
-/// Returns the geometry in the recovery frame at `place`, if there is one. Its own checksum proves it: that of the frame covers the units, too.
+/// Returns the geometry of the recovery frame that begins at `place`, if there is one. Where an append writes over it stands the header of a frame of its own;
+/// what is behind that may be content of somebody's choice.
+fn frame_at(view: View<'_>, place: u64) -> Result<Option<Geometry>> {
+    let mut header = [0; HEADER_LEN];
+    let is_header = view.read(place, &mut header)?
+        && FrameHeader::peek(&header, place).is_some_and(|(kind, _)| kind == FrameKind::Recovery as u8);
+    if is_header { at(view, place) } else { Ok(None) }
+}
+
+/// Returns the geometry that stands where a recovery frame at `place` has it. Its own checksum proves it: that of the frame covers the units, too.
 fn at(view: View<'_>, place: u64) -> Result<Option<Geometry>> {
     let mut bytes = [0; GEOMETRY_LEN];
     let place = place + HEADER_LEN as u64;
@@ -277,13 +302,14 @@ mod tests {
     use crate::format::archive::{Archive, OpenOptions};
     use crate::format::digest::Digest;
     use crate::format::entry::{Entry, Kind};
+    use crate::format::nra::compact::plan;
     use crate::format::nra::reader::NraReader;
     use crate::format::nra::recovery::group::write_group;
-    use crate::format::nra::recovery::protect::write_frames;
+    use crate::format::nra::recovery::protect::{protect, write_frames};
     use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
     use crate::format::path::EntryPath;
     use crate::format::progress::Recorder;
-    use crate::format::source::{FileStore, MemorySource, Store};
+    use crate::format::source::{FileStore, MemorySource, MemoryStore, Store};
 
     /// Where recovery data of somebody's making lies in the file, and where the content that holds it does.
     const FORGED: usize = 40_000;
@@ -305,31 +331,79 @@ mod tests {
         writer.add(Entry::new(EntryPath::try_from(name).unwrap(), Kind::File), whole).unwrap();
     }
 
-    #[test]
-    fn a_forged_end_does_not_hide_a_later_commit() {
-        let file = tempfile::NamedTempFile::new().unwrap();
+    /// Two commits, the second with a file of this content, and the end of recovery data that would begin behind the first.
+    fn with_forged_end(second: &dyn Fn(&Geometry) -> Vec<u8>) -> (MemoryStore, Geometry) {
+        let store = MemoryStore::default();
         let options = || WriterOptions { threads: 1, ..WriterOptions::balanced() };
         let mut writer = Writer::create(Vec::new(), options()).unwrap();
         add(&mut writer, "old", &[1; 40_000]);
         let first = writer.finish(&Recorder::default()).unwrap().0;
-        std::fs::write(file.path(), &first).unwrap();
-        // One process changes an archive at a time, this one too.
-        let mut writer = Writer::append(Arc::new(FileStore::open(file.path()).unwrap()), options()).unwrap();
-        add(&mut writer, "new", b"new");
+        store.write_all_at(0, &first).unwrap();
+        let geometry = Geometry::choose(first.len() as u64, 100, 1, 1 << 20).unwrap();
+        let mut writer = Writer::append(Arc::new(store.open()), options()).unwrap();
+        add(&mut writer, "new", &second(&geometry));
         writer.finish(&Recorder::default()).unwrap();
-        // The last frame and the tail of recovery data that would begin behind the first commit.
-        let forged = Geometry::choose(first.len() as u64, 100, 1, 1 << 20).unwrap();
-        let place = forged.tail_place() - FRONT_LEN as u64 + HEADER_LEN as u64;
-        let store = FileStore::open(file.path()).unwrap();
-        assert!(store.len() < place);
-        store.write_all_at(place, &forged.encode(forged.frames() - 1, place)).unwrap();
+        let mut front = vec![0; FRONT_LEN];
+        fill_front(&geometry, geometry.frames() - 1, &mut front);
+        let place = geometry.tail_place() - FRONT_LEN as u64;
+        assert!(store.open().len() < place);
+        store.write_all_at(place, &front).unwrap();
         let tail = tail_before(View::new(&MemorySource::new(first.clone())), first.len() as u64).unwrap();
-        store.write_all_at(forged.tail_place(), &tail.encode(forged.tail_place())).unwrap();
-        let bytes = std::fs::read(file.path()).unwrap();
-        assert_eq!(end(&MemorySource::new(bytes.clone())).ok().and_then(|end| end.recovery), Some(forged));
-        let reader = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+        store.write_all_at(geometry.tail_place(), &tail.encode(geometry.tail_place())).unwrap();
+        (store.open(), geometry)
+    }
+
+    fn bytes_of(store: &MemoryStore) -> Vec<u8> {
+        let store = store.open();
+        let mut bytes = vec![0; count(store.len())];
+        store.read_exact_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    fn assert_commit_2_stays(store: &MemoryStore) {
+        let bytes = bytes_of(store);
+        let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(bytes.clone()));
+        let reader = NraReader::open(Arc::clone(&source), &OpenOptions::default()).unwrap();
         assert!(reader.find(b"new").unwrap().is_some() && reader.info().commit == Some(2));
         assert!(reader.remarks()[0].contains("belong to nothing"), "{:?}", reader.remarks());
+        assert!(reader.info().recovery.is_none() && standing(&*source).unwrap().is_none());
+        assert!(matches!(protect(store, 10, 1 << 20, &Recorder::default()), Err(Error::Corrupt { .. })));
+        assert!(bytes_of(store) == bytes);
+        let planned = plan(&source, 9, &WriterOptions::balanced(), &Recorder::default()).unwrap();
+        assert_eq!((planned.commits, planned.dropped_commits, planned.recovery_percent), (2, 0, None));
+        // Nor does it go where its tail is damaged, too.
+        let mut damaged = bytes.clone();
+        let is_tail = |window: &[u8]| window.starts_with(b"NRATAIL\n") && window[48] == 2;
+        let tail = damaged.windows(TAIL_LEN).position(is_tail).unwrap();
+        damaged[tail + 9] ^= 1;
+        let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(damaged));
+        let refused = plan(&source, 9, &WriterOptions::balanced(), &Recorder::default());
+        assert!(refused.unwrap_err().to_string().contains("that of commit 2 is lost"));
+        // An append cuts what belongs to nothing, and nothing else.
+        let mut writer = Writer::append(Arc::new(store.open()), WriterOptions::balanced()).unwrap();
+        add(&mut writer, "newer", b"newer");
+        assert_eq!(writer.finish(&Recorder::default()).unwrap().1.entries, 3);
+    }
+
+    #[test]
+    fn a_forged_end_does_not_hide_a_later_commit() {
+        let (store, geometry) = with_forged_end(&|_| b"new".to_vec());
+        assert_eq!(end(&store).ok().and_then(|end| end.recovery), Some(geometry));
+        assert_commit_2_stays(&store);
+    }
+
+    #[test]
+    fn content_behind_a_commit_is_no_recovery_data() {
+        let content = |geometry: &Geometry| {
+            let mut content = geometry.encode(0, geometry.protected + HEADER_LEN as u64).to_vec();
+            content.extend([7; 3_000]);
+            content
+        };
+        let (store, geometry) = with_forged_end(&content);
+        // All but the header is there.
+        assert_eq!(at(View::new(&store), geometry.protected).unwrap(), Some(geometry));
+        assert_eq!(begins(&store, geometry.protected).unwrap(), None);
+        assert_commit_2_stays(&store);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
 use crate::format::nra::compact::compact;
 use crate::format::nra::reader::NraReader;
-use crate::format::nra::recovery::{present, protect};
+use crate::format::nra::recovery::protect;
 
 type Change = fn(&mut Writer<StoreEnd>);
 
@@ -335,9 +335,9 @@ fn compact_to(old: &[u8], new: &NewFile) -> Result<()> {
     const MEMORY: u64 = 32 << 20;
     let encryption = reader(old, key(), false)?.keyring().cloned();
     let (source, monitor) = (source(old.to_vec()), Recorder::default());
-    compact(&source, 2, &|| Ok(new.open()), &WriterOptions { encryption, ..options() }, &monitor)?;
-    if let Some(before) = present(&*source)? {
-        protect(&*new.open(), before.percent, MEMORY, &monitor)?;
+    let done = compact(&source, 2, &|| Ok(new.open()), &WriterOptions { encryption, ..options() }, &monitor)?;
+    if let Some(percent) = done.recovery_percent {
+        protect(&*new.open(), percent, MEMORY, &monitor)?;
     }
     Ok(())
 }

@@ -78,6 +78,11 @@ impl KeyArgs {
         self.ask || self.password.is_some() || self.password_file.is_some() || self.key_file.is_some()
     }
 
+    /// Says whether somebody is asked first, whatever there is to open.
+    pub fn asks(&self) -> bool {
+        self.ask
+    }
+
     /// The same, but nobody is asked.
     #[must_use]
     pub fn silent(&self) -> Self {

@@ -81,7 +81,7 @@ pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Mo
 /// Writes the newest `keep` commits of `archive`, and nothing else, to `target`. Says `None` when that would save nothing and the archive was left as it is.
 /// `commits`: how many it has to have, for whoever has looked what goes.
 ///
-/// Recovery data is made anew for the same percentage. The new archive is written under a temporary name beside the target, synced, and renamed. While that goes on, nobody else can change the archive;
+/// Recovery data is made anew for the same percentage. The new archive is written beside the target, synced, and gets its name then. While that goes on, nobody else can change the archive;
 /// whoever reads it goes on with the old file.
 ///
 /// # Errors

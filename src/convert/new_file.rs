@@ -32,12 +32,21 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// `Io`, also when `path` exists and is not to be replaced.
+    /// `Io`, also when `path` exists and is not to be replaced, or is no regular file.
     pub(in crate::convert) fn create(path: &Path, overwrite: bool) -> Result<Self> {
         let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
         if !overwrite && path.symlink_metadata().is_ok() {
             return Err(fail(io::ErrorKind::AlreadyExists.into()));
         }
+        let target = match fs::metadata(path) {
+            Ok(existing) if !existing.is_file() => {
+                return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+            }
+            // What a symlink leads to is replaced, not the symlink.
+            Ok(_) => path.canonicalize().map_err(fail)?,
+            Err(_) => path.to_owned(),
+        };
+        let path = &*target;
         let name = path.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
         let path = directory.join(name);
@@ -67,7 +76,11 @@ impl NewFile {
     ///
     /// `Io`, also while it is open in this way.
     pub(in crate::convert) fn store(&self) -> Result<FileStore> {
-        FileStore::open_as(Path::new(&path_of(&self.file)), self.path.as_os_str().as_bytes())
+        let shown = self.path.as_os_str().as_bytes();
+        match &self.temporary {
+            Some(temporary) => FileStore::open_as(temporary, shown),
+            None => FileStore::open_as(Path::new(&path_of(&self.file)), shown),
+        }
     }
 
     /// Gives it the mode of a file that it replaces. Where the system refuses that it keeps its own.
@@ -147,6 +160,8 @@ fn name_unnamed(file: &File, directory: &Path, path: &Path, overwrite: bool) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -172,6 +187,14 @@ mod tests {
             assert!(attributes.iter().any(|attribute| *attribute.name == *name.as_bytes() && *attribute.value == *b"kept"));
         }
         assert!(NewFile::create(&old, false).is_err());
+        assert!(NewFile::create(folder.path(), true).is_err());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("old", &link).unwrap();
+        let mut through = NewFile::create(&link, true).unwrap();
+        through.file.write_all(b"through").unwrap();
+        through.publish(false).unwrap();
+        assert_eq!((fs::read(&old).unwrap(), link.is_symlink()), (b"through".to_vec(), true));
+        fs::remove_file(&link).unwrap();
         let new = folder.path().join("new");
         NewFile::create(&new, false).unwrap().publish(false).unwrap();
         assert_eq!(mode(&new), 0o666 & !umask());

@@ -11,7 +11,7 @@ use crate::format::error::{Error, Result, Subject};
 
 /// Where an archive goes.
 pub enum Destination {
-    /// A file. It is written beside its final name and renamed when it is whole. Something of that name that is not a regular
+    /// A file, which gets its name when it is whole. Something of that name that is not a regular
     /// file, such as a pipe or a device, is written to as it is.
     File {
         /// Its name.
@@ -110,8 +110,6 @@ impl Output {
         if existing.is_some() && !overwrite {
             return Err(Error::io("create", &name, io::ErrorKind::AlreadyExists.into()));
         }
-        // What a symlink leads to is replaced, not the symlink.
-        let path = if existing.is_some() { path.canonicalize().map_err(|e| Error::io("create", &name, e))? } else { path };
         let mut file = NewFile::create(&path, overwrite)?;
         if let Some(metadata) = existing {
             file.take_mode(&metadata);

@@ -50,11 +50,11 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
 /// Restores the exact bytes of `archive` at `target`, if something is damaged and all of it can be restored. Returns what it found;
 /// `None` if there is no recovery data.
 ///
-/// The restored archive is written under a temporary name beside the target, checked, synced, and renamed.
+/// The restored archive is written beside the target, checked, synced, and gets its name then.
 ///
 /// # Errors
 ///
-/// `Io` when a file can't be read or written, or another process is changing the archive; `Limit` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
+/// `Io` when a file can't be read or written, or another process is changing the archive; `Beyond` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
 /// as it was.
 pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
     let (source, path, overwrite) = target.open(archive)?;

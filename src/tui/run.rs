@@ -140,7 +140,8 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let handle = signals.handle();
     let pass = options.pass;
     let copies = Arc::<Mutex<Vec<TempDir>>>::default();
-    let opened_copies = Arc::clone(&copies);
+    // Not for the thread to keep: what goes last on the way out takes them along.
+    let opened_copies = Arc::downgrade(&copies);
     thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
@@ -152,7 +153,9 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
             // The copy that an editor has goes when that ends.
             if std::mem::replace(&mut asked, true) && !terminal::is_lent() {
                 terminal::abandon();
-                opened_copies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                if let Some(copies) = opened_copies.upgrade() {
+                    copies.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                }
                 std::process::exit(128 + signal);
             }
             if terminated.send(Event::Terminate).is_err() {

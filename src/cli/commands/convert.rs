@@ -22,7 +22,7 @@ use crate::cli::text::{self, ArchiveField, parse_size};
 use crate::cli::ui::{self, Ui};
 use crate::convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
 use crate::convert::pack::{Destination, OwnerPolicy};
-use crate::convert::transfer::{Fidelity, Input, Limits, TransferOptions, TransferStats, reads_in_order, transfer};
+use crate::convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
 use crate::format::Error;
 use crate::format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
 use crate::format::codec::Codec;
@@ -238,7 +238,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     tell_idle(args, kind, ui);
     let is_encrypted = !from_stdin && keys::is_encrypted(&in_path);
-    options.open.key = args.keys.to_open(&name)?;
+    // What is to encrypt is typed twice, also where it opens something before.
+    options.open.key = if args.encrypt && args.keys.asks() { Some(args.keys.for_new()?) } else { args.keys.to_open(&name)? };
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
     }
@@ -258,8 +259,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         && kind == Kind::Nra
         && let Some(secret) = &options.open.key
     {
-        // As with `pack`, where there is nothing else that it could be for.
-        options.encrypt_plain = Some(Keyring::create(secret, Argon2Cost::default(), "")?);
+        // As with `pack`, where there is nothing else that it could be for. What was typed once may be mistyped, and nobody would open what comes of it.
+        options.plain = if args.keys.asks() {
+            PlainInput::Refused
+        } else {
+            PlainInput::Encrypted(Keyring::create(secret, Argon2Cost::default(), "")?)
+        };
     }
     let destination = if args.dry_run {
         Destination::Nowhere
@@ -268,16 +273,19 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     } else {
         Destination::File { path: output.clone(), overwrite: args.overwrite }
     };
-    let input = match input {
-        Input::File(path) if kind != Kind::Nra => {
-            let opened = open_file(&path, &options, ui).map_err(|error| explain(error, &source, &output, args.keep_going))?;
-            if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
-                let message = format!("{name}: it is not encrypted; the key was not used");
-                ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
-            }
-            Input::Archive(opened)
+    let input = if kind == Kind::Nra {
+        input
+    } else {
+        let opened = match input {
+            Input::File(path) => open_file(&path, &options, ui),
+            input => open_input(input, &options.open),
+        };
+        let opened = opened.map_err(|error| explain(error, &source, &output, args.keep_going))?;
+        if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
+            let message = format!("{name}: it is not encrypted; the key was not used");
+            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
         }
-        input => input,
+        Input::Archive(opened)
     };
     let progress = ui.progress("converting");
     let monitor = &Of { progress: &progress, input: &name };
@@ -400,7 +408,7 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
         },
         keep_going: args.keep_going,
         recompress: args.compression.is_given(),
-        encrypt_plain: None,
+        plain: PlainInput::default(),
         sync: !args.no_sync,
     })
 }

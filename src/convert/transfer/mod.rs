@@ -35,7 +35,7 @@ use crate::convert::pack::named;
 use crate::format::archive::{Archive, OpenOptions, misnamed, open, open_stream};
 use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Result, Subject};
+use crate::format::error::{Error, Result, Subject};
 use crate::format::nra::compact;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
@@ -82,8 +82,20 @@ pub struct TransferOptions {
     pub recompress: bool,
     /// Make sure that the archive is on disk before it gets its name.
     pub sync: bool,
-    /// Encrypt with these keys what comes from an input that is not encrypted.
-    pub encrypt_plain: Option<Keyring>,
+    /// What becomes of an input that is not encrypted.
+    pub plain: PlainInput,
+}
+
+/// What becomes of an input that is not encrypted.
+#[derive(Debug, Clone, Default)]
+pub enum PlainInput {
+    /// What [`TransferOptions::writer`] says.
+    #[default]
+    Kept,
+    /// What is made of it is encrypted with these keys.
+    Encrypted(Keyring),
+    /// Nothing: the key is for opening an input that has one.
+    Refused,
 }
 
 /// What was converted.
@@ -132,10 +144,18 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     let read_bytes = writer_options.share_memory();
     writer_options.repeats = true;
     let is_encrypted = matches!(&opened, Opened::Indexed(archive) if archive.info().encrypted);
-    if let Some(keyring) = options.encrypt_plain.as_ref().filter(|_| !is_encrypted) {
-        writer_options.encryption = Some(keyring.clone());
-        let message = "it is not encrypted, so the key encrypts what is made of it".to_owned();
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+    match &options.plain {
+        PlainInput::Encrypted(keyring) if !is_encrypted => {
+            writer_options.encryption = Some(keyring.clone());
+            let message = "it is not encrypted, so the key encrypts what is made of it".to_owned();
+            monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        }
+        PlainInput::Refused if !is_encrypted => {
+            let detail =
+                "the input is not encrypted, so there is nothing to open with a password; -e asks for one to encrypt with";
+            return Err(Error::Usage { detail: detail.into() });
+        }
+        _ => {}
     }
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);

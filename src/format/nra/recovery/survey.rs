@@ -139,17 +139,18 @@ pub fn foreign(tail: &Tail, len: u64) -> Error {
 /// Looks for recovery data in all of `source`, also when head, tail and most of the recovery data are lost.
 ///
 /// Content that is stored as it is may look like recovery data, even on purpose. So the search ends at a frame of another kind: nothing
-/// but recovery data lies behind what they protect. And where the tail at the end of the file is whole, they end with it.
+/// but recovery data lies behind what they protect. And where the tail at the end of the file is whole, they end with it. What a later commit follows
+/// is none, since an append cuts recovery data before it writes its commit.
 ///
 /// # Errors
 ///
 /// What reading gives, `Cancelled`.
 pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometry>> {
+    let view = View::new(source);
     if let Some(geometry) = present(source)? {
-        return Ok(Some(geometry));
+        return Ok((!is_followed(view, &geometry)?).then_some(geometry));
     }
     // Every frame tells it, and the last ones are the nearest.
-    let view = View::new(source);
     let has_tail = tail_before(view, view.len).is_ok();
     let mut end = view.len - view.len % 8;
     let mut bytes = Vec::new();
@@ -168,8 +169,8 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
             for (place, bytes) in starts.map(|(number, bytes)| (first + (number * 8) as u64, bytes)) {
                 if bytes[SYNC.len()] == FrameKind::Recovery as u8 {
                     let found = at(view, place)?.filter(|geometry| !has_tail || geometry.file_len() == view.len);
-                    if found.is_some() {
-                        return Ok(found);
+                    if let Some(geometry) = found {
+                        return Ok((!is_followed(view, &geometry)?).then_some(geometry));
                     }
                 } else if is_other_frame(view, place)? {
                     return Ok(None);
@@ -185,6 +186,20 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
 pub(super) fn is_other_frame(view: View<'_>, place: u64) -> Result<bool> {
     let mut header = [0; HEADER_LEN];
     Ok(view.read(place, &mut header)? && begins_other_frame(&header, place))
+}
+
+/// Says whether frames lead from what is protected to the next commit. In an encrypted archive nobody can tell, nor choose what is stored.
+fn is_followed(view: View<'_>, geometry: &Geometry) -> Result<bool> {
+    let mut place = geometry.protected;
+    let mut header = [0; HEADER_LEN];
+    while view.read(place, &mut header)? {
+        let Some((kind, len)) = FrameHeader::peek(&header, place) else { return Ok(false) };
+        if kind == FrameKind::Commit as u8 {
+            return Ok(FrameHeader::parse(&header, place).is_ok_and(|(header, _)| header.commit > geometry.commit));
+        }
+        place = place.saturating_add(len);
+    }
+    Ok(false)
 }
 
 /// Returns the geometry of the recovery frame that begins at `place`, if there is one. Where an append writes over it stands the header of a frame of its own;
@@ -332,7 +347,7 @@ mod tests {
     }
 
     /// Two commits, the second with a file of this content, and the end of recovery data that would begin behind the first.
-    fn with_forged_end(second: &dyn Fn(&Geometry) -> Vec<u8>) -> (MemoryStore, Geometry) {
+    fn with_forged_end(second: &dyn Fn(&Geometry, &[u8]) -> Vec<u8>) -> (MemoryStore, Geometry) {
         let store = MemoryStore::default();
         let options = || WriterOptions { threads: 1, ..WriterOptions::balanced() };
         let mut writer = Writer::create(Vec::new(), options()).unwrap();
@@ -341,7 +356,7 @@ mod tests {
         store.write_all_at(0, &first).unwrap();
         let geometry = Geometry::choose(first.len() as u64, 100, 1, 1 << 20).unwrap();
         let mut writer = Writer::append(Arc::new(store.open()), options()).unwrap();
-        add(&mut writer, "new", &second(&geometry));
+        add(&mut writer, "new", &second(&geometry, &first));
         writer.finish(&Recorder::default()).unwrap();
         let mut front = vec![0; FRONT_LEN];
         fill_front(&geometry, geometry.frames() - 1, &mut front);
@@ -369,6 +384,7 @@ mod tests {
         assert!(reader.info().recovery.is_none() && standing(&*source).unwrap().is_none());
         assert!(matches!(protect(store, 10, 1 << 20, &Recorder::default()), Err(Error::Corrupt { .. })));
         assert!(bytes_of(store) == bytes);
+        assert_eq!(find(&*source, &Recorder::default()).unwrap(), None);
         let planned = plan(&source, 9, &WriterOptions::balanced(), &Recorder::default()).unwrap();
         assert_eq!((planned.commits, planned.dropped_commits, planned.recovery_percent), (2, 0, None));
         // Nor does it go where its tail is damaged, too.
@@ -387,14 +403,14 @@ mod tests {
 
     #[test]
     fn a_forged_end_does_not_hide_a_later_commit() {
-        let (store, geometry) = with_forged_end(&|_| b"new".to_vec());
+        let (store, geometry) = with_forged_end(&|_, _| b"new".to_vec());
         assert_eq!(end(&store).ok().and_then(|end| end.recovery), Some(geometry));
         assert_commit_2_stays(&store);
     }
 
     #[test]
     fn content_behind_a_commit_is_no_recovery_data() {
-        let content = |geometry: &Geometry| {
+        let content = |geometry: &Geometry, _: &[u8]| {
             let mut content = geometry.encode(0, geometry.protected + HEADER_LEN as u64).to_vec();
             content.extend([7; 3_000]);
             content
@@ -403,6 +419,22 @@ mod tests {
         // All but the header is there.
         assert_eq!(at(View::new(&store), geometry.protected).unwrap(), Some(geometry));
         assert_eq!(begins(&store, geometry.protected).unwrap(), None);
+        assert_commit_2_stays(&store);
+    }
+
+    #[test]
+    fn recovery_data_of_an_earlier_commit_that_is_content_restores_nothing() {
+        let content = |geometry: &Geometry, first: &[u8]| {
+            let store = MemoryStore::default();
+            store.write_all_at(0, first).unwrap();
+            assert_eq!(protect(&store.open(), 100, 1 << 20, &Recorder::default()).unwrap(), *geometry);
+            let bytes = bytes_of(&store);
+            bytes[first.len() + HEADER_LEN..first.len() + (bytes.len() - first.len()) / 2].to_vec()
+        };
+        let (store, geometry) = with_forged_end(&content);
+        // It would make the file what it was at the first commit.
+        let report = survey(View::new(&store), geometry, &Recorder::default()).unwrap();
+        assert!(report.damaged_shards == 0 && report.is_restorable() && !report.is_whole());
         assert_commit_2_stays(&store);
     }
 

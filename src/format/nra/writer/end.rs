@@ -53,12 +53,14 @@ impl StoreEnd {
     ///
     /// Recovery data is not cut: as long as a third of it is left, it restores the rest, should this come to nothing.
     fn begin(&mut self) -> Result<()> {
+        let trailer = Trailer::of(&*self.store, self.base)?;
         if let Some(tail) = self.tail {
             self.store.write_all_at(self.base - TAIL_LEN as u64, &tail)?;
             // Before the slot that leads to it.
             self.store.sync()?;
         }
-        self.trailer = Trailer::of(&*self.store, self.base)?;
+        // Up to here there is nothing to take back.
+        (self.begun, self.trailer) = (true, trailer);
         if self.store.len() > self.base && self.trailer.is_none() {
             self.store.truncate(self.base)?;
         }
@@ -75,7 +77,6 @@ impl StoreEnd {
 impl Write for StoreEnd {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.begun {
-            self.begun = true;
             self.begin().map_err(plain)?;
         }
         self.store.write_all_at(self.at, bytes).map_err(plain)?;

@@ -8,7 +8,7 @@ use lz4_flex::frame::FrameDecoder;
 use super::broken::BROKEN_HEAD;
 use super::legacy::{self, Legacy};
 use super::step::{self, Fault, Progress, Step};
-use super::xz::{Room, XzBlocks};
+use super::xz::{Pool, Room, XzBlocks};
 use super::{ByteStream, Compression, Input, PROBE, is_skippable};
 use crate::format::error::{Error, Result};
 
@@ -39,6 +39,8 @@ pub struct Decoder {
     member: u64,
     /// What decoding several blocks at the same time may take.
     room: Room,
+    /// Threads that do that, while none is decoded so.
+    pool: Option<Pool>,
 }
 
 enum State {
@@ -58,7 +60,7 @@ impl Decoder {
     /// Decodes `input`, which stands at the start of a member.
     pub fn new(compression: Compression, input: Input) -> Self {
         let room = Room { threads: NonZero::<usize>::MIN, memory_bytes: 0 };
-        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0, room }
+        Self { compression, state: State::Between(input), decoded: 0, marks: Vec::new(), junk: None, member: 0, room, pool: None }
     }
 
     /// Lets `threads` decode blocks of xz at the same time, where these tell their lengths, and take `memory_bytes` for that.
@@ -119,7 +121,7 @@ impl Decoder {
         self.member = self.decoded;
         self.mark(mark);
         if self.compression == Compression::Xz
-            && let Some(blocks) = XzBlocks::begin(&mut input, self.decoded, self.room)?
+            && let Some(blocks) = XzBlocks::begin(&mut input, self.decoded, self.room, &mut self.pool)?
         {
             return Ok(State::Xz(input, Box::new(blocks)));
         }
@@ -242,7 +244,12 @@ impl ByteStream for Decoder {
                         self.mark(mark);
                     }
                     let given = given?;
-                    self.state = if given > 0 { State::Xz(input, blocks) } else { State::Between(input) };
+                    self.state = if given > 0 {
+                        State::Xz(input, blocks)
+                    } else {
+                        self.pool = Some(blocks.into_pool());
+                        State::Between(input)
+                    };
                     (given > 0).then_some(given)
                 }
                 State::Failed(error) => return Err(error),

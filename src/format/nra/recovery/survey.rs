@@ -5,8 +5,8 @@ use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::{Group, count};
 use super::protect::{begins_other_frame, fill_front, tail_before, unit_start};
 use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SYNC};
-use crate::format::nra::head::{TAIL_LEN, Tail};
+use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC, SYNC};
+use crate::format::nra::head::{TAIL_LEN, TAIL_MAGIC, Tail};
 use crate::format::nra::layout::HEAD_LEN;
 use crate::format::progress::{Counter, Monitor};
 use crate::format::source::ReadAt;
@@ -148,7 +148,7 @@ pub fn foreign(tail: &Tail, len: u64) -> Error {
 pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometry>> {
     let view = View::new(source);
     if let Some(geometry) = present(source)? {
-        return Ok((!is_followed(view, &geometry)?).then_some(geometry));
+        return Ok((!is_followed(view, &geometry, monitor)?).then_some(geometry));
     }
     // Every frame tells it, and the last ones are the nearest.
     let has_tail = tail_before(view, view.len).is_ok();
@@ -170,7 +170,7 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
                 if bytes[SYNC.len()] == FrameKind::Recovery as u8 {
                     let found = at(view, place)?.filter(|geometry| !has_tail || geometry.file_len() == view.len);
                     if let Some(geometry) = found {
-                        return Ok((!is_followed(view, &geometry)?).then_some(geometry));
+                        return Ok((!is_followed(view, &geometry, monitor)?).then_some(geometry));
                     }
                 } else if is_other_frame(view, place)? {
                     return Ok(None);
@@ -188,16 +188,40 @@ pub(super) fn is_other_frame(view: View<'_>, place: u64) -> Result<bool> {
     Ok(view.read(place, &mut header)? && begins_other_frame(&header, place))
 }
 
-/// Says whether frames lead from what is protected to the next commit. In an encrypted archive nobody can tell, nor choose what is stored.
-fn is_followed(view: View<'_>, geometry: &Geometry) -> Result<bool> {
+/// Says whether frames lead from what is protected to a later commit. Those of an encrypted archive do not tell where they end, but there nobody can choose
+/// what is stored: the tail of a later commit is one.
+fn is_followed(view: View<'_>, geometry: &Geometry, monitor: &dyn Monitor) -> Result<bool> {
     let mut place = geometry.protected;
     let mut header = [0; HEADER_LEN];
     while view.read(place, &mut header)? {
+        monitor.check()?;
+        if header.starts_with(&SEALED_SYNC) {
+            return has_later_tail(view, place, geometry.commit, monitor);
+        }
         let Some((kind, len)) = FrameHeader::peek(&header, place) else { return Ok(false) };
         if kind == FrameKind::Commit as u8 {
             return Ok(FrameHeader::parse(&header, place).is_ok_and(|(header, _)| header.commit > geometry.commit));
         }
         place = place.saturating_add(len);
+    }
+    Ok(false)
+}
+
+/// Says whether a commit behind `start` that is later than number `commit` has its tail.
+fn has_later_tail(view: View<'_>, start: u64, commit: u64, monitor: &dyn Monitor) -> Result<bool> {
+    let mut bytes = Vec::new();
+    for first in (start..view.len).step_by(count(STRIDE)) {
+        monitor.check()?;
+        bytes.resize(count((view.len - first).min(STRIDE)), 0);
+        if !view.read(first, &mut bytes)? {
+            continue;
+        }
+        let places = bytes.chunks_exact(8).zip((first..).step_by(8)).filter(|(bytes, _)| *bytes == TAIL_MAGIC);
+        for end in places.map(|(_, place)| place + TAIL_LEN as u64) {
+            if tail_before(view, end).is_ok_and(|tail| tail.number > commit && tail.archive_end() == end) {
+                return Ok(true);
+            }
+        }
     }
     Ok(false)
 }

@@ -350,6 +350,29 @@ fn an_encrypted_archive_is_restored_without_its_key() {
     assert_restored(&bytes, &whole, "encrypted");
 }
 
+/// A newer archive that was copied over an older one with recovery data, and the file was not cut.
+#[test]
+fn recovery_data_of_an_earlier_commit_does_not_take_a_later_one_back() {
+    for encryption in [None, Some(super::sealed::keyring())] {
+        let options = || WriterOptions { encryption: encryption.clone(), ..options() };
+        let mut writer = Writer::create(Vec::new(), options()).unwrap();
+        put(&mut writer, "old", &noise(40_000, 1));
+        let old = writer.finish(&Recorder::default()).unwrap().0;
+        let behind = protected(old.clone(), 100);
+        let disk = Disk::new(old);
+        let mut writer = Writer::append(disk.clone(), options()).unwrap();
+        put(&mut writer, "new", b"new");
+        writer.finish(&Recorder::default()).unwrap();
+        let mut mixed = disk.bytes();
+        assert!(mixed.len() < behind.len());
+        mixed.extend(&behind[mixed.len()..]);
+        assert_eq!(check(&MemorySource::new(mixed.clone()), &Recorder::default()).unwrap(), None);
+        let disk = Disk::new(mixed.clone());
+        assert!(matches!(protect(&*disk, 10, MEMORY, &Recorder::default()), Err(Error::Corrupt { .. })));
+        assert!(disk.bytes() == mixed);
+    }
+}
+
 #[test]
 fn what_is_no_whole_archive_is_not_protected() {
     let archive = large(50_000);

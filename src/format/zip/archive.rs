@@ -28,6 +28,10 @@ const STEP: usize = 1 << 20;
 const RUN: u64 = 256 << 10;
 /// Bytes of a name in a remark.
 const SHOWN_BYTES: usize = 200;
+/// Members whose end was not found that are named.
+const NAMED_LOST: usize = 10;
+/// Members that are listed with what damages them.
+const MAX_DAMAGED: usize = 1_000;
 /// Members that are asked whether a key is right.
 const ASKED: usize = 16;
 
@@ -208,7 +212,7 @@ impl ZipMembers {
 
     /// Tells what is lost with the directory.
     fn lost(&mut self, rebuilt: Rebuilt, mut damage: Damage, remarks: &mut Vec<String>) {
-        let Rebuilt { by_header, cut, gaps, .. } = rebuilt;
+        let Rebuilt { by_header, cut, lost, gaps, .. } = rebuilt;
         remarks.push(format!("{} at offset {} is damaged: {}", damage.structure, damage.offset, damage.detail));
         if by_header > 0 {
             let members = if by_header == 1 { "1 member was".to_owned() } else { format!("{by_header} members were") };
@@ -218,14 +222,24 @@ impl ZipMembers {
             let places = if gaps == 1 { "1 place".to_owned() } else { format!("{gaps} places") };
             remarks.push(format!("in {places} something is no member; there may have been more"));
         }
-        if let Some(name) = cut {
-            let shown = Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string();
-            remarks.push(format!("{shown}: left out: the file ends within it"));
-            self.omitted += 1;
-            let mut path = Vec::new();
-            damage.entries = clean(&name, &mut path).ok().and_then(|_| EntryPath::new(path).ok()).into_iter().collect();
-            damage.entry_count = damage.entries.len() as u64;
+        let shown = |name: &[u8]| Quoted::new(&name[..name.len().min(SHOWN_BYTES)]).to_string();
+        if let Some(name) = &cut {
+            remarks.push(format!("{}: left out: the file ends within it", shown(name)));
         }
+        for name in lost.iter().take(NAMED_LOST) {
+            remarks.push(format!("{}: left out: its end was not found; what follows may be a part of it", shown(name)));
+        }
+        if let Some(more) = lost.len().checked_sub(NAMED_LOST).filter(|&more| more > 0) {
+            remarks.push(format!("{more} more members whose end was not found are left out"));
+        }
+        let missing = cut.iter().chain(&lost);
+        let path = |name: &Vec<u8>| {
+            let mut path = Vec::new();
+            clean(name, &mut path).ok().and_then(|_| EntryPath::new(path).ok())
+        };
+        self.omitted += missing.clone().count() as u64;
+        damage.entry_count = missing.clone().filter_map(path).count() as u64;
+        damage.entries = missing.filter_map(path).take(MAX_DAMAGED).collect();
         self.damage.push(damage);
     }
 

@@ -1,7 +1,7 @@
 //! What is left of a zip archive whose directory is lost or damaged: members are found by their own headers, one behind the other, and get
 //! a directory anew, which is shown as if it stood behind the file.
 //!
-//! Promises: the file is gone through once, no byte of it is read twice. What only a record of the old directory tells (the mode), one that is whole still tells.
+//! Promises: the file is gone through once, no byte of it is read twice; once more only from a member on whose end can't be told. What only a record of the old directory tells (the mode), one that is whole still tells.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,6 +18,8 @@ use crate::format::zip::record::{CENTRAL, CENTRAL_LEN, LOCAL, LOCAL_LEN, Record,
 const STEP: usize = 256 << 10;
 /// Bytes in front of a place that may be asked for again: as long as what tells lengths behind content.
 const BACK: usize = 24;
+/// What a list takes for each member beside what it holds, bytes.
+const PER_MEMBER: u64 = 64;
 /// First bytes of what some writers put behind content whose length they did not know before.
 const DESCRIPTOR: [u8; 4] = *b"PK\x07\x08";
 /// Flag: the lengths stand behind the content.
@@ -72,6 +74,8 @@ pub(super) struct Rebuilt {
     pub by_header: u64,
     /// Name of the member that the file ends in.
     pub cut: Option<Vec<u8>>,
+    /// Names of members whose end can't be told, with others behind them.
+    pub lost: Vec<Vec<u8>>,
     /// Stretches between members that are none.
     pub gaps: u64,
 }
@@ -82,7 +86,8 @@ pub(super) struct Rebuilt {
 ///
 /// `Limit`; those of the source.
 pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebuilt>> {
-    let mut scan = Scan { file: &**file, buffer: Vec::new(), start: 0 };
+    let room = usize::try_from(limit / PER_MEMBER).unwrap_or(usize::MAX);
+    let mut scan = Scan { file: &**file, buffer: Vec::new(), start: 0, room, known: None };
     let mut found = Found::default();
     let mut at = 0;
     while let Some(place) = scan.next(at, &[LOCAL, CENTRAL])? {
@@ -93,10 +98,17 @@ pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebui
             return Err(Error::Limit { what: "memory for the index", found: found.len, limit });
         }
     }
+    let ends_well = match found.end {
+        Some(end) => scan.is_between(end)?,
+        None => false,
+    };
+    if !found.lost.is_empty() && (!ends_well || found.members.len() == found.before.0) {
+        found.forget();
+    }
     if found.members.is_empty() && found.cut.is_none() {
         return Ok(None);
     }
-    let Found { members, records, cut, gaps, .. } = found;
+    let Found { members, records, cut, lost, gaps, .. } = found;
     let mut directory = Vec::new();
     let (mut by_header, count) = (0, members.len() as u64);
     for mut record in members {
@@ -113,7 +125,7 @@ pub(super) fn rebuild(file: &Arc<dyn ReadAt>, limit: u64) -> Result<Option<Rebui
     let end = start + directory.len() as u64;
     let place = Directory { start, end, shift: 0, count, is_narrow: false, comment: end, comment_len: 0, trailing: 0 };
     let source: Arc<dyn ReadAt> = Arc::new(WithDirectory { file: Arc::clone(file), directory });
-    Ok(Some(Rebuilt { source, directory: place, by_header, cut, gaps }))
+    Ok(Some(Rebuilt { source, directory: place, by_header, cut, lost, gaps }))
 }
 
 /// What a member is known by: its name, its checksum and its length as stored. Places may be wrong when bytes in front are missing.
@@ -133,10 +145,22 @@ struct Found {
     /// Bytes of both.
     len: u64,
     cut: Option<Vec<u8>>,
+    lost: Vec<Vec<u8>>,
+    /// How many members and gaps came before the first of these.
+    before: (usize, u64),
+    /// Where the member or record ends that came last; `None` behind one whose end can't be told.
+    end: Option<u64>,
     gaps: u64,
 }
 
 impl Found {
+    /// Lets go what came behind a member whose end can't be told: the file ends within it, and what looks like members is its content.
+    fn forget(&mut self) {
+        self.members.truncate(self.before.0);
+        self.gaps = self.before.1;
+        self.cut = self.lost.drain(..).next();
+    }
+
     /// Takes the member whose header stands at `place`; returns where it ends.
     fn member(&mut self, scan: &mut Scan<'_>, place: u64) -> Result<u64> {
         let whole = scan.file.len();
@@ -155,7 +179,10 @@ impl Found {
             (lengths.size, lengths.stored) = (u64_at(wide, 0), u64_at(wide, 8));
         }
         let mut end = start.checked_add(lengths.stored).filter(|&end| end <= whole);
-        if u16_at(&header, 6) & BEHIND != 0 && lengths.stored == 0 {
+        // Directories have no content, and with some writers no lengths behind it.
+        let is_directory =
+            name.ends_with(b"/") && (start == whole || scan.starts(start, &LOCAL)? || scan.starts(start, &CENTRAL)?);
+        if u16_at(&header, 6) & BEHIND != 0 && lengths.stored == 0 && !is_directory {
             end = match scan.lengths_behind(start)? {
                 Some((found, behind)) => {
                     lengths = found;
@@ -165,13 +192,18 @@ impl Found {
             };
         }
         let Some(end) = end else {
-            // What else there is can't be told from its content.
-            self.cut = Some(name);
-            return Ok(whole);
+            if self.lost.is_empty() {
+                self.before = (self.members.len(), self.gaps);
+            }
+            self.len += name.len() as u64 + PER_MEMBER;
+            self.lost.push(name);
+            self.end = None;
+            return Ok(start);
         };
+        self.end = Some(end);
         let record = record(&header, &name, &extra, &lengths, place);
         // Room for the list, too.
-        self.len += record.len() as u64 + 64;
+        self.len += record.len() as u64 + PER_MEMBER;
         self.members.push(record);
         Ok(end)
     }
@@ -186,9 +218,10 @@ impl Found {
             let mut marks = [0; 6];
             marks[..2].copy_from_slice(&bytes[MADE_BY]);
             marks[2..].copy_from_slice(&bytes[ATTRIBUTES]);
-            self.len += 64;
+            self.len += PER_MEMBER;
             self.records.insert(key(&record), marks);
         }
+        self.end = Some(place + len as u64);
         Ok(place + len as u64)
     }
 }
@@ -249,6 +282,10 @@ struct Scan<'a> {
     buffer: Vec<u8>,
     /// Where the buffer begins in the file.
     start: u64,
+    /// Lengths that are kept at most.
+    room: usize,
+    /// All lengths behind the first content whose end was not found, by where their content begins.
+    known: Option<HashMap<u64, (Lengths, u64)>>,
 }
 
 impl Scan<'_> {
@@ -308,8 +345,13 @@ impl Scan<'_> {
         Ok(at == self.file.len() || self.get(at, 2)?.is_some_and(|bytes| bytes == b"PK"))
     }
 
-    /// Looks for the lengths behind content that begins at `start`; returns them and where they end.
+    /// Looks for the lengths behind content that begins at `start`; returns them and where they end. The rest of the file is gone through in
+    /// vain once at most.
     fn lengths_behind(&mut self, start: u64) -> Result<Option<(Lengths, u64)>> {
+        if let Some(known) = &self.known {
+            return Ok(known.get(&start).copied());
+        }
+        let mut known = HashMap::new();
         let mut at = start;
         while let Some(place) = self.next(at, &[DESCRIPTOR, LOCAL, CENTRAL])? {
             // With a mark in front they stand behind it, without one in front of what comes next.
@@ -325,13 +367,20 @@ impl Scan<'_> {
                     Lengths { crc: u32_at(bytes, 0), stored: u32_at(bytes, 4).into(), size: u32_at(bytes, 8).into() }
                 };
                 let content_end = if marked { place } else { from };
-                let fits = lengths.stored == content_end - start;
-                if fits && (!is_wide || self.is_between(from + len)?) {
+                let Some(of) = content_end.checked_sub(lengths.stored).filter(|&of| of >= start) else { continue };
+                if is_wide && !self.is_between(from + len)? {
+                    continue;
+                }
+                if of == start {
                     return Ok(Some((lengths, from + len)));
+                }
+                if known.len() < self.room {
+                    known.entry(of).or_insert((lengths, from + len));
                 }
             }
             at = place + 4;
         }
+        self.known = Some(known);
         Ok(None)
     }
 }
@@ -400,7 +449,9 @@ mod tests {
         let reads = Arc::new(Reads(MemorySource::new(bytes), AtomicU64::new(0), AtomicU64::new(0)));
         let rebuilt = rebuild(&(Arc::clone(&reads) as Arc<dyn ReadAt>), 1 << 30).unwrap();
         let (read, times) = (reads.1.load(Ordering::Relaxed), reads.2.load(Ordering::Relaxed));
-        assert!(read <= reads.len() && times <= reads.len() / STEP as u64 + 2, "{read} of {} bytes, {times} times", reads.len());
+        let passes = 1 + u64::from(rebuilt.as_ref().is_some_and(|rebuilt| rebuilt.cut.is_some() || !rebuilt.lost.is_empty()));
+        let most = passes * (reads.len() / STEP as u64 + 2);
+        assert!(read <= passes * reads.len() && times <= most, "{read} of {} bytes, {times} times", reads.len());
         rebuilt
     }
 
@@ -413,6 +464,10 @@ mod tests {
             let marks = [header("a", BEHIND, NONE), mark.repeat(150_000)].concat();
             assert_eq!(found_once(&marks).unwrap().cut, Some(b"a".to_vec()));
         }
+        // Members without lengths, over and over.
+        let endless = header("a", BEHIND, NONE).repeat(10_000);
+        let rebuilt = found_once(&[endless, header("b", 0, NONE)].concat()).unwrap();
+        assert_eq!((rebuilt.directory.count, rebuilt.lost.len(), rebuilt.cut), (1, 10_000, None));
         // Lengths where one step ends and the next begins.
         let first = header("a", BEHIND, NONE);
         for len in STEP - first.len() - 30..STEP - first.len() + 30 {
@@ -424,6 +479,33 @@ mod tests {
                 assert_eq!((rebuilt.directory.count, rebuilt.gaps), (2, 0), "{len}");
             }
         }
+    }
+
+    #[test]
+    fn members_are_found_behind_one_whose_end_is_not() {
+        let known = Lengths { crc: 7, stored: 5, size: 9 };
+        let good = |name: &str| [&header(name, 0, known)[..], b"12345"].concat();
+        let streamed = |name: &str, crc: u32| {
+            let lengths = [&crc.to_le_bytes()[..], &[5, 0, 0, 0], &[5, 0, 0, 0]].concat();
+            [&header(name, BEHIND, NONE)[..], b"hello", &DESCRIPTOR, &lengths].concat()
+        };
+        let far = [&header("bad", 0, Lengths { crc: 0, stored: 1 << 30, size: 5 })[..], b"hello"].concat();
+        let unmarked = [&header("bad", BEHIND, NONE)[..], b"hello no lengths at all"].concat();
+        for bad in [far, unmarked] {
+            let bytes = [&good("a")[..], &bad, &good("b"), &streamed("c", 3), &bad, &good("d")].concat();
+            let (members, rebuilt) = found(&bytes).unwrap();
+            assert_eq!(members.iter().map(|(name, ..)| &name[..]).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+            assert_eq!((rebuilt.lost, rebuilt.cut), (vec![b"bad".to_vec(); 2], None));
+            // A file that ends in a member: what is in that are no members.
+            for inner in [&good("x")[..15], &[&good("x")[..], b"rest"].concat()] {
+                let (members, rebuilt) = found(&[&good("a")[..], &bad, &good("b"), inner].concat()).unwrap();
+                let names: Vec<_> = members.iter().map(|(name, ..)| &name[..]).collect();
+                assert!(names == ["a"] || inner.len() == 15 && names == ["a", "b"], "{names:?} {:?}", rebuilt.cut);
+            }
+        }
+        // A directory has no lengths behind it.
+        let (members, rebuilt) = found(&[&header("dir/", BEHIND, NONE)[..], &good("dir/a")].concat()).unwrap();
+        assert_eq!((members.len(), rebuilt.lost.len(), rebuilt.cut), (2, 0, None));
     }
 
     #[test]

@@ -709,6 +709,28 @@ fn dos_zip(name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn targets_that_hard_links_repeat_count_as_content() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut append = |name: &str, kind: tar::EntryType, target: &str| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(0);
+        header.set_mode(0o777);
+        tar.append_link(&mut header, name, target).unwrap();
+    };
+    append("link", tar::EntryType::Symlink, &"t/".repeat(1_500));
+    for number in 0..10 {
+        append(&format!("name{number}"), tar::EntryType::Link, "link");
+    }
+    fs::write(at.join("links.tar"), tar.into_inner().unwrap()).unwrap();
+    expect(at, &["convert", "links.tar", "out.nra", "--limit-size", "20K"], 1);
+    expect(at, &["convert", "links.tar", "out.nra", "--limit-size", "40K"], 0);
+    assert_eq!(nra(at, &["list", "out.nra"]).stdout.iter().filter(|&&byte| byte == b'\n').count(), 11);
+}
+
+#[test]
 fn names_come_from_the_encoding_that_is_told() {
     let folder = TempDir::new().unwrap();
     let at = folder.path();

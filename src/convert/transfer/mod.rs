@@ -172,7 +172,11 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         }
     }
     let writer = Writer::create(output, writer_options)?;
-    let mut store = Store::new(writer, options.keep_going, monitor);
+    let stored = match &opened {
+        Opened::Once { stored, .. } => Arc::clone(stored),
+        Opened::Indexed(archive) => Arc::new(AtomicU64::new(archive.info().archive_bytes)),
+    };
+    let mut store = Store::new(writer, options.limits, stored, options.keep_going, monitor);
     let mut run = |readers: &dyn Readers<Special>, places| {
         read_ahead(readers, places, threads, read_bytes, monitor, &mut |placed, batch| store.take(placed, batch))
     };

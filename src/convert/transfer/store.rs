@@ -1,7 +1,10 @@
 //! The writing end: entries in the order of the input, and the hard links between them.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::limits::{Ledger, Limits};
 use super::within::within;
 use crate::convert::feed::{Batch, Feed, Item, Placed};
 use crate::format::entry::{Entry, Kind};
@@ -41,7 +44,7 @@ pub(super) struct Broken {
 enum Target {
     File(EntryId),
     /// What is no file and no directory: links to it are entries like it.
-    Other(Box<Entry>),
+    Other(Arc<Entry>),
 }
 
 fn key(path: &EntryPath) -> PathKey {
@@ -57,11 +60,22 @@ pub(super) struct Store<'a, W: Write + Send> {
     failed: bool,
     /// Hard links, each with the path that it leads to.
     links: Links<Target, (Entry, EntryPath)>,
+    /// Targets of symlinks that hard links repeat: a few bytes of the input become many.
+    repeated: Ledger,
+    /// Bytes of the input so far.
+    stored: Arc<AtomicU64>,
 }
 
 impl<'a, W: Write + Send> Store<'a, W> {
-    pub(super) fn new(writer: Writer<W>, keep_going: bool, monitor: &'a dyn Monitor) -> Self {
-        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default() }
+    pub(super) fn new(
+        writer: Writer<W>,
+        limits: Limits,
+        stored: Arc<AtomicU64>,
+        keep_going: bool,
+        monitor: &'a dyn Monitor,
+    ) -> Self {
+        let repeated = Ledger::new(limits);
+        Self { feed: Feed::new(writer), monitor, keep_going, failed: false, links: Links::default(), repeated, stored }
     }
 
     /// Says whether the input could not be read to its end.
@@ -89,7 +103,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         let target = match kind {
             Kind::Directory => None,
             Kind::File => Some(Target::File(id)),
-            _ => entry.map(Box::new).map(Target::Other),
+            _ => entry.map(Arc::new).map(Target::Other),
         };
         let replaced = self.links.entry(path, target);
         self.settle(replaced)
@@ -139,9 +153,9 @@ impl<'a, W: Write + Send> Store<'a, W> {
             let stored = match target {
                 Target::File(id) => self.feed.add_link(entry, id, self.monitor)?.map(Target::File),
                 Target::Other(other) => {
-                    let entry = Entry { path: entry.path, ..*other };
-                    let target = Target::Other(Box::new(entry.clone()));
-                    self.feed.add(entry, NewContent::None, self.monitor)?.map(|_| target)
+                    self.repeated.content(other.target.len() as u64, self.stored.load(Ordering::Relaxed))?;
+                    let entry = Entry { path: entry.path, ..(*other).clone() };
+                    self.feed.add(entry, NewContent::None, self.monitor)?.map(|_| Target::Other(other))
                 }
             };
             if stored.is_some() {

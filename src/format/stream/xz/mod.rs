@@ -8,6 +8,8 @@ mod layout;
 
 use std::collections::VecDeque;
 use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lzma_rust2::{Action, XzStream};
 
@@ -30,8 +32,30 @@ pub(super) struct Room {
     pub(super) memory_bytes: u64,
 }
 
-/// The threads, which outlive the streams that they decode.
-pub(super) type Pool = InOrder<Job, Done>;
+/// The threads, which outlive the streams that they decode, and stop when nobody wants what they do.
+pub(super) struct Pool {
+    threads: InOrder<Job, Done>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Pool {
+    fn new(threads: NonZero<usize>) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let worker = move || {
+            let stopped = Arc::clone(&stopped);
+            move |job| decode(job, &stopped)
+        };
+        let threads = InOrder::new("decode", threads, worker).map_err(|error| Error::io("start", "a thread", error))?;
+        Ok(Self { threads, stop })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Blocks on their way to a thread, one behind the other, with what is taken of the memory for them.
 #[derive(Default)]
@@ -149,7 +173,7 @@ impl XzBlocks {
         input.consume(HEADER);
         let pool = match pool.take() {
             Some(pool) => pool,
-            None => Pool::new("decode", room.threads, || decode).map_err(|error| Error::io("start", "a thread", error))?,
+            None => Pool::new(room.threads)?,
         };
         Ok(Some(Self {
             room,
@@ -218,7 +242,7 @@ impl XzBlocks {
             }
             if let Some((cost, member)) = self.sent.pop_front() {
                 (self.cost, self.member) = (cost, member);
-                let received = self.pool.receive().map_err(|error| Error::io("decode", "an xz stream", error))?;
+                let received = self.pool.threads.receive().map_err(|error| Error::io("decode", "an xz stream", error))?;
                 self.current = received.expect("it was sent");
                 continue;
             }
@@ -233,12 +257,12 @@ impl XzBlocks {
 
     /// Sends blocks to the threads, as many as there is room for.
     fn send(&mut self, input: &mut Input) -> Result<()> {
-        while matches!(self.next, Next::Block) && self.pool.waiting() <= self.room.threads.get() && self.alone.is_none() {
+        while matches!(self.next, Next::Block) && self.pool.threads.waiting() <= self.room.threads.get() && self.alone.is_none() {
             let (mut job, stream) = (Job::default(), self.stream);
             let gathered = self.gather(input, &mut job);
             if !job.blocks.is_empty() {
                 let cost = job.cost();
-                self.pool.send(job).map_err(|error| Error::io("decode", "an xz stream", error))?;
+                self.pool.threads.send(job).map_err(|error| Error::io("decode", "an xz stream", error))?;
                 self.sent.push_back((cost, stream));
                 self.in_flight += cost;
             }
@@ -346,13 +370,13 @@ fn take(input: &mut Input, len: u64, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// What a thread does.
-fn decode(job: Job) -> Done {
+/// What a thread does, until it is `stopped`.
+fn decode(job: Job, stopped: &AtomicBool) -> Done {
     let (mut content, mut stored) = (Vec::new(), &job.stored[..]);
     for (offset, block) in job.blocks {
         let len = usize::try_from(block.stored()).unwrap_or(usize::MAX).min(stored.len());
         let (bytes, rest) = stored.split_at(len);
-        if let Err(error) = decode_block(block, offset, bytes, &mut content) {
+        if let Err(error) = decode_block(block, offset, bytes, &mut content, stopped) {
             return Done { content, error: Some(error) };
         }
         stored = rest;
@@ -361,11 +385,14 @@ fn decode(job: Job) -> Done {
 }
 
 /// Decodes a block to the end of `content`.
-fn decode_block(block: Block, mut offset: u64, mut bytes: &[u8], content: &mut Vec<u8>) -> Result<()> {
+fn decode_block(block: Block, mut offset: u64, mut bytes: &[u8], content: &mut Vec<u8>, stopped: &AtomicBool) -> Result<()> {
     let mut alone = Alone::new(block);
     // It claims no more than there is memory for, and gets no more than it claims: one byte tells that there were more.
     let most = usize::try_from(block.raw).unwrap_or(usize::MAX).saturating_add(1).saturating_add(content.len());
     while !alone.is_done() {
+        if stopped.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
         let len = content.len();
         content.resize(most.min(len + STEP).max(len + 1), 0);
         let stepped = alone.advance(offset, bytes, &mut content[len..]);
@@ -596,8 +623,10 @@ mod tests {
         let bytes = with_lengths(plain(&vec![0; 3_000_000]), 1_000);
         let flags = Flags::parse(&bytes).unwrap();
         let block = Block::new(flags, &BlockHeader::parse(&bytes[HEADER..]).unwrap());
-        let Done { content, error } =
-            decode(Job { stored: bytes[HEADER..].to_vec(), blocks: vec![(12, block)], ..Job::default() });
+        let Done { content, error } = decode(
+            Job { stored: bytes[HEADER..].to_vec(), blocks: vec![(12, block)], ..Job::default() },
+            &AtomicBool::new(false),
+        );
         assert!(content == [0; 1_000] && content.capacity() < 5_000, "{} {}", content.len(), content.capacity());
         assert!(error.unwrap().to_string().contains("other lengths"));
         // Nothing at all, too.
@@ -639,11 +668,24 @@ mod tests {
         let mut job = Job::default();
         assert!(blocks.gather(&mut input, &mut job).unwrap());
         assert_eq!((job.blocks.len(), job.dictionary), (100, 256 << 10));
-        assert_eq!(decode(job).content, b"hello".repeat(100));
+        assert_eq!(decode(job, &AtomicBool::new(false)).content, b"hello".repeat(100));
         // Streams of both kinds in turn, with the same threads.
         let bytes = [many, plain(b"between"), hello].concat().repeat(50);
         let expected = [&b"hello".repeat(100)[..], b"between", b"hello"].concat().repeat(50);
         assert!(decoded(&bytes, 2, 64 << 20) == (expected, None));
+    }
+
+    #[test]
+    fn threads_stop_when_nobody_wants_what_they_decode() {
+        let bytes = one(&text(3_000_000));
+        let flags = Flags::parse(&bytes).unwrap();
+        let block = Block::new(flags, &BlockHeader::parse(&bytes[HEADER..]).unwrap());
+        let pool = Pool::new(NonZero::<usize>::MIN).unwrap();
+        let stop = Arc::clone(&pool.stop);
+        drop(pool);
+        let job = Job { stored: bytes[HEADER..].to_vec(), blocks: vec![(12, block)], ..Job::default() };
+        let Done { content, error } = decode(job, &stop);
+        assert!(content.is_empty() && matches!(error, Some(Error::Cancelled)));
     }
 
     #[test]

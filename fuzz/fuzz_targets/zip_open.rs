@@ -75,6 +75,8 @@ fn compare(archive: &ZipArchive, data: &[u8]) {
         let Some(ours) = content_of(archive, &entry, None) else { continue };
         let Some(content) = content() else { continue };
         assert_eq!(ours, content, "{}", entry.path);
-        assert_eq!((entry.size, *size), (content.len() as u64, content.len() as u64), "{}", entry.path);
+        assert_eq!(entry.size, content.len() as u64, "{}", entry.path);
+        // Where the directory is damaged the header in front of the member tells the size.
+        assert!(archive.is_recovered() || entry.size == *size, "{}: {size}", entry.path);
     }
 }

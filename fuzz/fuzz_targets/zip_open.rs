@@ -36,6 +36,10 @@ fuzz_target!(|data: &[u8]| {
 
 /// Compares what both have under one name, if there is one such member and the name means what it says.
 fn compare(archive: &ZipArchive, data: &[u8]) {
+    // Where the directory is damaged each makes of the rest what it can.
+    if archive.is_recovered() {
+        return;
+    }
     // Of several end records, as in archives behind each other, the two may mean different ones.
     if data.windows(4).filter(|bytes| bytes == b"PK\x05\x06").count() > 1 {
         return;
@@ -75,8 +79,6 @@ fn compare(archive: &ZipArchive, data: &[u8]) {
         let Some(ours) = content_of(archive, &entry, None) else { continue };
         let Some(content) = content() else { continue };
         assert_eq!(ours, content, "{}", entry.path);
-        assert_eq!(entry.size, content.len() as u64, "{}", entry.path);
-        // Where the directory is damaged the header in front of the member tells the size.
-        assert!(archive.is_recovered() || entry.size == *size, "{}: {size}", entry.path);
+        assert_eq!((entry.size, *size), (content.len() as u64, content.len() as u64), "{}", entry.path);
     }
 }

@@ -83,7 +83,16 @@ impl ChangeArgs {
     ///
     /// When it can't be changed.
     pub fn begin(&self) -> CommandResult<Change> {
-        let path = newest(&self.archive)?;
+        self.begin_at(&newest(&self.archive)?)
+    }
+
+    /// As [`ChangeArgs::begin`], where the name of the archive has been told from the number of a commit.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be changed.
+    pub fn begin_at(&self, path: &Path) -> CommandResult<Change> {
+        let path = path.to_owned();
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let fail = |error| explain(error, &name);
         // Locked before it is unlocked: nobody changes its keys in between.
@@ -106,6 +115,11 @@ impl Change {
     /// Says whether nothing is to be changed.
     pub fn is_dry(&self) -> bool {
         self.dry_run
+    }
+
+    /// Returns the number of the commit before the newest one, if there is one.
+    pub fn before(&self) -> Option<u64> {
+        self.commit.checked_sub(1).filter(|number| *number > 0)
     }
 
     /// Turns an error of the work into a failure that names the archive. That something is in the way there is no mistake of the command line.
@@ -169,7 +183,7 @@ impl Made<'_> {
         ui.console().note(&if dry_run {
             format!("{done}: {DRY_RUN}")
         } else {
-            format!("{done}; {earlier} is the archive as it was, nra log {name} lists commits")
+            format!("{done}; {earlier} is the archive as it was, nra revert {name} goes back to it")
         });
         if is_protected {
             let verb = if dry_run { "would go" } else { "went" };

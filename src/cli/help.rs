@@ -24,7 +24,7 @@ pub const GROUPS: [(&str, &[&str]); 7] = [
     ("take files out", &["extract", "cat"]),
     ("look at it", &["list", "find", "grep", "du", "info", "browse"]),
     ("its history", &["log", "diff"]),
-    ("change it", &["add", "rm", "mv", "mkdir", "attr", "key", "compact"]),
+    ("change it", &["add", "rm", "mv", "mkdir", "attr", "key", "revert", "compact"]),
     ("keep it whole", &["verify", "protect", "repair", "salvage"]),
     ("about nra", &["formats", "completions", "man", "version", "help"]),
 ];

@@ -14,7 +14,7 @@ use crate::cli::report::Failure;
 use crate::format::path::Quoted;
 
 /// What other programs call a command: their words, ours.
-const HABITS: [(&[&str], &str); 20] = [
+const HABITS: [(&[&str], &str); 21] = [
     (&["create", "cf", "cvf", "czf", "cjf", "tar", "zip", "compress"], "pack"),
     (&["xf", "xvf", "xzf", "xjf", "unzip", "untar", "decompress"], "extract"),
     (&["tf", "tvf", "tzf", "dir", "show", "contents"], "list"),
@@ -33,6 +33,7 @@ const HABITS: [(&[&str], &str); 20] = [
     (&["recover", "rescue"], "salvage"),
     (&["fix", "heal"], "repair"),
     (&["gc", "prune", "vacuum"], "compact"),
+    (&["undo", "rollback", "reset", "checkout"], "revert"),
     (&["passwd", "password", "rekey"], "key"),
     (&["recompress", "repack"], "convert"),
 ];

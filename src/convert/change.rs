@@ -10,6 +10,8 @@ use crate::convert::select::Selection;
 use crate::format::archive::Archive;
 use crate::format::entry::{Attribute, Entry, Kind, Metadata, Timestamp};
 use crate::format::error::{Error, Result};
+use crate::format::nra::changes::Change;
+use crate::format::nra::revert::{Reverted, revert as undo};
 use crate::format::nra::writer::{NewContent, Writer};
 use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor};
@@ -41,6 +43,23 @@ pub fn remove<W: Write + Send, E: From<Error>>(
         }
     }
     Ok(count)
+}
+
+/// Makes what `selection` means as it was at an earlier commit: all of it together with the attributes of the archive. Each difference that is undone is handed to `visit` first.
+///
+/// # Errors
+///
+/// As [`revert`](crate::format::nra::revert::revert).
+pub fn revert<W: Write + Send, E: From<Error>>(
+    writer: &mut Writer<W>,
+    commit: u64,
+    selection: &Selection,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Change) -> Result<(), E>,
+) -> Result<Reverted, E> {
+    let is_meant = |change: &Change| selection.matches(change.entry());
+    let is_meant: Option<&dyn Fn(&Change) -> bool> = if selection.is_all() { None } else { Some(&is_meant) };
+    undo(writer, commit, is_meant, monitor, visit)
 }
 
 /// Returns where `from` goes when it is moved to `to`: into `to` if that is a directory.

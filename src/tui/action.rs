@@ -93,6 +93,8 @@ pub enum Action {
     Plans,
     /// Write what is planned.
     Write,
+    /// Make an earlier commit the newest state again.
+    Revert,
     /// Write the archive anew without earlier commits.
     Compact,
     /// Check what is marked, or all.

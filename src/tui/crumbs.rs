@@ -72,7 +72,7 @@ pub fn totals(state: &State, width: u16) -> String {
             _ => format!("@{number}"),
         };
     }
-    let is_kept = [READ_ONLY, WRITE_PROTECTED].contains(&state.archive.fixed);
+    let is_kept = [Err(READ_ONLY), Err(WRITE_PROTECTED)].contains(&state.archive.file);
     match width {
         80.. if is_kept => format!("read-only · {entries} · {content} → {whole}"),
         80.. => format!("{entries} · {content} → {whole}"),

@@ -192,6 +192,17 @@ pub enum Task {
         /// The changes.
         changes: Vec<Stage>,
     },
+    /// Make an earlier commit the newest state again.
+    Revert {
+        /// The archive.
+        file: PathBuf,
+        /// That commit.
+        commit: u64,
+        /// Numbers of the entries in it that come back, `None` = all is as it was then.
+        ranges: Option<Vec<Range<u64>>>,
+        /// The newest commit, if it is the one to be undone.
+        over: Option<u64>,
+    },
     /// Write the newest commit anew, without what only earlier ones hold.
     Compact {
         /// The archive.

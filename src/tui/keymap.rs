@@ -169,6 +169,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Undo, "undo", &["u"], BROWSER, Group::Work, "Take the last planned change back", ""),
     command(Action::Plans, "plans", &["P"], BROWSER, Group::Work, "Show what is planned, and take some of it back", ""),
     command(Action::Write, "write", &["W"], BROWSER, Group::Work, "Write what is planned as one commit", ""),
+    command(Action::Revert, "return", &["U"], BROWSER, Group::Work, "Undo the last commit, or return to the one shown; asks first", ""),
     command(Action::Convert, "convert", &["c"], BROWSER, Group::Work, "Write everything as another archive; asks its name", ""),
     command(Action::Compact, "compact", &["Z"], BROWSER, Group::Work, "Drop earlier commits and what only they hold; asks first", ""),
     command(Action::Verify, "verify", &["V"], BROWSER, Group::Work, "Check what is marked, or all", ""),

@@ -66,18 +66,17 @@ impl Opened {
         let remembered = options.config.remember && !read_only && !info.encrypted;
         let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
         let home = home.and_then(|path| path.to_str().map(str::to_owned));
-        let (path, fixed) = match &self.path {
+        let file = match &self.path {
             Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
-                _ if read_only => (None, READ_ONLY),
-                _ if self.is_past => (None, "an earlier commit is shown: ] goes on to the newest, where changes are planned"),
-                _ if damaged => (None, DAMAGED),
-                Err(_) => (None, WRITE_PROTECTED),
-                Ok(()) => (Some(path.clone()), ""),
+                _ if read_only => Err(READ_ONLY),
+                _ if damaged => Err(DAMAGED),
+                Err(_) => Err(WRITE_PROTECTED),
+                Ok(()) => Ok(path.clone()),
             },
-            _ => (None, ONLY_NRA),
+            _ => Err(ONLY_NRA),
         };
         let is_past = self.is_past;
-        Facts { name: self.name.clone(), info, is_past, path, fixed, depth: 0, inside: None, remarks, damaged, home }
+        Facts { name: self.name.clone(), info, is_past, file, depth: 0, inside: None, remarks, damaged, home }
     }
 }
 

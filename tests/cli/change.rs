@@ -102,6 +102,53 @@ fn entries_are_moved_and_directories_made() {
 }
 
 #[test]
+fn an_earlier_commit_becomes_the_newest_state_again() {
+    let room = Room::new();
+    room.fails(&["revert", "rich.nra"], 2, "nra: rich.nra: there is no commit before the newest\n");
+    let first = room.out(&["list", "rich.nra", "-l"]);
+    room.changes(&["rm", "rich.nra", "docs/sub", "*.bin"], "removed 4 entries in commit 2 (+");
+    room.changes(&["mkdir", "rich.nra", "new"], "made new in commit 3 (+");
+    let listed = room.rehearses(&["revert", "rich.nra", "-n"], "brought 1 entry back to commit 2 in commit 4 (+");
+    assert_eq!(listed, "- new\n");
+    let listed =
+        room.rehearses(&["revert", "rich.nra@1", "docs", "new", "-n"], "brought 4 entries back to commit 1 in commit 4 (+");
+    assert_eq!(listed, "+ docs/sub\n+ docs/sub/deep\n+ docs/sub/deep/lines.log\n- new\n");
+    room.changes(&["revert", "rich.nra", "--at", "1", "*.bin"], "brought 1 entry back to commit 1 in commit 4 (+");
+    assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");
+    let said = room.run(&["revert", "rich.nra", "--at", "1", "--json"]);
+    let done: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&done["summary"]["added"], &done["summary"]["removed"], &done["summary"]["commit"]),
+        (&3.into(), &1.into(), &5.into())
+    );
+    done["differences"].as_array().unwrap().iter().for_each(schema::check);
+    assert_eq!(room.out(&["list", "rich.nra", "-l"]), first);
+    room.changes(&["revert", "rich.nra@1"], "rich.nra: nothing has changed");
+    let log = room.out(&["log", "rich.nra"]);
+    assert!(log.contains("  1 entry back to commit 1\n") && log.contains("  back to commit 1\n"), "{log}");
+    // What it undid is undone like any other commit.
+    room.changes(&["revert", "rich.nra", "-m", "again"], "brought 4 entries back to commit 4 in commit 6 (+");
+    assert_eq!(room.out(&["list", "rich.nra", "image.bin", "new"]), "image.bin\nnew\n");
+    room.fails(&["revert", "rich.nra@9"], 2, "nra: there is no commit 9; the archive has commits 1 to 6\n");
+    room.fails(
+        &["revert", "rich.nra", "--at", "1", "nope"],
+        1,
+        "nra: rich.nra: nothing that was named differs from commit 1; nothing was changed\nhint: nra diff rich.nra --at 1 shows what does; quote globs\n",
+    );
+    let said = room.run(&["revert", "rich.nra", "--at", "1", "nope", "new"]);
+    assert_eq!(said.code, Some(3));
+    assert!(said.err.contains("nope: nothing that it matches differs from commit 1"), "{}", said.err);
+}
+
+#[test]
+fn the_attributes_of_the_archive_come_back_with_all_of_a_commit() {
+    let room = Room::new();
+    room.changes(&["attr", "rich.nra", "set", "name=Odd names"], "changed attributes of the archive in commit 2 (+");
+    room.changes(&["revert", "rich.nra"], "brought attributes of the archive back to commit 1 in commit 3 (+");
+    assert_eq!(room.out(&["attr", "rich.nra"]), "");
+}
+
+#[test]
 fn attributes_are_set_shown_and_removed() {
     let room = Room::new();
     room.changes(

@@ -206,7 +206,12 @@ fn print_archive(ui: &mut Ui) -> CommandResult<()> {
     ui.line("~ .  (attributes)")
 }
 
-fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
+/// Prints a difference: as a line with a sign in front, or for programs.
+///
+/// # Errors
+///
+/// When standard output can't be written.
+pub fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
     let (sign, change, entry, aspects) = match difference {
         Difference::Added(entry) => ('+', "added", entry, &[][..]),
         Difference::Removed(entry) => ('-', "removed", entry, &[][..]),

@@ -25,6 +25,7 @@ pub mod mv;
 pub mod pack;
 pub mod protect;
 pub mod repair;
+pub mod revert;
 pub mod rm;
 pub mod salvage;
 pub mod verify;
@@ -50,6 +51,8 @@ pub enum Command {
     Mv(mv::Args),
     /// Make a directory in an archive
     Mkdir(mkdir::Args),
+    /// Make an earlier commit of an archive its newest state again
+    Revert(revert::Args),
     /// Drop what no kept commit of an archive needs
     Compact(compact::Args),
     /// Add recovery data to an archive, which repairs damage
@@ -119,6 +122,7 @@ impl Command {
             Self::Rm(args) => rm::run(args, ui),
             Self::Mv(args) => mv::run(args, ui),
             Self::Mkdir(args) => mkdir::run(args, ui),
+            Self::Revert(args) => revert::run(args, ui),
             Self::Compact(args) => compact::run(args, ui),
             Self::Protect(args) => protect::run(args, ui),
             Self::Repair(args) => repair::run(args, ui),

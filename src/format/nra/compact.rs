@@ -6,7 +6,6 @@
 //!
 //! Spec: nra.md, sections 7, 13 and 17.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use crate::format::crypt::Keyring;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
+use crate::format::nra::changes::{Change, each_change};
 use crate::format::nra::content::{BlockRef, Content, FrameRef, Segment};
 use crate::format::nra::head::TAIL_LEN;
 use crate::format::nra::reader::NraReader;
@@ -141,14 +141,14 @@ pub fn compact(
                 writer.set_attributes(info.attributes.clone())?;
                 let mut changed = Vec::new();
                 let mut last: Option<EntryPath> = None;
-                each_change(before, &state, &mut |change| {
+                each_change::<Error>(before, &state, &mut |change| {
                     match change {
-                        Change::New(entry) => changed.push(entry),
+                        Change::Added(entry) | Change::Changed(_, entry) => changed.push(entry),
                         // With a directory goes what is below it.
-                        Change::Gone(path) if last.as_ref().is_some_and(|last| path.is_below(last)) => {}
-                        Change::Gone(path) => {
-                            writer.remove(&path)?;
-                            last = Some(path);
+                        Change::Removed(entry) if last.as_ref().is_some_and(|last| entry.path.is_below(last)) => {}
+                        Change::Removed(entry) => {
+                            writer.remove(&entry.path)?;
+                            last = Some(entry.path);
                         }
                     }
                     monitor.check()
@@ -193,9 +193,9 @@ impl Plan {
                         needs.note(&state, &entry?)?;
                     }
                 }
-                Some(before) => each_change(before, &state, &mut |change| match change {
-                    Change::New(entry) => needs.note(&state, &entry),
-                    Change::Gone(_) => monitor.check(),
+                Some(before) => each_change::<Error>(before, &state, &mut |change| match change {
+                    Change::Added(entry) | Change::Changed(_, entry) => needs.note(&state, &entry),
+                    Change::Removed(_) => monitor.check(),
                 })?,
             }
             before = Some(state);
@@ -297,38 +297,6 @@ impl Needs {
         compaction.dropped_bytes = stored_bytes.saturating_sub(kept);
         compaction.after_bytes = compaction.before_bytes.saturating_sub(compaction.dropped_bytes);
         (dense, compaction)
-    }
-}
-
-/// What a commit does to an entry.
-enum Change {
-    /// It is new or another one.
-    New(Entry),
-    /// It is there no more.
-    Gone(EntryPath),
-}
-
-/// Hands what differs between two commits of one archive to `visit`, in path order.
-fn each_change(before: &NraReader, after: &NraReader, visit: &mut dyn FnMut(Change) -> Result<()>) -> Result<()> {
-    let mut old = before.entries(0..before.entry_count()).peekable();
-    let mut new = after.entries(0..after.entry_count()).peekable();
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return Ok(()),
-            (Some(Err(_)), _) | (Some(_), None) => Ordering::Less,
-            (_, Some(Err(_))) | (None, Some(_)) => Ordering::Greater,
-            (Some(Ok(x)), Some(Ok(y))) => x.path.cmp(&y.path),
-        };
-        if order == Ordering::Less {
-            old.next().map_or(Ok(()), |entry| visit(Change::Gone(entry?.path)))?;
-        } else if order == Ordering::Greater {
-            new.next().map_or(Ok(()), |entry| visit(Change::New(entry?)))?;
-        } else {
-            let (Some(x), Some(y)) = (old.next().transpose()?, new.next().transpose()?) else { continue };
-            if x != y {
-                visit(Change::New(y))?;
-            }
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The engine for NRA version 5. Spec: `docs/format/nra.md`.
 
+pub mod changes;
 pub mod chunks;
 pub mod commit;
 pub mod compact;
@@ -14,4 +15,5 @@ pub mod page;
 pub mod reader;
 pub mod records;
 pub mod recovery;
+pub mod revert;
 pub mod writer;

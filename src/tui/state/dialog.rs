@@ -249,6 +249,10 @@ pub enum Choice {
     Open(Door),
     /// The archive is compacted.
     Compact,
+    /// It returns to a commit.
+    Return(u64),
+    /// What is marked in a commit, or the entry, comes back.
+    BringBack(u64),
     /// Nothing.
     Nothing,
 }

@@ -66,7 +66,7 @@ pub const WRITE_PROTECTED: &str = "the file is write-protected";
 pub const DAMAGED: &str = "a damaged archive can't be changed";
 
 /// What is known of the archive from its opening.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Its name, harmless to show.
     pub name: String,
@@ -74,10 +74,8 @@ pub struct Facts {
     pub info: Info,
     /// There is a later commit.
     pub is_past: bool,
-    /// Its file, if it can be changed.
-    pub path: Option<PathBuf>,
-    /// Why it can't be, if it can't.
-    pub fixed: &'static str,
+    /// Its file, which further commits can be written to, or why none can.
+    pub file: Result<PathBuf, &'static str>,
     /// How many archives it lies in.
     pub depth: usize,
     /// What it is in the archive around it, if it lies in one.
@@ -90,7 +88,35 @@ pub struct Facts {
     pub home: Option<String>,
 }
 
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            info: Info::default(),
+            is_past: false,
+            file: Err(ONLY_NRA),
+            depth: 0,
+            inside: None,
+            remarks: Vec::new(),
+            damaged: false,
+            home: None,
+        }
+    }
+}
+
+/// Why nothing is planned where an earlier commit is shown.
+const PAST: &str = "an earlier commit is shown: ] goes to the newest, where changes are planned; U returns to this";
+
 impl Facts {
+    /// Returns the file that what is planned here is written to.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing can be planned.
+    pub fn plannable(&self) -> Result<&PathBuf, &'static str> {
+        self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
+    }
+
     /// Returns its name without those of the archives around it.
     pub fn own_name(&self) -> &str {
         self.name.rsplit(BETWEEN).next().unwrap_or(&self.name)

@@ -123,7 +123,7 @@ fn what_is_known_of_the_damage_is_told() {
 #[test]
 fn what_was_planned_before_damage_came_to_light_is_taken_back() {
     let mut story = Story::begin(everything(), 100, 24);
-    story.state.archive.path = Some("a.nra".into());
+    story.state.archive.file = Ok("a.nra".into());
     story.then("d j d");
     let page = Page { damage: Some(vec!["the index is damaged".to_owned()]), ..Page::default() };
     let generation = story.state.listing.generation;

@@ -300,7 +300,7 @@ pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
     let mut facts = story.state.archive.clone();
     facts.info = story.archive.info().clone();
-    facts.path = Some(file.to_owned());
+    facts.file = Ok(file.to_owned());
     story.event(Event::Opened(Box::new(facts)));
     story.rest();
 }
@@ -628,7 +628,7 @@ fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
     story.archive = Arc::from(open_path(&file, &with_key).unwrap());
     let mut facts = story.state.archive.clone();
     facts.info = story.archive.info().clone();
-    facts.path = Some(file.clone());
+    facts.file = Ok(file.clone());
     story.event(Event::Opened(Box::new(facts)));
     story.then("f7").types("sealed");
     story.then("enter W enter");

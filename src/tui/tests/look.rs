@@ -33,7 +33,7 @@ fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
     let mut story = Story::begin(everything(), 120, 40);
     story.misses("stored").misses("read-only");
     story.then("p s z").sees("stored ▾");
-    story.state.archive.fixed = crate::tui::state::READ_ONLY;
+    story.state.archive.file = Err(crate::tui::state::READ_ONLY);
     story.sees("read-only · 14 entries");
 }
 
@@ -88,7 +88,7 @@ fn names_are_harmless_wherever_they_are_shown() {
     // The terminal's own layer drops such characters, whoever forgets them: that they are shown tells that they are known.
     let (name, shown) = ("d\x1b]0;t\x07/a\u{9b}31m\u{202e}\n.md", "a·31m·␊.md");
     let archive = sample::with_contents(&[(name, b"x"), ("d\x1b]0;t\x07/b", b"x")]);
-    let facts = |story: &Story| Facts { fixed: "", path: Some("a.nra".into()), ..story.state.archive.clone() };
+    let facts = |story: &Story| Facts { file: Ok("a.nra".into()), ..story.state.archive.clone() };
     let mut story = Story::begin(Arc::clone(&archive), 120, 30);
     story.state.archive = facts(&story);
     story.sees("d␛]0;t␇/");

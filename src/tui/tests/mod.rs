@@ -15,6 +15,7 @@ mod look;
 mod mouse;
 mod plans;
 mod recalled;
+mod revert;
 mod screens;
 mod sealed;
 mod told;
@@ -34,7 +35,7 @@ use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::sample;
-use crate::tui::state::{Facts, ONLY_NRA, State};
+use crate::tui::state::{Facts, State};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
 use crate::tui::view::view;
@@ -59,7 +60,7 @@ impl Story {
     /// Opens an archive on a screen.
     pub fn begin(archive: Arc<dyn Archive>, width: u16, height: u16) -> Self {
         let info = archive.info().clone();
-        let facts = Facts { name: "a.nra".to_owned(), info, fixed: ONLY_NRA, ..Facts::default() };
+        let facts = Facts { name: "a.nra".to_owned(), info, ..Facts::default() };
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(facts, theme, Keymap::default(), width, height);
         let effects = start(&mut state);

@@ -181,7 +181,7 @@ fn what_is_planned_is_seen_below_any_list() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut story = Story::begin(crate::tui::sample::archive(&names), 80, 24);
-    story.state.archive.path = Some("a.nra".into());
+    story.state.archive.file = Ok("a.nra".into());
     let height = story.state.listing.height;
     story.then("f7").types("made/deep");
     story.then("enter");

@@ -338,7 +338,7 @@ fn every_size_can_be_drawn() {
     ];
     for (keys, event) in begun {
         let mut story = Story::begin(everything(), 80, 24);
-        story.state.archive.path = Some("a.nra".into());
+        story.state.archive.file = Ok("a.nra".into());
         story.then(keys);
         if let Some(event) = event {
             let ticket = story.state.asked.ticket(if keys == "H" { Subject::Commits } else { Subject::Opening });

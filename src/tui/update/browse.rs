@@ -70,7 +70,7 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
     let request = state.listing.take(answer);
     if let Some(remarks) = damage {
         // It came to light only now.
-        state.archive = Facts { damaged: true, remarks, path: None, fixed: DAMAGED, ..state.archive.clone() };
+        state.archive = Facts { damaged: true, remarks, file: Err(DAMAGED), ..state.archive.clone() };
         history::remark(state);
     }
     moved(state, request, effects);

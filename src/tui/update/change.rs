@@ -21,8 +21,10 @@ pub fn act(state: &mut State, action: Action) -> bool {
     }
     // What was planned before damage came to light can be looked at and taken back.
     let is_about_plans = matches!(action, Plans | Undo) && !state.staged.is_empty();
-    if state.archive.path.is_none() && !is_about_plans {
-        state.say(Tone::Warning, state.archive.fixed);
+    if let Err(why) = state.archive.plannable()
+        && !is_about_plans
+    {
+        state.say(Tone::Warning, why);
         return true;
     }
     if state.writing.is_some() && action != Plans {
@@ -164,7 +166,7 @@ fn ask_message(state: &mut State) {
 
 /// Starts writing what is planned.
 pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
-    let (Some(file), Some(commit)) = (state.archive.path.clone(), state.archive.info.commit) else { return };
+    let (Ok(file), Some(commit)) = (state.archive.plannable().cloned(), state.archive.info.commit) else { return };
     let job = state.jobs.add(format!("write {}: {}", state.archive.name, state.staged.told()), state.now);
     let plans = std::mem::take(&mut state.staged);
     effects.push(Effect::Start(job, Task::Change { file, commit, message, changes: plans.list().to_vec() }));

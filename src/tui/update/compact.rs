@@ -8,8 +8,9 @@ use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 
 /// Has it looked at what compacting would save, unless the archive can't be changed.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(file) = state.archive.path.clone() else {
-        return state.say(Tone::Warning, state.archive.fixed);
+    let file = match state.archive.plannable() {
+        Ok(file) => file.clone(),
+        Err(why) => return state.say(Tone::Warning, why),
     };
     if !state.staged.is_empty() || state.writing.is_some() {
         return state.say(Tone::Warning, "what is planned comes first: W writes it, P shows it");
@@ -55,7 +56,7 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
 
 /// Starts it.
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
-    let (Some(file), Some(commit)) = (state.archive.path.clone(), state.archive.info.commit) else { return };
+    let (Ok(file), Some(commit)) = (state.archive.plannable().cloned(), state.archive.info.commit) else { return };
     if !state.staged.is_empty() || state.writing.is_some() {
         return;
     }

@@ -14,7 +14,9 @@ use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, Staged, State, Tone};
 use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{act as do_action, arrange, browse, change, compact, find, jobs, jump, preview, salvage, sealed};
+use crate::tui::update::{
+    act as do_action, arrange, browse, change, compact, find, jobs, jump, preview, revert, salvage, sealed,
+};
 
 /// Takes a key that a dialog understands by itself; says whether it did.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -176,7 +178,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Rename => change::rename(state, &text, effects),
         Purpose::MakeDirectory => change::make_directory(state, &text, effects),
         Purpose::Add => {
-            let (directory, file) = (state.listing.scope.directory.clone(), state.archive.path.clone().unwrap_or_default());
+            let (directory, file) = (state.listing.scope.directory.clone(), state.archive.file.clone().unwrap_or_default());
             effects.push(Effect::Check(Check::Add { path: text.clone().into(), directory, file }));
             Ok(())
         }
@@ -322,6 +324,8 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
             self::jobs::leave_by(state, way, effects);
         }
         Choice::Compact => compact::start(state, effects),
+        Choice::Return(commit) => revert::start(state, commit, None, effects),
+        Choice::BringBack(commit) => revert::bring_back(state, commit, effects),
         Choice::Nothing => {}
     }
 }

@@ -125,7 +125,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
     // Numbers mean other entries now.
     state.unmark();
-    let stays = same && state.archive.path.is_some();
+    let stays = same && state.archive.plannable().is_ok();
     state.staged = if stays { state.staged.by_name() } else { Staged::default() };
     state.writing = None;
     state.pane = state.pane.renewed();

@@ -15,6 +15,7 @@ mod nested;
 mod places;
 mod preview;
 mod recall;
+mod revert;
 mod salvage;
 mod sealed;
 mod sizes;
@@ -351,6 +352,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::VerifyEntry => jobs::verify_entry(state, effects),
         Action::Convert => jobs::ask_output(state),
         Action::Compact => compact::ask(state, effects),
+        Action::Revert => revert::ask(state),
         Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}

@@ -1,5 +1,6 @@
 //! Writes planned changes as one commit.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -12,10 +13,13 @@ use crate::convert::select::Selection;
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result, reason};
-use crate::format::nra::writer::{Writer, WriterOptions};
+use crate::format::nra::changes::Change as Difference;
+use crate::format::nra::revert::revert as go_back;
+use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions};
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
+use crate::text;
 use crate::tui::effect::Check;
 use crate::tui::glyphs;
 use crate::tui::state::staged::{Stage, Staged};
@@ -32,6 +36,66 @@ pub struct Done {
     pub left_out: u64,
 }
 
+/// Makes commit number `commit` of the archive the newest state again, or brings the entries with numbers in `ranges` back from it: `archive` is that commit then; it has the
+/// keys in any case.
+///
+/// # Errors
+///
+/// `Usage` when the newest commit is not `over`, if that says which is to be undone. The archive is what it was then.
+pub fn revert(
+    archive: &dyn Archive,
+    file: &Path,
+    commit: u64,
+    ranges: Option<&[Range<u64>]>,
+    over: Option<u64>,
+    monitor: &dyn Monitor,
+) -> Result<Done> {
+    let (mut writer, newest) = begin(archive, file, "", over)?;
+    let chosen = ranges.map(|ranges| Selection::of_numbers(archive, ranges.iter().cloned())).transpose()?;
+    // Nothing goes where something is brought back.
+    let comes_back = |change: &Difference| {
+        !matches!(change, Difference::Removed(_)) && chosen.as_ref().is_none_or(|chosen| chosen.matches(change.entry()))
+    };
+    let is_meant: Option<&dyn Fn(&Difference) -> bool> = if chosen.is_some() { Some(&comes_back) } else { None };
+    let done = go_back::<_, Error>(&mut writer, commit, is_meant, monitor, &mut |_| Ok(()))?;
+    let what = text::counted(done.entries, "entry", "entries");
+    let whole = if chosen.is_some() { format!("{what} ") } else { String::new() };
+    writer.set_message(format!("{whole}back to commit {commit}"))?;
+    let written = format!("{what} brought back to commit {commit}; ");
+    end(writer, newest, &written, &format!("nothing differs from commit {commit}"), monitor)
+}
+
+/// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its newest commit, too.
+///
+/// # Errors
+///
+/// `Usage` when that is not `planned_at`, if a number is given.
+fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<StoreEnd>, u64)> {
+    let encryption = archive.keyring().cloned();
+    let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
+    let writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
+    let newest = writer.base().and_then(|base| base.info().commit).unwrap_or_default();
+    if planned_at.is_some_and(|number| number != newest) {
+        return Err(Error::Usage { detail: "the archive has another commit by now: read it anew (ctrl-r)".to_owned() });
+    }
+    Ok((writer, newest))
+}
+
+/// Writes the commit that follows number `before`, and says so; `idle` says that there is none to write.
+fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor: &dyn Monitor) -> Result<Done> {
+    let is_protected = writer.base().is_some_and(|base| base.info().recovery.is_some());
+    let (_, stats) = writer.finish(monitor)?;
+    if stats.commit == before {
+        return Ok(Done { text: idle.to_owned(), commit: before, left_out: 0 });
+    }
+    let lost = if is_protected { "; the recovery data went with it: nra protect makes it anew" } else { "" };
+    Ok(Done {
+        text: format!("{written}commit {} is written; H goes back{lost}", stats.commit),
+        commit: stats.commit,
+        left_out: 0,
+    })
+}
+
 /// Writes changes that were planned at a commit, with a message, and says what has been written. `archive` is that commit; it has the keys.
 ///
 /// # Errors
@@ -44,13 +108,7 @@ pub fn commit(
     changes: &[Stage],
     monitor: &dyn Monitor,
 ) -> Result<Done> {
-    let encryption = archive.keyring().cloned();
-    let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
-    let mut writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
-    let base = writer.base().map(Arc::clone);
-    let base = base.filter(|base| base.info().commit == Some(planned_at));
-    let stale = || Error::Usage { detail: "the archive has another commit by now: read it anew (ctrl-r)".to_owned() };
-    let base = base.ok_or_else(stale)?;
+    let (mut writer, _) = begin(archive, file, message, Some(planned_at))?;
     let mut left_out = 0;
     // Numbers and paths are those of the commit that is shown. So what goes goes first, what is renamed is renamed from the depth up, and what comes
     // goes to where its directory is by then.
@@ -58,7 +116,8 @@ pub fn commit(
     // What was planned twice goes once.
     let removed: RangeSet<u64> = removed.flatten().filter(|range| !range.is_empty()).cloned().collect();
     if !removed.is_empty() {
-        let selection = Selection::of_numbers(&*base, removed.iter().cloned())?;
+        // It is the commit that is changed.
+        let selection = Selection::of_numbers(archive, removed.iter().cloned())?;
         remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
     }
     let mut renames: Vec<(&EntryPath, &EntryPath)> =
@@ -81,15 +140,8 @@ pub fn commit(
             }
         }
     }
-    let (_, stats) = writer.finish(monitor)?;
-    let mut text = match stats.commit {
-        commit if commit == planned_at => "nothing has changed, no commit is written".to_owned(),
-        commit => format!("commit {commit} is written; H goes back"),
-    };
-    if base.info().recovery.is_some() && stats.commit != planned_at {
-        text += "; the recovery data went with it: nra protect makes it anew";
-    }
-    Ok(Done { text, commit: stats.commit, left_out })
+    let done = end(writer, planned_at, "", "nothing has changed, no commit is written", monitor)?;
+    Ok(Done { left_out, ..done })
 }
 
 /// Returns where a new path is once the directories above it have their new names.

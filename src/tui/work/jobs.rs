@@ -127,6 +127,11 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
                 monitor.tell(News::Written(done.commit));
                 judged(done.text, done.left_out, monitor)
             }),
+        Task::Revert { file, commit, ranges, over } => change::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
+            .map(|done| {
+                monitor.tell(News::Written(done.commit));
+                judged(done.text, done.left_out, monitor)
+            }),
         Task::Compact { file, commit } => compacted(archive, file, *commit, monitor),
         Task::Convert { output } => convert(shared, &expand(output), monitor),
         Task::Salvage { output, message } => salvage_to(archive, &expand(output), message, monitor),
@@ -145,7 +150,7 @@ fn needs_password(archive: &dyn Archive, task: &Task) -> Option<bool> {
     let ranges = match task {
         Task::Extract { ranges, .. } | Task::Verify { ranges: Some(ranges) } => ranges.as_slice(),
         Task::Verify { ranges: None } | Task::Convert { .. } => std::slice::from_ref(&all),
-        Task::Change { .. } | Task::Compact { .. } | Task::Salvage { .. } => return None,
+        Task::Change { .. } | Task::Revert { .. } | Task::Compact { .. } | Task::Salvage { .. } => return None,
     };
     // What has a keyring was opened by it.
     if !archive.info().encrypted || archive.keyring().is_some() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::format::archive::IndexPage;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
+use crate::format::nra::content::FrameRef;
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::page::{Below, Child, InnerPage, Page, content_bytes, ends_of_inner, ends_of_leaf};
 use crate::format::nra::reader::damage::is_damage;
@@ -273,6 +274,34 @@ impl NraReader {
             first += inner.first[index];
             above.push((node, index));
         }
+    }
+
+    /// Returns where each leaf lies and which entries it has, in path order; none for entries that no pages lead to. The leaves are not read.
+    pub(in crate::format::nra) fn leaf_pages(&self) -> Result<Vec<(FrameRef, Range<u64>)>> {
+        let Root::Page(root) = &self.root else { return Ok(Vec::new()) };
+        let mut leaves: Vec<(FrameRef, Range<u64>)> = Vec::new();
+        let mut number = 0;
+        while number < self.info.entries {
+            let mut first = 0;
+            let mut above: Vec<(Arc<Node>, usize)> = Vec::with_capacity(4);
+            loop {
+                let child = above.last().map_or(root, |(node, index)| &node.children()[*index]);
+                if above.last().is_none_or(|(node, _)| node.level() > 1) {
+                    let node = self.node(child, &above, true)?;
+                    if let Node::Inner(inner) = &*node {
+                        let index = inner.choose(Seek::Number(number), first);
+                        first += inner.first[index];
+                        above.push((node, index));
+                        continue;
+                    }
+                }
+                let end = first + child.entries;
+                leaves.push((child.page, first..end));
+                number = end.max(number + 1);
+                break;
+            }
+        }
+        Ok(leaves)
     }
 
     /// Returns the page of `child`, or what stands in for it.

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::format::archive::Archive;
+use crate::format::archive::{Archive, OpenOptions};
 use crate::format::checksum::content_checksum;
 use crate::format::codec::Codec;
 use crate::format::crypt::Keyring;
@@ -277,6 +277,24 @@ impl<W: Write + Send> Writer<W> {
         }
     }
 
+    /// Opens an earlier commit of the archive that is changed.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when there is no such commit, and for a new archive; what opening gives.
+    pub(in crate::format::nra) fn earlier(&self, number: u64) -> Result<NraReader> {
+        let base = self.base.as_ref().ok_or_else(no_base)?;
+        let options = OpenOptions { commit: Some(number), recover: false, ..OpenOptions::default() };
+        NraReader::open_unlocked(Arc::new(Arc::clone(&base.store)), &options, base.reader.keyring())
+    }
+
+    /// Puts an entry of an earlier commit of this archive back where it was; its content is in the file, and its link group holds on.
+    pub(in crate::format::nra) fn put_back(&mut self, entry: Entry) -> Result<EntryId> {
+        self.settle_state()?;
+        let group = entry.link_group;
+        self.insert_in_group(entry, Source::Settled, [0; 3], group)
+    }
+
     /// Returns the piece of the base with this digest, if there is one.
     pub(super) fn held(&mut self, bytes: &[u8], digest: Digest) -> Result<Option<PieceId>> {
         let Some(base) = &self.base else { return Ok(None) };
@@ -465,6 +483,6 @@ fn not_found(path: &EntryPath) -> Error {
     Error::NotFound { path: path.as_bytes().to_vec() }
 }
 
-pub(super) fn no_base() -> Error {
+pub(in crate::format::nra) fn no_base() -> Error {
     Error::Usage { detail: "entries are removed, renamed and changed in an archive that is there, not in a new one".into() }
 }

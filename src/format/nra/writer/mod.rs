@@ -69,6 +69,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 pub(in crate::format::nra) use adopt::Adopted;
+pub(in crate::format::nra) use append::no_base;
 pub use end::{FromStart, StoreEnd};
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 pub use present::Present;

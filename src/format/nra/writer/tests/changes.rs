@@ -8,8 +8,10 @@ use super::disk::{Disk, NewFile, source};
 use super::*;
 use crate::format::archive::{Archive, Depth, OpenOptions};
 use crate::format::crypt::{Argon2Cost, Keyring, Secret};
+use crate::format::nra::changes::Change as Difference;
 use crate::format::nra::compact::compact;
 use crate::format::nra::reader::NraReader;
+use crate::format::nra::revert::revert;
 use crate::format::nra::writer::trees::PageSizes;
 
 /// What the model knows of an entry.
@@ -35,6 +37,8 @@ enum Change {
     Commit,
     /// A commit, and all but the newest ones dropped.
     Compact(u64),
+    /// A commit, and then an earlier one made the present state again: all of it, or what it had at a path.
+    Revert(prop::sample::Index, Option<EntryPath>),
 }
 
 type State = BTreeMap<EntryPath, Item>;
@@ -66,6 +70,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         1 => (0u8..3).prop_map(Change::Key),
         3 => Just(Change::Commit),
         1 => (1u64..4).prop_map(Change::Compact),
+        2 => (any::<prop::sample::Index>(), prop::option::of(any_path())).prop_map(|(commit, path)| Change::Revert(commit, path)),
     ]
 }
 
@@ -197,13 +202,45 @@ impl Run {
         self.state.clone_from(self.states.last().expect("one is kept"));
     }
 
+    /// Makes an earlier commit the present state, or what it had at a path and below.
+    fn revert(&mut self, commit: prop::sample::Index, path: Option<&EntryPath>) {
+        let (disk, mut writer) = self.writer();
+        let index = commit.index(self.states.len());
+        let is_at = |at: &EntryPath| path.is_none_or(|path| at == path || at.is_below(path));
+        let is_meant = |change: &Difference| is_at(&change.entry().path);
+        let is_meant: &dyn Fn(&Difference) -> bool = &is_meant;
+        let (earlier, before) = (self.states[index].clone(), self.state.clone());
+        self.state.retain(|at, _| !is_at(at));
+        for (at, item) in earlier.iter().filter(|(at, _)| is_at(at)) {
+            for above in std::iter::successors(at.parent(), EntryPath::parent) {
+                if !self.state.get(&above).is_some_and(Item::is_directory) {
+                    self.state.insert(above.clone(), earlier[&above].clone());
+                }
+            }
+            self.state.insert(at.clone(), item.clone());
+        }
+        let mut undone = BTreeSet::new();
+        let done =
+            revert::<_, Error>(&mut writer, index as u64 + 1, path.map(|_| is_meant), &Recorder::default(), &mut |change| {
+                assert!(undone.insert(change.entry().path.clone()), "each once");
+                Ok(())
+            });
+        assert_eq!(done.unwrap().entries, undone.len() as u64);
+        // Numbers of link groups mean nothing in the model.
+        let bare = |state: &State, at: &EntryPath| state.get(at).map(|item| (item.entry.clone(), item.content.clone()));
+        for at in before.keys().chain(self.state.keys()).filter(|at| bare(&before, at) != bare(&self.state, at)) {
+            assert!(undone.contains(at), "{at}");
+        }
+        self.commit(&disk, writer);
+    }
+
     fn apply(&mut self, writer: &mut Writer<StoreEnd>, change: &Change) {
         if let Change::Key(what) = change {
             return self.change_keys(writer, *what);
         }
         let state = &mut self.state;
         match change {
-            Change::Key(_) | Change::Commit | Change::Compact(_) => unreachable!("handled before"),
+            Change::Key(_) | Change::Commit | Change::Compact(_) | Change::Revert(..) => unreachable!("handled before"),
             Change::File(path, kind) => {
                 store(writer, path, *kind);
                 make_room(state, path, false);
@@ -323,10 +360,12 @@ proptest! {
         let mut run = Run::new(sealed);
         let (mut disk, mut writer) = run.writer();
         for change in changes.iter().chain([&Change::Commit]) {
-            if let Change::Commit | Change::Compact(_) = change {
+            if let Change::Commit | Change::Compact(_) | Change::Revert(..) = change {
                 run.commit(&disk, writer);
-                if let Change::Compact(keep) = change {
-                    run.compact(*keep);
+                match change {
+                    Change::Compact(keep) => run.compact(*keep),
+                    Change::Revert(commit, path) => run.revert(*commit, path.as_ref()),
+                    _ => {}
                 }
                 (disk, writer) = run.writer();
             } else {

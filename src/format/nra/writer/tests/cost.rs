@@ -5,6 +5,7 @@ use std::fs;
 use super::append::put;
 use super::disk::Disk;
 use super::*;
+use crate::format::nra::revert::revert;
 use crate::format::source::FileStore;
 
 /// An archive of small files with names and contents that have little in common.
@@ -44,6 +45,24 @@ fn appending_costs_what_is_new() {
     assert!(growth < 32 << 10, "{growth}");
     // One of them is the slot that a failure puts back.
     assert!(reads <= 9 && read < 256 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
+}
+
+#[test]
+fn going_back_costs_what_changed() {
+    let disk = Disk::new(large(60_000));
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    put(&mut writer, "set/250/new.txt", &noise(3_000, 77));
+    writer.remove(&path("set/100")).unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+    let whole = disk.bytes().len() as u64;
+    let disk = Disk::new(disk.bytes());
+    let mut writer = Writer::append(disk.clone(), options()).unwrap();
+    let done = revert::<_, Error>(&mut writer, 1, None, &Recorder::default(), &mut |_| Ok(())).unwrap();
+    let stats = writer.finish(&Recorder::default()).unwrap().1;
+    assert_eq!((done.entries, stats.added, stats.removed, stats.entries), (123, 122, 1, 60_501));
+    let (reads, read) = disk.reads();
+    assert!(stats.archive_bytes - whole < 64 << 10, "{}", stats.archive_bytes - whole);
+    assert!(reads <= 24 && read < 512 << 10 && read < whole / 4, "{reads} reads, {read} bytes of {whole}");
 }
 
 #[test]

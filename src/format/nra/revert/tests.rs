@@ -1,0 +1,111 @@
+use std::path::Path;
+
+use super::*;
+use crate::format::archive::{Depth, OpenOptions, open_path};
+use crate::format::entry::{Attribute, Namespace};
+use crate::format::nra::writer::{NewContent, StoreEnd, WriterOptions};
+use crate::format::progress::Recorder;
+use crate::format::source::FileStore;
+
+fn path(text: &str) -> EntryPath {
+    EntryPath::try_from(text).unwrap()
+}
+
+fn add<W: Write + Send>(writer: &mut Writer<W>, text: &str, kind: Kind) {
+    writer.add(Entry::new(path(text), kind), NewContent::None).unwrap();
+}
+
+/// Commits: files `a/x`, `a/y`, `b`; then `a` a file, `b/z` and `c/w` new; then `d`, and an attribute of the archive.
+fn archive(file: &Path) {
+    let mut writer = Writer::create(std::fs::File::create(file).unwrap(), WriterOptions::balanced()).unwrap();
+    ["a/x", "a/y", "b"].into_iter().for_each(|text| add(&mut writer, text, Kind::File));
+    writer.finish(&Recorder::default()).unwrap();
+    let mut writer = append(file);
+    ["a", "b/z", "c/w"].into_iter().for_each(|text| add(&mut writer, text, Kind::File));
+    writer.finish(&Recorder::default()).unwrap();
+    let mut writer = append(file);
+    add(&mut writer, "d", Kind::File);
+    writer
+        .set_attributes(vec![Attribute {
+            namespace: Namespace::Nra,
+            name: b"description"[..].into(),
+            value: b"third"[..].into(),
+        }])
+        .unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+}
+
+fn append(file: &Path) -> Writer<StoreEnd> {
+    Writer::append(std::sync::Arc::new(FileStore::open(file).unwrap()), WriterOptions::balanced()).unwrap()
+}
+
+/// Goes back to a commit, as a new one, and returns what was undone, and what the archive has then.
+fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>) -> (Vec<String>, Vec<String>) {
+    let mut writer = append(file);
+    let mut undone = Vec::new();
+    let done = revert::<_, Error>(&mut writer, commit, is_meant, &Recorder::default(), &mut |change| {
+        let sign = match change {
+            Change::Added(_) => '+',
+            Change::Removed(_) => '-',
+            Change::Changed(..) => '~',
+        };
+        undone.push(format!("{sign}{}", change.entry().path));
+        Ok(())
+    });
+    assert_eq!(done.unwrap().entries, undone.len() as u64);
+    writer.finish(&Recorder::default()).unwrap();
+    let archive = open_path(file, &OpenOptions::default()).unwrap();
+    assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
+    let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path.to_string());
+    (undone, entries.collect())
+}
+
+#[test]
+fn all_of_a_commit_comes_back_with_its_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nra");
+    archive(&file);
+    let (undone, entries) = go_back(&file, 1, None);
+    assert_eq!(undone, ["~a", "+a/x", "+a/y", "~b", "-b/z", "-c", "-c/w", "-d"]);
+    assert_eq!(entries, ["a", "a/x", "a/y", "b"]);
+    let newest = open_path(&file, &OpenOptions::default()).unwrap();
+    assert_eq!((newest.info().commit, newest.info().attributes.len()), (Some(4), 0));
+    // And forth again, to what was undone.
+    let (undone, entries) = go_back(&file, 3, None);
+    assert_eq!((undone.len(), entries.join(" ").as_str()), (8, "a b b/z c c/w d"));
+    assert_eq!(open_path(&file, &OpenOptions::default()).unwrap().info().attributes.len(), 1);
+    // It is that by now: there is nothing to write.
+    let (undone, _) = go_back(&file, 3, None);
+    assert_eq!((undone.len(), open_path(&file, &OpenOptions::default()).unwrap().info().commit), (0, Some(5)));
+}
+
+#[test]
+fn a_part_comes_back_with_the_directories_above_it_and_nothing_else_goes() {
+    let meant = |change: &Change| ["a/x", "c"].contains(&&*change.entry().path.to_string());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nra");
+    archive(&file);
+    // A file is in the place of the directory; `c` still holds what was not named.
+    let (undone, entries) = go_back(&file, 1, Some(&meant));
+    assert_eq!(undone, ["~a", "+a/x"]);
+    assert_eq!(entries, ["a", "a/x", "b", "b/z", "c", "c/w", "d"]);
+    let newest = open_path(&file, &OpenOptions::default()).unwrap();
+    assert_eq!(newest.info().attributes.len(), 1, "they are not part of it");
+    // A file does not take the place of a directory with something that stays.
+    let meant = |change: &Change| change.entry().path == path("b");
+    assert_eq!(go_back(&file, 1, Some(&meant)).0, [""; 0]);
+}
+
+#[test]
+fn a_commit_that_is_not_there_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.nra");
+    archive(&file);
+    for commit in [0, 4] {
+        let mut writer = append(&file);
+        let error = revert::<_, Error>(&mut writer, commit, None, &Recorder::default(), &mut |_| Ok(())).unwrap_err();
+        assert_eq!(error.to_string(), format!("there is no commit {commit}; the archive has commits 1 to 3"));
+    }
+    let mut writer = Writer::create(Vec::new(), WriterOptions::balanced()).unwrap();
+    assert!(matches!(revert::<_, Error>(&mut writer, 1, None, &Recorder::default(), &mut |_| Ok(())), Err(Error::Usage { .. })));
+}

@@ -1,0 +1,92 @@
+//! Returns to an earlier commit: asked about, written as one more, undone again.
+
+use super::deeds::{open, paths};
+use super::{Story, everything};
+use crate::format::archive::{OpenOptions, open_path};
+use crate::tui::effect::{Door, Effect, Task};
+use crate::tui::sample;
+
+/// An archive of files `a` and `b/c`, and a second commit without the directory.
+fn two_commits(story: &mut Story, file: &std::path::Path) {
+    std::fs::write(file, sample::bytes(&[("a", b"one"), ("b/c", b"two"), ("b/d", b"three")])).unwrap();
+    open(story, file);
+    story.then("U").sees("this is the first commit: there is nothing to undo");
+    story.then("G d W enter").sees("commit 2 is written");
+    open(story, file);
+    story.outside.clear();
+}
+
+/// Shows commit 1 as an earlier one.
+fn step_back(story: &mut Story, file: &std::path::Path) {
+    let options = OpenOptions { commit: Some(1), ..OpenOptions::default() };
+    story.archive = std::sync::Arc::from(open_path(file, &options).unwrap());
+    let mut facts = story.state.archive.clone();
+    (facts.info, facts.is_past) = (story.archive.info().clone(), true);
+    story.event(crate::tui::event::Event::Opened(Box::new(facts)));
+    story.rest();
+}
+
+fn newest(file: &std::path::Path) -> (Option<u64>, Vec<String>) {
+    let archive = open_path(file, &OpenOptions::default()).unwrap();
+    (archive.info().commit, paths(&*archive))
+}
+
+#[test]
+fn the_last_commit_is_undone_and_that_too() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    two_commits(&mut story, &file);
+    story.then("U").sees("Undo commit 2").sees("all as it was at commit 1").sees("as one more commit; the others stay (H)");
+    // Enter is safe.
+    story.then("enter");
+    assert_eq!(newest(&file).0, Some(2));
+    story.then("U u").sees("3 entries brought back to commit 1; commit 3 is written");
+    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(newest(&file), (Some(3), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
+    open(&mut story, &file);
+    story.then("U u");
+    assert_eq!(newest(&file), (Some(4), vec!["a".to_owned()]));
+}
+
+#[test]
+fn what_is_marked_in_an_earlier_commit_comes_back() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    two_commits(&mut story, &file);
+    step_back(&mut story, &file);
+    story.then("d").sees("U returns to this");
+    story.then("G l G U").sees("Return to commit 1").sees("bring back d").sees("all as it was at commit 1");
+    story.then("m").sees("2 entries brought back");
+    assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");
+    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    step_back(&mut story, &file);
+    story.then("U a");
+    assert_eq!(newest(&file), (Some(4), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
+    step_back(&mut story, &file);
+    story.then("U a").sees("nothing differs from commit 1");
+    assert_eq!(newest(&file).0, Some(4));
+}
+
+#[test]
+fn plans_come_first_and_no_other_commit_is_undone() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    story.then("U").sees("only NRA 5 archives in files can be changed");
+    two_commits(&mut story, &file);
+    story.then("d U").sees("what is planned comes first");
+    story.then("u");
+    // Another program has written a commit since.
+    story.state.archive.info.commit = Some(3);
+    story.works = false;
+    story.then("U u");
+    let Some(Effect::Start(_, Task::Revert { commit: 2, ranges: None, over: Some(3), .. })) = story.outside.last() else {
+        panic!("{:?}", story.outside)
+    };
+    story.state.writing = None;
+    story.works = true;
+    story.then("U u").sees("another commit by now");
+    assert_eq!(newest(&file).0, Some(2));
+}

@@ -1,6 +1,7 @@
 //! Options that mean the same on every command.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
@@ -118,6 +119,16 @@ impl ResourceArgs {
         match self.threads {
             0 => available_parallelism().map_or(1, usize::from),
             threads => usize::from(threads),
+        }
+    }
+
+    /// Sets what opening an archive may take.
+    pub fn apply(&self, options: &mut OpenOptions) {
+        options.threads = NonZero::new(self.threads()).unwrap_or(NonZero::<usize>::MIN);
+        if let Some(memory) = self.memory {
+            options.cache_bytes = memory;
+            // A stream is kept whole, whatever is left for caches.
+            options.stream_limit = options.stream_limit.max(memory);
         }
     }
 }

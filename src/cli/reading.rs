@@ -76,11 +76,7 @@ fn open_with(
     let (path, commit) = locate(name, at)?;
     let mut options = OpenOptions { commit, ..OpenOptions::default() };
     container.apply(&mut options);
-    if let Some(memory) = resources.memory {
-        options.cache_bytes = memory;
-        // A stream is kept whole, whatever is left for caches.
-        options.stream_limit = options.stream_limit.max(memory);
-    }
+    resources.apply(&mut options);
     let name = match commit {
         _ if is_stdin(&path) => STANDARD_INPUT.to_owned(),
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),

@@ -386,10 +386,7 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
     };
     let mut open = OpenOptions::default();
     args.container.apply(&mut open);
-    if let Some(memory) = args.resources.memory {
-        open.cache_bytes = memory;
-        open.stream_limit = open.stream_limit.max(memory);
-    }
+    args.resources.apply(&mut open);
     let limits = Limits::default();
     Ok(TransferOptions {
         writer,

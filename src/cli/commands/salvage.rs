@@ -81,7 +81,7 @@ struct Summary {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
     let mut options = OpenOptions::default();
-    options.cache_bytes = args.resources.memory.unwrap_or(options.cache_bytes);
+    args.resources.apply(&mut options);
     options.key = args.keys.to_open(&name)?;
     let source: Arc<dyn ReadAt> = Arc::new(Patient(FileSource::open(&args.archive)?));
     // The damaged one may hold what a later attempt brings out.

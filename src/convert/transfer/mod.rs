@@ -13,7 +13,6 @@ mod stream;
 mod within;
 
 use std::io::Read;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -294,8 +293,7 @@ fn once(
     let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(compression.name())) else {
         return Ok(Err(input));
     };
-    let threads = NonZero::new(options.writer.threads).unwrap_or(NonZero::<usize>::MIN);
-    let (_, decoded) = decode(input, threads, options.open.cache_bytes)?;
+    let (_, decoded) = decode(input, options.open.threads, options.open.cache_bytes)?;
     let mut decoded = Buffered::new(decoded, 0);
     let (shape, format) = if tar::detect_stream(&mut decoded)? {
         (Shape::Tar, format!("tar, {}", compression.name()))

@@ -1,5 +1,8 @@
 //! How archives are opened.
 
+use std::num::NonZero;
+use std::thread::available_parallelism;
+
 use crate::format::archive::Engine;
 use crate::format::crypt::Secret;
 use crate::format::names::NameEncoding;
@@ -10,6 +13,8 @@ use crate::format::names::NameEncoding;
 pub struct OpenOptions {
     /// Bound for decoded blocks and pages kept in memory, bytes. Default: 128 MiB.
     pub cache_bytes: u64,
+    /// Threads that decode a stream which several can decode. Default: one a core.
+    pub threads: NonZero<usize>,
     /// Go by the directories of the blocks where the index is damaged. Default: yes.
     pub recover: bool,
     /// Bound for what an index takes that has to be held in memory, bytes: that of every container but NRA 5. Default: 2 GiB.
@@ -32,6 +37,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             cache_bytes: 128 << 20,
+            threads: available_parallelism().unwrap_or(NonZero::<usize>::MIN),
             recover: true,
             index_bytes: 2 << 30,
             stream_limit: 1 << 30,

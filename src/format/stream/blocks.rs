@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::available_parallelism;
 
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
+use crate::format::archive::OpenOptions;
 use crate::format::error::{Error, Flaw, Result};
 use crate::format::source::ReadAt;
 
@@ -21,6 +21,8 @@ pub struct Blocks {
     compression: Compression,
     /// Decoded bytes for each stored one, at most.
     ratio: u64,
+    /// Threads that decode ahead, where the stream allows it.
+    threads: NonZero<usize>,
     /// Memory for what is decoded ahead, bytes.
     memory_bytes: u64,
     state: Mutex<State>,
@@ -45,9 +47,10 @@ struct State {
 }
 
 impl Blocks {
-    /// Reads `source`, keeping up to `cache_bytes` of decoded blocks; decoding several blocks of xz at the same time may take as much again. `ratio`: it may not grow to more than this many times its length.
-    pub fn new(source: Arc<dyn ReadAt>, compression: Compression, cache_bytes: u64, ratio: u64) -> Self {
-        let most = usize::try_from(cache_bytes).unwrap_or(usize::MAX) / BLOCK;
+    /// Reads `source`, keeping decoded blocks within the memory for caches that `options` tell; decoding several blocks of xz at the same time may take as much again.
+    pub fn new(source: Arc<dyn ReadAt>, compression: Compression, options: &OpenOptions) -> Self {
+        let &OpenOptions { cache_bytes: memory_bytes, threads, stream_ratio: ratio, .. } = options;
+        let most = usize::try_from(memory_bytes).unwrap_or(usize::MAX) / BLOCK;
         let state = State {
             cursor: None,
             marks: Vec::new(),
@@ -59,7 +62,7 @@ impl Blocks {
             doubt: None,
             failed: None,
         };
-        Self { source, compression, ratio, memory_bytes: cache_bytes, state: Mutex::new(state) }
+        Self { source, compression, ratio, threads, memory_bytes, state: Mutex::new(state) }
     }
 
     /// Returns a block by number; behind one that is not full lies an empty one, or the damage that cut it.
@@ -140,7 +143,7 @@ impl Blocks {
         }
         let input = Input::new(SourceStream::new(Arc::clone(&self.source), mark.stored), mark.stored);
         let decoder = Decoder::new(self.compression, input).at(mark.decoded);
-        let mut decoder = decoder.with_threads(available_parallelism().unwrap_or(NonZero::<usize>::MIN), self.memory_bytes);
+        let mut decoder = decoder.with_threads(self.threads, self.memory_bytes);
         // Members begin anywhere in a block.
         let first = mark.decoded.div_ceil(BLOCK as u64);
         let mut left = usize::try_from(first * BLOCK as u64 - mark.decoded).expect("less than a block");

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use proptest::prelude::*;
 
 use super::*;
+use crate::format::archive::OpenOptions;
 use crate::format::error::Error;
 
 fn stream(bytes: Vec<u8>) -> Input {
@@ -204,7 +205,8 @@ fn what_ends_without_content_is_read_at_any_block() {
         let bytes = [encode(compression, &content), empty].concat();
         let source = std::sync::Arc::new(crate::format::source::MemorySource::new(bytes));
         // So little memory that it begins anew each time.
-        let blocks = Blocks::new(source, compression, 0, 1_000);
+        let options = OpenOptions { cache_bytes: 0, stream_ratio: 1_000, ..OpenOptions::default() };
+        let blocks = Blocks::new(source, compression, &options);
         for _ in 0..2 {
             for number in [0, 3, 2, 3, 1, 3, 4] {
                 let start = content.len().min(number * BLOCK);
@@ -238,7 +240,8 @@ fn what_lies_behind_the_end_needs_no_decoding() {
         let bytes = encode(compression, &content);
         let len = bytes.len() as u64;
         let source = std::sync::Arc::new(Reads(crate::format::source::MemorySource::new(bytes), Default::default()));
-        let blocks = Blocks::new(std::sync::Arc::clone(&source) as _, compression, 0, 1_000);
+        let options = OpenOptions { cache_bytes: 0, stream_ratio: 1_000, ..OpenOptions::default() };
+        let blocks = Blocks::new(std::sync::Arc::clone(&source) as _, compression, &options);
         let read: usize = (0..9).map(|number| blocks.block(number).unwrap().len()).sum();
         assert_eq!((read, source.1.load(std::sync::atomic::Ordering::Relaxed)), (content.len(), len), "{compression:?}");
     }

@@ -53,7 +53,7 @@ pub fn probe_compressed(
     if !begins {
         return Ok(None);
     }
-    let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options.cache_bytes, options.stream_ratio));
+    let blocks = Box::new(Blocks::new(Arc::clone(source), compression, options));
     let first = blocks.block(0)?;
     let is_tar = detect(&first[..first.len().min(PROBE)]);
     if is_tar {

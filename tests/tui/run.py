@@ -662,8 +662,21 @@ def removed_and_back(terminal, nra):
     terminal.keys("g", "E")
     terminal.sees("extracted 1 file")
     assert (terminal.directory / "README.md").read_text() == "# Read me\n"
+    # It comes back from there, as a commit of its own; and that is undone.
+    terminal.keys("U")
+    terminal.sees("bring back README.md")
+    terminal.keys("m")
+    terminal.sees("6 entries")
+    terminal.sees("commit 3 is written")
+    terminal.keys("U")
+    terminal.sees("Undo commit 3")
+    terminal.keys("u")
+    terminal.sees("5 entries")
+    terminal.sees("commit 4 is written")
     terminal.keys("q")
     terminal.is_restored()
+    log = subprocess.run([nra, "log", "tree.nra", "--json"], cwd=terminal.directory, check=True, capture_output=True, text=True).stdout
+    assert [commit["number"] for commit in json.loads(log)["commits"]] == [4, 3, 2, 1], log
 
 
 def without_colours(terminal, nra):

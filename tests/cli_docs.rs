@@ -42,7 +42,7 @@ const TAIL: &str = "\
 | 3 | done, but something was skipped or degraded |
 | 4 | archive damaged or not supported |
 | 5 | wrong or missing key |
-| 130 | interrupted (143 when terminated) |
+| 130 | interrupted (129 when hung up, 131 by ctrl-\\, 143 when terminated) |
 
 A reader that closes the pipe ends the program quietly with code 0, unless what it did not take is an archive.
 

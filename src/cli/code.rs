@@ -1,5 +1,7 @@
 //! Exit codes.
 
+use signal_hook::consts::{SIGHUP, SIGQUIT, SIGTERM};
+
 /// How the process ends. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -16,8 +18,12 @@ pub enum Code {
     Damaged = 4,
     /// The key is wrong or missing.
     Key = 5,
+    /// Stopped when its terminal was hung up.
+    HungUp = 129,
     /// Stopped by an interrupt.
     Interrupted = 130,
+    /// Stopped by the other key that does so.
+    Quit = 131,
     /// Stopped by a request to terminate.
     Terminated = 143,
 }
@@ -26,6 +32,16 @@ impl Code {
     /// Returns the exit code.
     pub fn number(self) -> u8 {
         self as u8
+    }
+
+    /// Returns the code of a signal that asked to stop.
+    pub fn of_signal(signal: i32) -> Self {
+        match signal {
+            SIGHUP => Self::HungUp,
+            SIGQUIT => Self::Quit,
+            SIGTERM => Self::Terminated,
+            _ => Self::Interrupted,
+        }
     }
 
     /// Name of the code in JSON.
@@ -37,7 +53,7 @@ impl Code {
             Self::Degraded => "degraded",
             Self::Damaged => "damaged",
             Self::Key => "key",
-            Self::Interrupted | Self::Terminated => "interrupted",
+            Self::HungUp | Self::Interrupted | Self::Quit | Self::Terminated => "interrupted",
         }
     }
 }

@@ -16,7 +16,7 @@ Exit codes:
   3    done, but something was skipped or degraded
   4    archive damaged or unsupported
   5    wrong or missing key
-  130  interrupted (143 when terminated)";
+  130  interrupted (129 when hung up, 131 by ctrl-\\, 143 when terminated)";
 
 /// Commands by what they are for. Those that are not built in are not shown.
 pub const GROUPS: [(&str, &[&str]); 7] = [

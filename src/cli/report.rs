@@ -86,6 +86,11 @@ impl Failure {
         Self::new(Code::Key, message)
     }
 
+    /// A signal has asked to stop.
+    pub fn stopped(signal: i32) -> Self {
+        Self::new(Code::of_signal(signal), format::Error::Cancelled.to_string())
+    }
+
     /// Writing the result failed.
     pub fn output(error: &io::Error) -> Self {
         let failure = Self::failed(format!("cannot write standard output: {}", reason(error)));

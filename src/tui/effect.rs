@@ -77,8 +77,10 @@ pub enum Effect {
     Show(Entry, Program),
     /// Open a copy of the content of an entry as the system does.
     Launch(Entry),
-    /// Stop the process until the shell continues it.
+    /// Give the terminal back and stop the process until the shell continues it.
     Suspend,
+    /// Take the terminal again.
+    Retake,
     /// Draw every cell.
     Redraw,
     /// End once the jobs have, without a screen.

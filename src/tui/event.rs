@@ -82,6 +82,10 @@ pub enum Event {
     Trouble(String),
     /// Only time has passed.
     Tick,
-    /// The system asks the program to end.
-    Terminate,
+    /// The system asks the program to stop until it is told to go on.
+    Suspended,
+    /// The program goes on, wherever it was stopped.
+    Continued,
+    /// The system asks the program to end, by this signal.
+    Terminate(i32),
 }

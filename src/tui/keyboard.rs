@@ -6,12 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use signal_hook::consts::SIGHUP;
 
 use crate::tui::event::Event;
 
 /// Between two looks whether it is still to read, when that may end at any moment.
 const LOOK: Duration = Duration::from_millis(10);
-/// A thread that does not answer in this time waits for a key: nothing takes it from there.
+/// Longer than it takes the thread to look.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is read.
@@ -62,11 +63,11 @@ impl Keyboard {
         }
     }
 
-    /// Calls it off and waits until it reads nothing.
+    /// Calls it off and waits until it reads nothing, unless it waits for a key however long that takes: nothing takes it from there.
     pub fn rest(&mut self) {
-        self.reading = Reading::Nothing;
+        let before = std::mem::replace(&mut self.reading, Reading::Nothing);
         self.idle.try_iter().for_each(drop);
-        if self.orders.send((Reading::Nothing, self.taken)).is_ok() {
+        if self.orders.send((Reading::Nothing, self.taken)).is_ok() && before != Reading::Next {
             let _ = self.idle.recv_timeout(PATIENCE);
         }
     }
@@ -96,8 +97,8 @@ fn run(mut read: Read, events: &Sender<Event>, orders: &Receiver<(Reading, u64)>
                     return;
                 }
             }
-            // A terminal that is gone is as good as a request to end.
-            Err(_) => return drop(events.send(Event::Terminate)),
+            // A terminal that is gone is as good as the word that it is.
+            Err(_) => return drop(events.send(Event::Terminate(SIGHUP))),
         }
         order = orders.try_iter().last().unwrap_or(order);
     }
@@ -105,6 +106,8 @@ fn run(mut read: Read, events: &Sender<Event>, orders: &Receiver<(Reading, u64)>
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::tui::key::Key;
 
@@ -160,6 +163,19 @@ mod tests {
         keyboard.go_on(false);
         assert_eq!(read.recv_timeout(LONG), Ok(key("q")));
         typed.send(key("z")).unwrap();
+        assert!(read.recv_timeout(LOOK * 3).is_err());
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_key_is_not_waited_for() {
+        let (mut keyboard, typed, read) = begin();
+        let began = Instant::now();
+        keyboard.rest();
+        assert!(began.elapsed() < PATIENCE);
+        // What is typed then comes, and nothing behind it.
+        typed.send(key("j")).unwrap();
+        typed.send(key("k")).unwrap();
+        assert_eq!(read.recv_timeout(LONG), Ok(key("j")));
         assert!(read.recv_timeout(LOOK * 3).is_err());
     }
 

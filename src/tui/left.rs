@@ -53,9 +53,14 @@ impl Left {
         Self { session, signals, awaited, queue, sign: SIGN }
     }
 
-    /// Says whether a signal has asked to end.
-    pub fn is_terminated(&self) -> bool {
-        self.session.terminated
+    /// Returns the signal that has asked to end, if one has.
+    pub fn ended_by(&self) -> Option<i32> {
+        self.session.ended_by
+    }
+
+    /// Says whether no archive was shown.
+    pub fn is_vacant(&self) -> bool {
+        self.session.state.vacant
     }
 
     /// Waits for what there is to tell next; `None` when all work has come to its end. A signal stops it.
@@ -69,8 +74,8 @@ impl Left {
             }
             match self.session.events.recv_timeout(self.sign) {
                 Ok(Event::Job(id, news)) => self.take(id, news),
-                Ok(Event::Terminate) => {
-                    self.session.terminated = true;
+                Ok(Event::Terminate(signal)) => {
+                    self.session.ended_by = Some(signal);
                     self.awaited.iter().for_each(|id| self.session.work.stop(*id));
                 }
                 // What the screen asked for.
@@ -140,7 +145,7 @@ mod tests {
         assert_eq!(left.tell(), Some(Told::GoingOn(1)));
         let Some(Told::Ended(job)) = left.tell() else { panic!("no end") };
         assert!(matches!(job.ending, Some((Ending::Done, _))), "{job:?}");
-        assert_eq!((left.tell(), left.is_terminated()), (None, false));
+        assert_eq!((left.tell(), left.ended_by()), (None, None));
     }
 
     #[test]
@@ -157,8 +162,8 @@ mod tests {
             assert!(matches!(left.tell(), Some(Told::Running(job)) if job.id == id));
         }
         // What is stopped is waited for: it cleans up.
-        sender.send(Event::Terminate).unwrap();
-        assert!(matches!(left.tell(), Some(Told::Running(_))) && left.is_terminated());
+        sender.send(Event::Terminate(15)).unwrap();
+        assert!(matches!(left.tell(), Some(Told::Running(_))) && left.ended_by() == Some(15));
         sender.send(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned()))).unwrap();
         assert!(matches!(left.tell(), Some(Told::Ended(job)) if matches!(job.ending, Some((Ending::Cancelled, _)))));
         assert_eq!(left.tell(), None);

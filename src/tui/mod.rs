@@ -31,6 +31,7 @@ pub mod run;
 #[cfg(test)]
 pub mod sample;
 pub mod session;
+mod signals;
 pub mod state;
 pub mod terminal;
 #[cfg(test)]

@@ -9,9 +9,6 @@ use std::time::Duration;
 use crossbeam_channel::{Sender, unbounded};
 use crossterm::event::{self, KeyEventKind};
 use rustix::fs::{Access, access};
-use rustix::process::{Signal, getpid, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 use crate::format::archive::{Archive, OpenOptions, open};
@@ -37,7 +34,7 @@ use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{has_keys_only, keep, start};
 use crate::tui::work::{Work, told};
-use crate::tui::{glyphs, nested, program};
+use crate::tui::{glyphs, nested, program, signals};
 
 /// Commits that are listed.
 const MAX_COMMITS: usize = 1_000;
@@ -134,35 +131,8 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     }
 
     let (sender, events) = unbounded();
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let terminated = sender.clone();
-    let handle = signals.handle();
-    let pass = options.pass;
     let copies = Arc::<Mutex<Vec<TempDir>>>::default();
-    // Not for the thread to keep: what goes last on the way out takes them along.
-    let opened_copies = Arc::downgrade(&copies);
-    thread::spawn(move || {
-        let mut asked = false;
-        for signal in signals.forever() {
-            // Typed while a pager or an editor has the terminal, it is for that.
-            if matches!(signal, SIGINT | SIGQUIT) && terminal::is_lent() {
-                pass();
-                continue;
-            }
-            // The copy that an editor has goes when that ends.
-            if std::mem::replace(&mut asked, true) && !terminal::is_lent() {
-                terminal::abandon();
-                if let Some(copies) = opened_copies.upgrade() {
-                    copies.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                }
-                std::process::exit(128 + signal);
-            }
-            if terminated.send(Event::Terminate).is_err() {
-                break;
-            }
-        }
-    });
-
+    let handle = signals::watch(&sender, options.pass, &copies)?;
     let mut screen = Screen::take(options.config.mouse)?;
     let work = Work::start(&archive, &sender);
     drop(archive);
@@ -213,9 +183,21 @@ fn outside(
 ) -> io::Result<Vec<Effect>> {
     match next {
         Next::Suspend => {
-            let size = suspend(screen)?;
+            if !signals::is_job() {
+                session.read_on();
+                return Ok(
+                    session.feed(Event::Trouble("there is no shell that would go on with a program that stops".to_owned()))
+                );
+            }
+            screen.release();
+            // The terminal is taken again when the system tells that this is over.
+            signals::stop();
+        }
+        Next::Retake => {
+            screen.retake()?;
             session.read_on();
-            return Ok(session.feed(Event::Resize(size.0, size.1)));
+            let (width, height) = crossterm::terminal::size()?;
+            return Ok(session.feed(Event::Resize(width, height)));
         }
         Next::Copy(text) => {
             if let Err(error) = screen.copy(&text) {
@@ -366,12 +348,6 @@ fn protocol(pictures: Pictures, state: &State) -> Option<Protocol> {
 
 fn trouble(what: &str, error: &io::Error) -> Event {
     Event::Trouble(format!("cannot {what}: {}", reason(error)))
-}
-
-/// Stops the process as ctrl-z does elsewhere; returns the size of the screen when the shell has continued it.
-fn suspend(screen: &mut Screen) -> io::Result<(u16, u16)> {
-    screen.lend(|| kill_process(getpid(), Signal::TSTP))??;
-    crossterm::terminal::size()
 }
 
 /// Reads what is typed from the terminal; what was typed before comes first.

@@ -38,8 +38,10 @@ pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
 pub enum Next {
     /// End.
     Quit,
-    /// Stop the process.
+    /// Give the terminal back and stop the process.
     Suspend,
+    /// Take the terminal again.
+    Retake,
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
     /// Show content in another program.
@@ -75,7 +77,8 @@ pub struct Session {
     pub(super) copies: Arc<Mutex<Vec<TempDir>>>,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
-    pub(super) terminated: bool,
+    /// The signal that has asked to end.
+    pub(super) ended_by: Option<i32>,
     /// When the screen was drawn last.
     drawn: Instant,
     /// Jobs go on without a screen.
@@ -100,7 +103,7 @@ impl Session {
             outer: Vec::new(),
             copies: Arc::default(),
             pending: None,
-            terminated: false,
+            ended_by: None,
             detached: false,
         }
     }
@@ -128,6 +131,7 @@ impl Session {
                 }
                 Some(Effect::Quit) => return Ok(Next::Quit),
                 Some(Effect::Suspend) => return Ok(Next::Suspend),
+                Some(Effect::Retake) => return Ok(Next::Retake),
                 Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
                 Some(Effect::Show(entry, program)) => return Ok(Next::Show(entry, program)),
                 Some(Effect::Launch(entry)) => return Ok(Next::Launch(entry)),
@@ -218,7 +222,9 @@ impl Session {
 
     /// Takes an event, and tells the threads what is awaited by then.
     pub(super) fn feed(&mut self, event: Event) -> Vec<Effect> {
-        self.terminated |= event == Event::Terminate;
+        if let Event::Terminate(signal) = event {
+            self.ended_by = Some(signal);
+        }
         if let Event::Answer(ticket, answer) = &event
             && let Event::Opened(facts) = &**answer
             && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.number)

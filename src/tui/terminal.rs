@@ -1,14 +1,16 @@
 //! The terminal in raw mode, given back as it was: at the end, after a panic, when the program is suspended.
 
-use std::io::{self, Stdout, Write, stdout};
-use std::panic;
+use std::io::{self, Write, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
+use std::{mem, panic};
 
 use base64::Engine as _;
 use crossbeam_channel::bounded;
-use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste};
+use crossterm::style::Print;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
@@ -18,8 +20,15 @@ use crate::tui::canvas::Protocol;
 use crate::tui::preview::sent;
 use crate::tui::theme::{Depth, Ground};
 
+/// Presses, releases and drags are told, in numbers; mere movements, one event a cell, are not (`?1003`).
+const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
+
+/// Held by whoever takes the terminal, gives it back, or sends it something: nothing comes behind what gives it back.
+static SENDING: Mutex<()> = Mutex::new(());
 /// The terminal is ours.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// It has been given back for good.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
 /// It has been sent a picture that it keeps until it is told to forget it.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 
@@ -31,9 +40,39 @@ pub fn is_lent() -> bool {
     LENT.load(Ordering::SeqCst)
 }
 
+/// Says whether the browser has it.
+pub fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
+fn sending() -> MutexGuard<'static, ()> {
+    SENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The only way to the terminal while the browser runs: what is written goes out as a whole, and nowhere when the terminal is not ours.
+#[derive(Debug, Default)]
+pub struct Out(Vec<u8>);
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = mem::take(&mut self.0);
+        let _sending = sending();
+        if !is_taken() || ABANDONED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        stdout().write_all(&bytes)?;
+        stdout().flush()
+    }
+}
+
 /// The terminal while the browser has it.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<Out>>,
     mouse: bool,
 }
 
@@ -45,14 +84,14 @@ impl Screen {
     /// What the system says when it is not one.
     pub fn take(mouse: bool) -> io::Result<Self> {
         install_hook(thread::current().id());
-        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        let terminal = Terminal::new(CrosstermBackend::new(Out::default()))?;
         let screen = Self { terminal, mouse };
         screen.enter()?;
         Ok(screen)
     }
 
     /// Returns what ratatui draws on.
-    pub fn terminal(&mut self) -> &mut Terminal<CrosstermBackend<Stdout>> {
+    pub fn terminal(&mut self) -> &mut Terminal<CrosstermBackend<Out>> {
         &mut self.terminal
     }
 
@@ -71,6 +110,23 @@ impl Screen {
         Ok(result)
     }
 
+    /// Gives the terminal back until [`Screen::retake`]. What is drawn meanwhile goes nowhere.
+    pub fn release(&mut self) {
+        give_back();
+    }
+
+    /// Takes the terminal, whatever has become of it while the process was stopped.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn retake(&mut self) -> io::Result<()> {
+        // What is raw already is not made raw again, and whoever had the line may have changed that.
+        disable_raw_mode()?;
+        self.enter()?;
+        self.clear()
+    }
+
     /// Clears the screen, so that the next drawing sends every cell. Nothing is asked: an answer would go to whoever reads the keys.
     ///
     /// # Errors
@@ -87,11 +143,9 @@ impl Screen {
     /// # Errors
     ///
     /// What the system says. A terminal that does not know the sequence ignores it.
-    pub fn copy(&self, text: &[u8]) -> io::Result<()> {
+    pub fn copy(&mut self, text: &[u8]) -> io::Result<()> {
         let text = base64::engine::general_purpose::STANDARD.encode(text);
-        let mut out = stdout();
-        write!(out, "\x1b]52;c;{text}\x07")?;
-        out.flush()
+        execute!(self.terminal.backend_mut(), Print(format!("\x1b]52;c;{text}\x07")))
     }
 
     /// Takes note of how pictures are drawn.
@@ -100,13 +154,13 @@ impl Screen {
     }
 
     fn enter(&self) -> io::Result<()> {
+        let _sending = sending();
+        if ABANDONED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
-        execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
-        if self.mouse {
-            execute!(stdout(), EnableMouseCapture)?;
-        }
-        Ok(())
+        execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide, Print(if self.mouse { MOUSE } else { "" }))
     }
 }
 
@@ -118,6 +172,7 @@ impl Drop for Screen {
 
 /// Gives the terminal back if it is ours. Failures are ignored: nobody could do anything about them.
 fn give_back() {
+    let _sending = sending();
     if TAKEN.swap(false, Ordering::SeqCst) {
         if KEEPS.load(Ordering::SeqCst) {
             let _ = stdout().write_all(sent::FORGET.as_bytes());
@@ -128,9 +183,10 @@ fn give_back() {
     }
 }
 
-/// Gives the terminal back from another thread than the one that draws, which may be stuck: within a moment, also if the terminal takes no more
-/// characters. Nothing must be drawn behind it.
+/// Gives the terminal back for good from another thread than the one that draws, which may be stuck: within a moment, also if the terminal takes no
+/// more characters.
 pub fn abandon() {
+    ABANDONED.store(true, Ordering::SeqCst);
     let (done, is_done) = bounded(1);
     thread::spawn(move || {
         give_back();
@@ -148,7 +204,7 @@ fn install_hook(drawing: ThreadId) {
     panic::set_hook(Box::new(move |info| {
         if thread::current().id() == drawing {
             give_back();
-        } else if TAKEN.load(Ordering::SeqCst) {
+        } else if is_taken() {
             return;
         }
         before(info);
@@ -210,30 +266,24 @@ mod tests {
             TAKEN.store(true, Ordering::SeqCst);
             // That of another thread leaves it alone: the drawing one will tell of it.
             assert!(thread::spawn(|| panic!("elsewhere")).join().is_err());
-            assert!(TAKEN.load(Ordering::SeqCst));
+            assert!(is_taken());
             panic!("while drawing");
         });
         assert!(drawing.join().is_err());
-        assert!(!TAKEN.load(Ordering::SeqCst));
+        assert!(!is_taken());
         panic::set_hook(hook);
     }
 
-    /// Set for the process that this test runs on a terminal of its own.
+    /// Set for the process that a test runs on a terminal of its own.
     #[cfg(target_os = "linux")]
     const INSIDE: &str = "NRA_TEST_ON_A_TERMINAL";
 
-    /// Takes the terminal and panics, in a process of its own on a pseudo-terminal, between two looks at the modes of the line.
+    /// Runs a test in a process of its own on a pseudo-terminal, between two looks at the modes of the line; returns what that was sent.
     #[cfg(target_os = "linux")]
-    #[test]
-    fn a_panic_on_a_terminal_leaves_it_as_it_was() {
+    fn on_a_terminal(name: &str) -> String {
         use std::process::{Command, Stdio};
-        if std::env::var_os(INSIDE).is_some() {
-            let screen = Screen::take(true).unwrap();
-            screen.draws(Protocol::Kitty);
-            panic!("while drawing");
-        }
         let test = std::env::current_exe().unwrap();
-        let name = "tui::terminal::tests::a_panic_on_a_terminal_leaves_it_as_it_was";
+        let name = format!("tui::terminal::tests::{name}");
         let inside = format!("stty rows 24 cols 80; stty -g; '{}' --exact --nocapture {name}; stty -g; stty -a", test.display());
         let mut script = Command::new("script");
         script
@@ -241,7 +291,47 @@ mod tests {
             .env(INSIDE, "yes")
             .env("SHELL", "/bin/sh")
             .stdin(Stdio::null());
-        let text = String::from_utf8_lossy(&script.output().unwrap().stdout).into_owned();
+        String::from_utf8_lossy(&script.output().unwrap().stdout).into_owned()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn nothing_is_sent_behind_what_gives_the_terminal_back() {
+        if std::env::var_os(INSIDE).is_some() {
+            let mut screen = Screen::take(true).unwrap();
+            screen.copy(b"before").unwrap();
+            screen.release();
+            screen.copy(b"released").unwrap();
+            screen.retake().unwrap();
+            screen.copy(b"again").unwrap();
+            abandon();
+            screen.copy(b"behind").unwrap();
+            screen
+                .terminal()
+                .draw(|frame| frame.buffer_mut().set_string(0, 0, "drawn", ratatui::style::Style::new()))
+                .map(drop)
+                .unwrap();
+            screen.retake().unwrap();
+            return;
+        }
+        let text = on_a_terminal("nothing_is_sent_behind_what_gives_the_terminal_back");
+        let sent = |what: &str| text.contains(&base64::engine::general_purpose::STANDARD.encode(what));
+        assert!(sent("before") && sent("again") && !sent("released") && !sent("behind"), "{text:?}");
+        assert!(!text.contains("drawn"), "{text:?}");
+        assert_eq!((text.matches("\x1b[?1049h").count(), text.matches("\x1b[?1049l").count()), (2, 2), "{text:?}");
+        // A movement of the mouse is no event.
+        assert!(text.contains("\x1b[?1002h") && !text.contains("\x1b[?1003h"), "{text:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_panic_on_a_terminal_leaves_it_as_it_was() {
+        if std::env::var_os(INSIDE).is_some() {
+            let screen = Screen::take(true).unwrap();
+            screen.draws(Protocol::Kitty);
+            panic!("while drawing");
+        }
+        let text = on_a_terminal("a_panic_on_a_terminal_leaves_it_as_it_was");
         let modes: Vec<&str> =
             text.lines().map(str::trim).filter(|line| line.len() > 60 && line.matches(':').count() > 20).collect();
         assert!(modes.len() == 2 && modes[0] == modes[1], "{text}");

@@ -215,7 +215,7 @@ def by_the_terminal(room):
 
 
 def signals(room):
-    for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 130), (signal.SIGINT, 130)):
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGQUIT, 131)):
         terminal = room.browse("--pictures", "kitty", COLORTERM="truecolor")
         terminal.types("jj")
         shows(terminal, "kitty", (100, 100), 10 * 5)
@@ -258,7 +258,59 @@ def suspended(room):
         ends(terminal, 0)
 
 
-STORIES = [kitty, iterm, sixel, half_blocks, only_told_about, bombs, by_the_environment, by_the_terminal, signals, signals_while_it_is_stuck, suspended]
+def stopped_from_outside(room):
+    for number in (signal.SIGTSTP, signal.SIGSTOP):
+        terminal = room.browse("--pictures", "kitty", COLORTERM="truecolor")
+        terminal.types("jj")
+        shows(terminal, "kitty", (100, 100), 10 * 5)
+        raw = termios.tcgetattr(terminal.slave)
+        for _ in range(2):
+            os.kill(terminal.pid, number)
+            terminal.hears("stopped")
+            # Nobody is told of the other one; a shell puts the line right by itself then.
+            if number == signal.SIGTSTP:
+                terminal.is_restored()
+            termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)
+            terminal.resize(100, 24)
+            terminal.types("\n")
+            terminal.until(lambda _: termios.tcgetattr(terminal.slave) == raw, "a line without echo")
+            terminal.until(lambda screen: screen.modes == {"alternate", "paste", "mouse"}, "the modes of the browser")
+            shows(terminal, "kitty", (100, 100), 10 * 5)
+            # Keys work as before.
+            terminal.types("?")
+            terminal.sees("Keys: list")
+            terminal.types("q")
+            terminal.until(lambda screen: "Keys: list" not in screen.text(), "the list")
+        terminal.types("Q")
+        ends(terminal, 0)
+    # To go on without having stopped changes nothing.
+    terminal = room.browse()
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.types("?")
+    terminal.sees("Keys: list")
+    terminal.types("Q")
+    ends(terminal, 0)
+
+
+def stopped_in_a_pager(room):
+    # The pager stops with the browser, as all that the shell has started in one line does.
+    terminal = room.browse(PAGER="sh -c 'echo paging; read line </dev/tty; echo $line'")
+    terminal.types("o")
+    terminal.sees("paging")
+    for _ in range(2):
+        terminal.types("\x1a")
+        terminal.hears("stopped")
+        terminal.types("\n")
+        time.sleep(0.3)
+        assert "alternate" not in terminal.screen.modes, "the browser has taken the terminal from the pager"
+    terminal.types("done\n")
+    terminal.until(lambda screen: "alternate" in screen.modes and "plain text" in screen.text(), "the browser again")
+    terminal.types("Q")
+    ends(terminal, 0)
+
+
+STORIES = [kitty, iterm, sixel, half_blocks, only_told_about, bombs, by_the_environment, by_the_terminal, signals, signals_while_it_is_stuck, suspended,
+           stopped_from_outside, stopped_in_a_pager]
 
 
 def main():

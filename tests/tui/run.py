@@ -133,6 +133,24 @@ def suspended(terminal, nra):
     terminal.is_restored()
 
 
+def stopped_from_outside(terminal, nra):
+    # By name, as a script does, and in a way that nobody is told of.
+    terminal.run(nra + " tree.nra")
+    terminal.sees("6 entries")
+    for number in (signal.SIGTSTP, signal.SIGSTOP, signal.SIGTSTP):
+        pid = pid_of(terminal)
+        os.kill(pid, number)
+        terminal.wait(lambda _: "T" in (pathlib.Path("/proc/%d/stat" % pid).read_text().split()[2]), "waited until it is stopped")
+        terminal.run("stty -a | grep -o ' -*echo ' | head -1; fg")
+        terminal.wait(lambda screen: "6 entries" in screen and "ready>" not in screen, "waited for the browser")
+        terminal.keys("?")
+        terminal.sees("Keys: list")
+        terminal.keys("Escape")
+        terminal.misses("Keys: list")
+    terminal.keys("q")
+    terminal.is_restored()
+
+
 def killed(terminal, nra):
     terminal.run(nra + " tree.nra; echo code $?")
     terminal.sees("6 entries")
@@ -145,7 +163,7 @@ def hung_up(terminal, nra):
     terminal.run(nra + " tree.nra; echo code $?")
     terminal.sees("6 entries")
     os.kill(pid_of(terminal), signal.SIGHUP)
-    terminal.sees("code 130")
+    terminal.sees("code 129")
     terminal.is_restored()
 
 
@@ -620,7 +638,15 @@ def pasted(terminal, nra):
 
 
 def wrong_password(terminal, nra):
-    terminal.run(nra + " pack tree -o sealed.nra --password right -q && " + nra + " sealed.nra")
+    terminal.run(nra + " pack tree -o sealed.nra --password right -q && " + nra + " sealed.nra; echo code $?")
+    terminal.sees("Open sealed.nra")
+    terminal.types("wrong")
+    terminal.keys("Enter")
+    terminal.sees("the password is wrong")
+    terminal.keys("Escape")
+    terminal.sees("code 5")
+    terminal.is_restored()
+    terminal.run(nra + " sealed.nra")
     terminal.sees("Open sealed.nra")
     terminal.types("wrong")
     terminal.sees("•••••")
@@ -707,7 +733,7 @@ def not_a_terminal(terminal, nra):
     terminal.sees("needs a terminal")
 
 
-STORIES = [look_and_extract, other_sizes, suspended, killed, content_in_a_pager, interrupted_pager, suspended_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
+STORIES = [look_and_extract, other_sizes, suspended, stopped_from_outside, killed, content_in_a_pager, interrupted_pager, suspended_pager, keys_for_the_pager, content_in_an_editor, faster_than_the_rows, settings, chosen_archive, history,
            changes, additions, conversion, hung_up, resized_again_and_again,
            keys_for_the_shell, light_or_dark, heard, sizes, a_damaged_index, look_inside, archive_in_an_archive, search_in_content,
            duplicates_and_bookmarks, completed_path, rows_by_typing, clicked, pasted, wrong_password, stopped_job, removed_and_back, without_colours, without_unicode, not_a_terminal]

@@ -319,6 +319,11 @@ class Terminal:
     def types(self, keys):
         os.write(self.master, keys.encode())
 
+    def resize(self, columns, rows, font=(10, 20)):
+        """Changes the size, while nra is stopped: it is not told."""
+        self.screen.columns, self.screen.rows = columns, rows
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, columns * font[0], rows * font[1]))
+
     def hears(self, word):
         """Waits until the one that started nra tells of it; returns what it tells."""
         while not select.select([self.news], [], [], 0)[0]:

@@ -194,6 +194,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let left = run::run(opened, &options);
     drop(attended);
     match left {
+        // The one that was named has not been seen for want of a password.
+        Ok(left) if options.locked.is_some() && left.is_vacant() && left.ended_by().is_none() => Err(Error::KeyNeeded.into()),
         Ok(left) => follow(left, ui),
         Err(error) => Err(Error::io("use", "the terminal", error).into()),
     }
@@ -234,10 +236,10 @@ fn follow(mut left: Left, ui: &Ui) -> CommandResult {
             }
         }
     }
-    match failed {
-        _ if left.is_terminated() => Err(Error::Cancelled.into()),
-        Some(message) => Err(Failure::failed(message)),
-        None => Ok(Outcome::Done),
+    match (left.ended_by(), failed) {
+        (Some(signal), _) => Err(Failure::stopped(signal)),
+        (None, Some(message)) => Err(Failure::failed(message)),
+        (None, None) => Ok(Outcome::Done),
     }
 }
 

@@ -185,7 +185,9 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
         Event::Job(id, news) => jobs::take(state, id, news),
-        Event::Terminate => effects.push(Effect::Quit),
+        Event::Suspended => effects.push(Effect::Suspend),
+        Event::Continued => effects.push(Effect::Retake),
+        Event::Terminate(_) => effects.push(Effect::Quit),
     }
     // They may lead to another list, whose rows are still to come.
     while !is_busy(state)

@@ -184,6 +184,7 @@ impl Work {
             | Effect::Show(..)
             | Effect::Launch(_)
             | Effect::Suspend
+            | Effect::Retake
             | Effect::Redraw
             | Effect::Detach
             | Effect::Quit => return Some(effect),

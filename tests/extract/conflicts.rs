@@ -9,7 +9,7 @@ use nra::format::entry::Kind;
 use nra::format::error::Obstacle;
 
 use crate::fake::{Fake, Run, group, mode, time};
-use crate::{Place, expect};
+use crate::{Place, expect, messages};
 
 fn archive() -> Fake {
     Fake::new()
@@ -92,36 +92,43 @@ fn newer_files_are_kept() {
     assert_eq!((&*tree["a.txt"], &*tree["d/b"], &*tree["d/l"]), ("file 644 old", "file 644 new", "file 644 old"));
 }
 
-#[test]
-fn a_directory_in_the_way_is_never_replaced() {
+/// Returns a place with a directory where the archive has the file `z`.
+fn with_directory() -> Place {
     let place = Place::new();
     std::fs::create_dir(place.at("z")).unwrap();
     std::fs::write(place.at("z/precious"), "x").unwrap();
-    for overwrite in [Overwrite::Refuse, Overwrite::Replace, Overwrite::KeepNewer] {
-        let (result, _) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
-        assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::Directory, .. }));
-        assert_eq!(place.tree().len(), 2);
+    place
+}
+
+#[test]
+fn a_directory_in_the_way_is_never_replaced_and_costs_one_entry() {
+    let place = with_directory();
+    let (result, _) = place.extract(&archive());
+    assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::Directory, .. }));
+    assert_eq!(place.tree().len(), 2);
+    for overwrite in [Overwrite::Replace, Overwrite::KeepNewer, Overwrite::Skip] {
+        let place = with_directory();
+        let (_, rehearsed) = rehearse(&place, &archive(), overwrite);
+        let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
+        let stats = result.unwrap();
+        assert_eq!((stats.files, stats.kept, stats.omitted), (2, 0, 1), "{overwrite:?}");
+        assert_eq!((rehearsed.made(), rehearsed.kept, rehearsed.omitted), (stats.made(), 0, 1));
+        assert_eq!(messages(&warnings), ["z: a directory is in the way"]);
+        let tree = place.tree();
+        assert_eq!((&*tree["d/b"], &*tree["z/precious"], tree.len()), ("file 644 new", "file 644 x", 6), "{tree:?}");
     }
 }
 
 #[test]
-fn a_directory_in_the_way_stays_or_gets_another_name() {
-    for (overwrite, kept, made, precious) in [
-        (Overwrite::Skip, 1, None, "z/precious"),
-        (Overwrite::Backup, 0, Some("z"), "z~/precious"),
-        (Overwrite::Rename, 0, Some("z (2)"), "z/precious"),
-    ] {
-        let place = Place::new();
-        std::fs::create_dir(place.at("z")).unwrap();
-        std::fs::write(place.at("z/precious"), "x").unwrap();
+fn a_directory_in_the_way_stays_under_its_name_or_another() {
+    for (overwrite, made, precious) in [(Overwrite::Backup, "z", "z~/precious"), (Overwrite::Rename, "z (2)", "z/precious")] {
+        let place = with_directory();
         let (told, rehearsed) = rehearse(&place, &archive(), overwrite);
         let (result, warnings) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
         let stats = result.unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
-        assert_eq!(stats.kept, kept);
         let tree = place.tree();
-        assert_eq!(tree[precious], "file 644 x", "{tree:?}");
-        assert!(made.is_none_or(|made| tree[made] == "file 644 fine"), "{tree:?}");
+        assert_eq!((&*tree[precious], &*tree[made]), ("file 644 x", "file 644 fine"), "{tree:?}");
         assert_eq!((rehearsed.files, rehearsed.kept, rehearsed.bytes), (stats.files, stats.kept, stats.bytes));
         assert_eq!(told.last().map(|(path, _)| path.as_str()), Some("z"));
     }
@@ -129,13 +136,52 @@ fn a_directory_in_the_way_stays_or_gets_another_name() {
 
 #[test]
 fn a_file_in_the_way_of_a_directory_is_named_once() {
-    for overwrite in [Overwrite::Refuse, Overwrite::Rename] {
+    let place = Place::new();
+    std::fs::write(place.at("d"), "x").unwrap();
+    let (result, _) = place.extract(&archive());
+    let expected = format!("something else stands where the archive has a directory: {}", place.at("d").display());
+    assert_eq!(result.unwrap_err().to_string(), expected);
+    assert_eq!(place.tree(), expect([("d", "file 644 x")]));
+}
+
+#[test]
+fn a_directory_gets_another_name_with_all_that_is_in_it() {
+    let whole = Fake::new()
+        .dir("d")
+        .file_with("d/h", b"x", group(1))
+        .dir("d/sub")
+        .file("d/sub/b", b"new")
+        .file_with("d/sub/h", b"x", group(1))
+        .symlink("d/sub/l", "x")
+        .file("z", b"fine");
+    let implied = Fake::new().file("d/sub/b", b"new").file("z", b"fine");
+    for (archive, renamed) in [(whole, 1), (implied, 0)] {
         let place = Place::new();
-        std::fs::write(place.at("d"), "x").unwrap();
-        let (result, _) = place.extract_with(&archive(), |options| options.overwrite = overwrite);
-        let expected = format!("something else stands where the archive has a directory: {}", place.at("d").display());
-        assert_eq!(result.unwrap_err().to_string(), expected);
-        assert_eq!(place.tree(), expect([("d", "file 644 x")]));
+        // Also a symlink to a directory is not gone through.
+        std::os::unix::fs::symlink(place.dir.path().join("outside"), place.at("d")).unwrap();
+        std::fs::create_dir(place.at("d (2)")).unwrap();
+        let told = Mutex::new(Vec::new());
+        let observe = |event: &nra::convert::extract::Event<'_>| {
+            told.lock().unwrap().push(String::from_utf8(event.path.to_vec()).unwrap());
+        };
+        let (result, warnings) = place.extract_with(&archive, |options| {
+            options.overwrite = Overwrite::Rename;
+            // Also with one entry a wave.
+            options.memory = 1;
+            options.observe = Some(&observe);
+        });
+        let stats = result.unwrap();
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!((stats.renamed, stats.omitted, stats.kept), (renamed, 0, 0));
+        let tree = place.tree();
+        assert_eq!((&*tree["d (3)/sub/b"], &*tree["z"], &*tree["d (2)"]), ("file 644 new", "file 644 fine", "dir 755"));
+        assert!(tree["d"].starts_with("symlink "), "{tree:?}");
+        assert!(told.lock().unwrap().iter().all(|path| tree.contains_key(path)), "{told:?}");
+        if renamed > 0 {
+            let inode = |path| place.at(path).metadata().unwrap().ino();
+            assert_eq!(inode("d (3)/h"), inode("d (3)/sub/h"));
+        }
+        place.check_outside();
     }
 }
 
@@ -144,25 +190,25 @@ fn a_file_in_the_way_of_a_directory_goes_or_stays_as_files_do() {
     let implied = Fake::new().file("d/b", b"new").symlink("d/l", "x");
     let old = Fake::new().entry("d", Kind::Directory, time(1_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
     let new = Fake::new().entry("d", Kind::Directory, time(99_000_000_000, 0)).file("d/b", b"new").symlink("d/l", "x");
-    for (archive, overwrite, stays, action) in [
-        (&old, Overwrite::Replace, false, Action::Replace),
-        (&implied, Overwrite::Replace, false, Action::Create),
-        (&old, Overwrite::Backup, false, Action::Backup),
-        (&old, Overwrite::Skip, true, Action::Keep),
-        (&implied, Overwrite::Skip, true, Action::Keep),
-        (&old, Overwrite::KeepNewer, true, Action::Keep),
-        (&new, Overwrite::KeepNewer, false, Action::Replace),
+    for (archive, overwrite, omitted, action) in [
+        (&old, Overwrite::Replace, 0, Some(Action::Replace)),
+        (&implied, Overwrite::Replace, 0, Some(Action::Create)),
+        (&old, Overwrite::Backup, 0, Some(Action::Backup)),
+        (&old, Overwrite::Skip, 3, None),
+        (&implied, Overwrite::Skip, 2, None),
+        (&old, Overwrite::KeepNewer, 3, None),
+        (&new, Overwrite::KeepNewer, 0, Some(Action::Replace)),
     ] {
         let place = Place::new();
         std::fs::write(place.at("d"), "x").unwrap();
         let (told, rehearsed) = rehearse(&place, archive, overwrite);
-        assert_eq!(told[0].1, action, "{overwrite:?}");
+        assert_eq!(told.first().map(|(_, action)| *action), action, "{overwrite:?}");
         let (result, warnings) = place.extract_with(archive, |options| options.overwrite = overwrite);
         let stats = result.unwrap();
-        assert!(warnings.is_empty(), "{warnings:?}");
-        assert_eq!((rehearsed.made(), rehearsed.kept), (stats.made(), stats.kept), "{overwrite:?}");
+        assert_eq!((stats.omitted, warnings.len()), (omitted, usize::try_from(omitted).unwrap()), "{warnings:?}");
+        assert_eq!((rehearsed.made(), rehearsed.omitted), (stats.made(), stats.omitted), "{overwrite:?}");
         let tree = place.tree();
-        if stays {
+        if action.is_none() {
             assert_eq!(tree, expect([("d", "file 644 x")]));
         } else {
             assert_eq!((&*tree["d/b"], &*tree["d/l"]), ("file 644 new", "symlink x"));
@@ -231,6 +277,28 @@ fn the_user_is_asked_once_per_conflict() {
     let tree = place.tree();
     assert_eq!((&*tree["a.txt"], &*tree["a (2).txt"]), ("file 644 old", "file 644 new"));
     assert_eq!((&*tree["d/b"], &*tree["d/l"]), ("file 644 new", "symlink x"));
+}
+
+#[test]
+fn the_user_is_asked_about_directories_too() {
+    let place = with_directory();
+    std::fs::write(place.at("d"), "old").unwrap();
+    let asked = Mutex::new(Vec::new());
+    let ask = |conflict: &nra::convert::extract::Conflict<'_>| {
+        let path = String::from_utf8(conflict.path.to_vec()).unwrap();
+        asked.lock().unwrap().push((path, conflict.wants_directory, conflict.is_directory));
+        Ok(Answer { overwrite: Overwrite::Rename, all: false })
+    };
+    // The second time by what lies below it alone.
+    for archive in [archive(), Fake::new().file("d/b", b"new").file("z", b"fine")] {
+        place.extract_with(&archive, |options| options.ask = Some(&ask)).0.unwrap();
+        let asked = std::mem::take(&mut *asked.lock().unwrap());
+        let d = asked.iter().position(|(path, ..)| path == "d").unwrap();
+        assert_eq!(asked[d..], [("d".to_owned(), true, false), ("z".to_owned(), false, true)]);
+    }
+    let tree = place.tree();
+    assert_eq!((&*tree["d"], &*tree["z/precious"]), ("file 644 old", "file 644 x"));
+    assert_eq!((&*tree["d (2)/b"], &*tree["d (3)/b"], &*tree["z (3)"]), ("file 644 new", "file 644 new", "file 644 fine"));
 }
 
 #[test]

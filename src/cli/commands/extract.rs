@@ -311,9 +311,12 @@ impl Talk {
     fn ask(&self, conflict: &Conflict<'_>) -> Result<Answer> {
         let path = Quoted::new(conflict.path);
         let entry = conflict.entry;
-        let there = format!("{}, {}", text::counted(conflict.size, "byte", "bytes"), text::table_time(conflict.modified));
+        let what =
+            |is_directory, size| if is_directory { "a directory".to_owned() } else { text::counted(size, "byte", "bytes") };
+        let there = format!("{}, {}", what(conflict.is_directory, conflict.size), text::table_time(conflict.modified));
         let new = entry.modified.map_or_else(String::new, |time| format!(", {}", text::table_time(time)));
-        let question = format!("{path} exists ({there}; in the archive: {}{new}).", text::counted(entry.size, "byte", "bytes"));
+        let new = format!("{}{new}", what(conflict.wants_directory, entry.size));
+        let question = format!("{path} exists ({there}; in the archive: {new}).");
         let choices = [
             ('r', "rename"),
             ('o', "overwrite"),

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::held::Held;
-use super::item::{Item, joined, split};
+use super::item::{Item, split};
 use super::options::Action;
 use super::plan::Job;
 use super::rules::{Plan, SET_ID, mode};
@@ -61,6 +61,8 @@ pub(super) struct Draft {
     pub file: OwnedFd,
     /// Its directory.
     pub directory: Arc<OwnedFd>,
+    /// Number of that.
+    parent: u32,
     spot: Spot,
     plan: Plan,
     /// Created with fewer permissions than it shall have.
@@ -105,9 +107,9 @@ pub(super) fn make_file(
         Some(held) => write(run, item, &draft.file, 0..item.entry.size, |sink| held.hand_to(sink)),
         None => write_range(run, item, &draft.file, 0..item.entry.size),
     };
-    match written.and_then(|()| finish(run, item, &draft)) {
+    match written.and_then(|()| finish(run, tree, item, &draft)) {
         Ok(action) => {
-            report(run, item, &draft, action);
+            report(run, tree, item, &draft, action);
             Ok(())
         }
         Err(fault) => {
@@ -131,7 +133,7 @@ pub(super) fn open(run: &Run<'_>, tree: &Tree, memory: &mut Memory, item: &Item,
         rustix::fs::openat(&directory, name, flags, first).map_err(|errno| run.refused(parent, "create file", name, errno))
     })?;
     run.rules.note_stripped(Kind::File, &item.entry.metadata);
-    Ok(Draft { file, directory, spot, plan, closed, settled: AtomicBool::new(false) })
+    Ok(Draft { file, directory, parent, spot, plan, closed, settled: AtomicBool::new(false) })
 }
 
 /// Reads the content in `range` and writes it. Holes stay unwritten.
@@ -219,7 +221,7 @@ pub(super) fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64, name: 
 }
 
 /// Sets what is known of the file, and gives it its name.
-pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action, Fault> {
+pub(super) fn finish(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft) -> Result<Action, Fault> {
     let (file, plan) = (&draft.file, &draft.plan);
     let name = split(item.path()).1;
     let mut bits = plan.mode;
@@ -245,7 +247,7 @@ pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action
     if item.entry.link_group != 0 {
         let stat = rustix::fs::fstat(file).map_err(|errno| Fault::system("look at new file", name, errno))?;
         draft.commit()?;
-        run.lead(item, &final_path(item, draft), Inode::of(&stat));
+        run.lead(item, &final_path(tree, draft), Inode::of(&stat));
     } else {
         draft.commit()?;
     }
@@ -253,12 +255,12 @@ pub(super) fn finish(run: &Run<'_>, item: &Item, draft: &Draft) -> Result<Action
 }
 
 /// Takes down that a file is done.
-pub(super) fn report(run: &Run<'_>, item: &Item, draft: &Draft, action: Action) {
-    if action == Action::Rename { run.done(item, &final_path(item, draft), action) } else { run.done(item, item.path(), action) }
+pub(super) fn report(run: &Run<'_>, tree: &Tree, item: &Item, draft: &Draft, action: Action) {
+    run.done(item, &final_path(tree, draft), action);
 }
 
-fn final_path(item: &Item, draft: &Draft) -> Vec<u8> {
-    joined(split(item.path()).0, draft.spot.name())
+fn final_path(tree: &Tree, draft: &Draft) -> Vec<u8> {
+    tree.path_of(draft.parent, draft.spot.name())
 }
 
 /// Says whether an attribute is an access control list, which goes together with the mode.
@@ -296,6 +298,7 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
     let Some(leader) = run.leader(item) else { return Ok(Linked::Alone) };
     let (leader_directory, leader_name) = split(&leader.path);
     let name = split(item.path()).1;
+    tree.check(parent)?;
     let root = tree.handle(ROOT).map_err(|errno| Fault::system("open target", name, errno))?;
     let from = match super::tree::open_below(&root, leader_directory) {
         Ok(from) => from,
@@ -320,9 +323,8 @@ pub(super) fn link(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Resu
         return Ok(Linked::Refused("the first name leads to another file now".to_owned()));
     }
     spot.commit(&directory).inspect_err(|_| spot.abandon(&directory))?;
-    let path = joined(split(item.path()).0, spot.name());
     run.wrote(item.entry.size);
-    run.done(item, &path, Action::Link);
+    run.done(item, &tree.path_of(parent, spot.name()), Action::Link);
     Ok(Linked::Made)
 }
 

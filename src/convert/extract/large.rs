@@ -64,8 +64,8 @@ impl Large {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let State::Open(draft) = self.end()
         {
-            match files::finish(run, item, &draft) {
-                Ok(action) => files::report(run, item, &draft, action),
+            match files::finish(run, tree, item, &draft) {
+                Ok(action) => files::report(run, tree, item, &draft, action),
                 Err(fault) => {
                     draft.abandon();
                     run.failed(item, fault)?;

@@ -43,7 +43,7 @@ use item::Item;
 use plan::{Clashes, Planner, Wave};
 use root::Root;
 use run::Run;
-use survey::{Decisions, Sums, Survey};
+use survey::{Decisions, Outlook, Sums, Survey};
 use tree::{ROOT, Tree, is_dated};
 
 /// Extracts the selected entries of `archive`.
@@ -224,10 +224,10 @@ fn rehearse(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, 
     let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
     run.lost(selected.lost, if selected.selection.is_all() { selected.archive.omitted() } else { 0 });
     let mut clashes = Clashes::new(is_ambiguous(options));
-    survey(selected, root, options, monitor, &mut |item, action| {
+    survey(selected, root, options, monitor, &mut |item, outlook| {
         let admitted = clashes.check(item).map_err(Fault::omit).and_then(|()| run.rules.admit(item.entry.kind));
-        match admitted {
-            Ok(()) => {
+        match admitted.and_then(|()| outlook.map_err(Fault::omit)) {
+            Ok(action) => {
                 run.rehearsed(item, action);
                 Ok(())
             }
@@ -243,19 +243,19 @@ fn survey(
     root: &Root,
     options: &ExtractOptions<'_>,
     monitor: &dyn Monitor,
-    each: &mut dyn FnMut(&Item, Action) -> Result<()>,
+    each: &mut dyn FnMut(&Item, Outlook) -> Result<()>,
 ) -> Result<Decisions> {
     let Some(handle) = root.handle.as_ref().filter(|_| !root.empty) else {
         if options.dry_run {
-            selected.try_each(|item| each(item, Action::Create))?;
+            selected.try_each(|item| each(item, Ok(Action::Create)))?;
         }
         return Ok(Survey::nothing_there(options));
     };
     let mut survey = Survey::new(options, Arc::clone(handle));
     selected.try_each(|item| {
         monitor.check()?;
-        let action = survey.look(item)?;
-        each(item, action)
+        let outlook = survey.look(item)?;
+        each(item, outlook)
     })?;
     survey.finish(&root.path)
 }

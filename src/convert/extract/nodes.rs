@@ -7,11 +7,11 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::files::{is_acl, set_xattrs};
-use super::item::{Item, joined, split};
+use super::item::{Item, split};
 use super::options::{Action, Overwrite};
 use super::rules::mode;
 use super::run::Run;
-use super::spot::{Refusal, is_older, set_aside};
+use super::spot::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
 use super::tree::{Made, Tree, chmod_handle};
 use crate::convert::proc::path_of;
 use crate::convert::walk::reason;
@@ -35,7 +35,7 @@ pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) ->
         spot.abandon(&directory);
         return Err(fault);
     }
-    run.done(item, &joined(split(item.path()).0, spot.name()), spot.action);
+    run.done(item, &tree.path_of(parent, spot.name()), spot.action);
     Ok(())
 }
 
@@ -88,10 +88,8 @@ fn dress(run: &Run<'_>, item: &Item, directory: &OwnedFd, name: &[u8], plan: &su
 /// Makes directory `number` of the tree, whose parent comes before it.
 pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<()> {
     let made = tree.check(tree.node(number).parent()).and_then(|()| make_or_find(run, tree, number));
-    match &made {
-        Ok(_) => {}
-        Err(Fault::Keep) => tree.node_mut(number).made = Made::Kept,
-        Err(_) => tree.node_mut(number).made = Made::Failed,
+    if made.is_err() {
+        tree.node_mut(number).made = Made::Failed;
     }
     let node = tree.node(number);
     match (made, &node.item) {
@@ -99,7 +97,7 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
             if node.made == Made::New || run.options.overwrite == Overwrite::Replace {
                 run.rules.note_stripped(Kind::Directory, &item.entry.metadata);
             }
-            run.done(item, item.path(), action);
+            run.done(item, &tree.path(number), action);
             Ok(())
         }
         (Ok(_), None) => Ok(()),
@@ -110,13 +108,20 @@ pub(super) fn make_directory(run: &Run<'_>, tree: &mut Tree, number: u32) -> Res
     }
 }
 
-/// Makes a directory or finds it there; what else stands there makes room if it may.
+/// Makes a directory or finds it there. Where something else stands it gets another name, or that makes room, as the policy has it.
 fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, Fault> {
     let mut action = Action::Create;
     let mut made = tree.make(number);
     if let Err(Errno::LOOP | Errno::NOTDIR) = made {
-        action = make_room(run, tree, number)?;
-        made = tree.make(number);
+        let overwrite = run.overwrite(&tree.path(number));
+        if overwrite == Overwrite::Rename {
+            action = Action::Rename;
+            let name = tree.node(number).name().to_vec();
+            made = tree.make_under(number, other_names(&name));
+        } else {
+            action = make_room(tree, number, overwrite)?;
+            made = tree.make(number);
+        }
     }
     let (parent, name) = (tree.node(number).parent(), tree.node(number).name());
     match made {
@@ -130,28 +135,22 @@ fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, F
 }
 
 /// Takes away what stands in the place of a directory and is none, if that is what the policy wants.
-fn make_room(run: &Run<'_>, tree: &Tree, number: u32) -> Result<Action, Fault> {
+fn make_room(tree: &Tree, number: u32, overwrite: Overwrite) -> Result<Action, Fault> {
     let node = tree.node(number);
     let name = node.name();
     let parent = tree.handle(node.parent()).map_err(|errno| Fault::system("open its directory", name, errno))?;
     let modified = node.item.as_ref().and_then(|item| item.entry.modified);
-    match run.overwrite(&tree.path(number)) {
-        Overwrite::Skip => Err(Fault::Keep),
-        Overwrite::Refuse | Overwrite::Rename => Err(Fault::omit("something that is not a directory is in the way")),
-        Overwrite::Backup => {
-            set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
-            Ok(Action::Backup)
-        }
-        policy @ (Overwrite::Replace | Overwrite::KeepNewer) => {
-            let there = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|errno| Fault::system("look at existing file", name, errno))?;
-            if policy == Overwrite::KeepNewer && !is_older(&there, modified) {
-                return Err(Fault::Keep);
-            }
-            rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|errno| Fault::system("remove", name, errno))?;
-            Ok(Action::Replace)
-        }
+    if overwrite == Overwrite::Backup {
+        set_aside(&parent, name).map_err(|errno| Fault::system("rename", name, errno))?;
+        return Ok(Action::Backup);
     }
+    let there = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+        .map_err(|errno| Fault::system("look at existing file", name, errno))?;
+    if !gives_way(&there, overwrite, modified) {
+        return Err(Fault::omit(OTHER_IN_THE_WAY));
+    }
+    rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(|errno| Fault::system("remove", name, errno))?;
+    Ok(Action::Replace)
 }
 
 /// Gives a directory, in which nothing more is made, its mode, owner, attributes and time.
@@ -164,7 +163,7 @@ pub(super) fn finish_directory(run: &Run<'_>, tree: &Tree, number: u32) -> Resul
         Made::Old { locked, dated } => {
             (locked, known.filter(|_| run.options.overwrite == Overwrite::Replace), known.filter(|_| dated))
         }
-        Made::No | Made::Failed | Made::Kept => return Ok(()),
+        Made::No | Made::Failed => return Ok(()),
     };
     if bits.is_none() && known.is_none() && dated.is_none() {
         return Ok(());

@@ -19,8 +19,8 @@ pub enum Target {
     },
 }
 
-/// What happens where something stands in the place of an entry. Directories always merge; one that stands where something else goes
-/// is never removed: [`Overwrite::Replace`] and [`Overwrite::KeepNewer`] refuse, as [`Overwrite::Refuse`] does.
+/// What happens where something stands in the place of an entry. Directories always merge. Where a directory stands and something else goes, or the
+/// other way round, what the policy leaves there costs the entry, with all that lies below it, and a warning; a directory is never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
     /// Stop before anything is written.
@@ -28,23 +28,27 @@ pub enum Overwrite {
     Refuse,
     /// Replace it, atomically, once the new content is whole.
     Replace,
-    /// Leave it and skip the entry, with all that lies below it.
+    /// Leave it and skip the entry.
     Skip,
     /// Replace it if it is older than the entry, otherwise leave it.
     KeepNewer,
     /// Rename it to `name~` (`name~2` and so on if that exists), once the new content is whole.
     Backup,
-    /// Give the entry another name: `name (2).ext`. A directory gets none: where something else stands in its place that is refused.
+    /// Give the entry another name: `name (2).ext`. What lies below a directory goes with it.
     Rename,
 }
 
 /// Something that stands where an entry goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Conflict<'a> {
-    /// The entry.
+    /// The entry; or the first one below a directory that the archive does not have as an entry, or that is not selected.
     pub entry: &'a Entry,
     /// Path below the target.
     pub path: &'a [u8],
+    /// A directory goes there.
+    pub wants_directory: bool,
+    /// A directory is there.
+    pub is_directory: bool,
     /// Length of what is there, bytes.
     pub size: u64,
     /// Its time of modification.

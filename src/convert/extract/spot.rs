@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
@@ -14,6 +14,11 @@ use crate::format::path::Quoted;
 
 /// Names tried for a backup, another name or a temporary file before giving up.
 const MAX_TRIES: u32 = 10_000;
+
+/// Why an entry is left out where a directory stays.
+pub(super) const DIRECTORY_IN_THE_WAY: &str = "a directory is in the way";
+/// Why a directory is left out where something else stays.
+pub(super) const OTHER_IN_THE_WAY: &str = "something that is not a directory is in the way";
 
 /// Where something was made.
 #[derive(Debug)]
@@ -57,22 +62,19 @@ impl Spot {
         {
             return Err(Fault::omit(format!("here it is the same as {}, another entry", Quoted::new(&other))));
         }
-        let action = match overwrite {
+        match overwrite {
             Overwrite::Refuse => return Err(Fault::omit("something of this name exists")),
-            Overwrite::Skip => return Err(Fault::Keep),
             Overwrite::Rename => return Self::rename(name, make),
-            Overwrite::Replace => Action::Replace,
-            Overwrite::Backup => Action::Backup,
-            Overwrite::KeepNewer => Action::Replace,
-        };
+            Overwrite::Replace | Overwrite::Skip | Overwrite::KeepNewer | Overwrite::Backup => {}
+        }
         let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| Fault::system("look at existing file", name, errno))?;
-        if FileType::from_raw_mode(there.st_mode) == FileType::Directory && overwrite != Overwrite::Backup {
-            return Err(Fault::omit("a directory is in the way"));
-        }
-        if overwrite == Overwrite::KeepNewer && !is_older(&there, modified) {
-            return Err(Fault::Keep);
-        }
+        let action = match overwrite {
+            Overwrite::Backup => Action::Backup,
+            _ if gives_way(&there, overwrite, modified) => Action::Replace,
+            _ if is_directory(&there) => return Err(Fault::omit(DIRECTORY_IN_THE_WAY)),
+            _ => return Err(Fault::Keep),
+        };
         for _ in 0..MAX_TRIES {
             let current = temporary_name();
             match make(&current) {
@@ -85,8 +87,7 @@ impl Spot {
     }
 
     fn rename<T>(name: &[u8], mut make: impl FnMut(&[u8]) -> Result<T, Refusal>) -> Result<(T, Self), Fault> {
-        for number in 2..MAX_TRIES {
-            let other = numbered(name, number);
+        for other in other_names(name) {
             match make(&other) {
                 Ok(made) => return Ok((made, Self { current: other.clone(), name: other, action: Action::Rename })),
                 Err(Refusal::Exists) => {}
@@ -152,8 +153,23 @@ fn listed_otherwise(mut names: impl Iterator<Item = Vec<u8>>, name: &[u8]) -> Op
     names.try_fold(None, |other, found| if found == name { Err(()) } else { Ok(Some(other.unwrap_or(found))) }).ok().flatten()
 }
 
+/// Says whether what is there is replaced; a directory never is.
+pub(super) fn gives_way(there: &Stat, overwrite: Overwrite, modified: Option<Timestamp>) -> bool {
+    let is_old_enough = match overwrite {
+        Overwrite::Replace => true,
+        Overwrite::KeepNewer => is_older(there, modified),
+        Overwrite::Refuse | Overwrite::Skip | Overwrite::Backup | Overwrite::Rename => false,
+    };
+    is_old_enough && !is_directory(there)
+}
+
+/// Says whether a directory is there.
+pub(super) fn is_directory(there: &Stat) -> bool {
+    FileType::from_raw_mode(there.st_mode) == FileType::Directory
+}
+
 /// Says whether what is there is older than an entry; not when nothing is known of the entry's time.
-pub(super) fn is_older(there: &rustix::fs::Stat, time: Option<Timestamp>) -> bool {
+fn is_older(there: &Stat, time: Option<Timestamp>) -> bool {
     time.is_some_and(|time| modified(there) < time)
 }
 
@@ -188,6 +204,11 @@ fn temporary_name() -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!(".nra-{}-{number}.part", std::process::id()).into_bytes()
+}
+
+/// Returns the names that something gets, one after the other, when `name` is taken.
+pub(super) fn other_names(name: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (2..MAX_TRIES).map(move |number| numbered(name, number))
 }
 
 /// Returns `name` with a number before its extension.

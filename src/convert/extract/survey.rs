@@ -6,14 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::item::{Item, joined, shown, split};
 use super::options::{Action, Conflict, ExtractOptions, Overwrite};
 use super::plan::is_below;
-use super::spot::is_older;
-use super::tree::Tree;
+use super::spot::{DIRECTORY_IN_THE_WAY, OTHER_IN_THE_WAY, gives_way, is_directory};
+use super::tree::{Tree, UNMADE};
 use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Obstacle, Result};
 use crate::format::links::{LinkGroups, LinkKey};
@@ -85,6 +85,9 @@ pub(super) fn item(options: &ExtractOptions<'_>, entry: Entry) -> Option<Item> {
     Some(Item { entry, start })
 }
 
+/// What will be done with an entry, or why it is left out.
+pub(super) type Outlook = std::result::Result<Action, &'static str>;
+
 /// Looks for what stands in the way of entries.
 pub(super) struct Survey<'a> {
     options: &'a ExtractOptions<'a>,
@@ -95,7 +98,7 @@ pub(super) struct Survey<'a> {
     /// A path where no directory exists, nor anything below.
     absent: Vec<u8>,
     /// What is done with entries below it.
-    below: Action,
+    below: Outlook,
     decisions: Decisions,
     asking: bool,
     conflicts: Obstructions,
@@ -134,7 +137,7 @@ impl<'a> Survey<'a> {
             tree: Tree::new(root),
             path: Vec::new(),
             absent: Vec::new(),
-            below: Action::Create,
+            below: Ok(Action::Create),
             decisions: Decisions { rest: options.overwrite, single: HashMap::new() },
             asking: options.ask.is_some(),
             conflicts: Obstructions::default(),
@@ -149,50 +152,36 @@ impl<'a> Survey<'a> {
     }
 
     /// Looks at the place of one entry and returns what will be done.
-    pub(super) fn look(&mut self, item: &Item) -> Result<Action> {
+    pub(super) fn look(&mut self, item: &Item) -> Result<Outlook> {
         let path = item.path();
         let (parent, name) = split(path);
-        if !self.enter(parent)? {
+        if !self.enter(item, parent)? {
             return Ok(self.below);
         }
+        let is_wanted = item.entry.kind == Kind::Directory;
         let Some(there) = self.stat(self.tree.len() - 1, name)? else {
-            if item.entry.kind == Kind::Directory {
-                (self.absent, self.below) = (path.to_vec(), Action::Create);
+            if is_wanted {
+                (self.absent, self.below) = (path.to_vec(), Ok(Action::Create));
             }
-            return Ok(Action::Create);
+            return Ok(Ok(Action::Create));
         };
-        let is_directory = FileType::from_raw_mode(there.st_mode) == FileType::Directory;
-        Ok(match (item.entry.kind == Kind::Directory, is_directory) {
-            (true, true) => Action::Merge,
-            (true, false) => self.displace(path, &there, item.entry.modified),
-            (false, true) => match self.decisions.rest {
-                Overwrite::Skip => Action::Keep,
-                Overwrite::Backup => Action::Backup,
-                Overwrite::Rename => Action::Rename,
-                Overwrite::Refuse | Overwrite::Replace | Overwrite::KeepNewer => {
-                    self.directories.add(path);
-                    Action::Refuse
-                }
-            },
-            (false, false) => self.decide(item, &there)?,
-        })
+        match (is_wanted, is_directory(&there)) {
+            (true, true) => Ok(Ok(Action::Merge)),
+            (true, false) => self.displace(item, path, &there),
+            (false, _) => self.decide(item, path, &there),
+        }
     }
 
-    /// Returns what is done with something that is no directory where one goes; nothing lies below it.
-    fn displace(&mut self, path: &[u8], there: &rustix::fs::Stat, modified: Option<Timestamp>) -> Action {
-        let action = match self.decisions.rest {
-            Overwrite::Skip => Action::Keep,
-            Overwrite::KeepNewer if !is_older(there, modified) => Action::Keep,
-            Overwrite::Replace | Overwrite::KeepNewer => Action::Replace,
-            Overwrite::Backup => Action::Backup,
-            Overwrite::Refuse | Overwrite::Rename => {
-                self.others.add(path);
-                Action::Refuse
-            }
+    /// Returns what is done with something that is no directory where one goes, `item` or what it lies below; nothing lies below what is there.
+    fn displace(&mut self, item: &Item, path: &[u8], there: &Stat) -> Result<Outlook> {
+        let outlook = self.decide(item, path, there)?;
+        let below = match outlook {
+            Ok(Action::Refuse) => outlook,
+            Ok(_) => Ok(Action::Create),
+            Err(_) => Err(UNMADE),
         };
-        let stays = matches!(action, Action::Keep | Action::Refuse);
-        (self.absent, self.below) = (path.to_vec(), if stays { action } else { Action::Create });
-        action
+        (self.absent, self.below) = (path.to_vec(), below);
+        Ok(outlook)
     }
 
     /// Ends the survey.
@@ -207,37 +196,49 @@ impl<'a> Survey<'a> {
         Ok(self.decisions)
     }
 
-    fn decide(&mut self, item: &Item, there: &rustix::fs::Stat) -> Result<Action> {
-        let path = item.path();
-        let mut overwrite = self.decisions.rest;
-        if self.asking
-            && let Some(ask) = self.options.ask
-        {
-            let modified = Timestamp { seconds: there.st_mtime, nanoseconds: u32::try_from(there.st_mtime_nsec).unwrap_or(0) };
-            let size = u64::try_from(there.st_size).unwrap_or(0);
-            let answer = ask(&Conflict { entry: &item.entry, path, size, modified })?;
-            overwrite = answer.overwrite;
-            if answer.all {
-                (self.asking, self.decisions.rest) = (false, overwrite);
-            } else {
-                self.decisions.single.insert(path.into(), overwrite);
-            }
-        }
+    /// Settles what is done where something stands at `path`: the place of `item`, or of a directory above it.
+    fn decide(&mut self, item: &Item, path: &[u8], there: &Stat) -> Result<Outlook> {
+        let is_own = path == item.path();
+        let wants_directory = !is_own || item.entry.kind == Kind::Directory;
+        let overwrite = self.policy(&item.entry, path, there, wants_directory)?;
+        // Of a directory that is only implied no time is known.
+        let modified = item.entry.modified.filter(|_| is_own);
         Ok(match overwrite {
             Overwrite::Refuse => {
-                self.conflicts.add(path);
-                Action::Refuse
+                let obstructions = match (wants_directory, is_directory(there)) {
+                    (true, _) => &mut self.others,
+                    (false, true) => &mut self.directories,
+                    (false, false) => &mut self.conflicts,
+                };
+                obstructions.add(path);
+                Ok(Action::Refuse)
             }
-            Overwrite::Skip => Action::Keep,
-            Overwrite::KeepNewer if !is_older(there, item.entry.modified) => Action::Keep,
-            Overwrite::Replace | Overwrite::KeepNewer => Action::Replace,
-            Overwrite::Backup => Action::Backup,
-            Overwrite::Rename => Action::Rename,
+            Overwrite::Backup => Ok(Action::Backup),
+            Overwrite::Rename => Ok(Action::Rename),
+            _ if gives_way(there, overwrite, modified) => Ok(Action::Replace),
+            _ if is_directory(there) => Err(DIRECTORY_IN_THE_WAY),
+            _ if wants_directory => Err(OTHER_IN_THE_WAY),
+            _ => Ok(Action::Keep),
         })
     }
 
-    /// Makes `path` the last directory of the tree. `false` when it does not exist or something else is there.
-    fn enter(&mut self, path: &[u8]) -> Result<bool> {
+    /// Returns the policy for what stands at `path`, which somebody may be asked for.
+    fn policy(&mut self, entry: &Entry, path: &[u8], there: &Stat, wants_directory: bool) -> Result<Overwrite> {
+        let Some(ask) = self.options.ask.filter(|_| self.asking) else { return Ok(self.decisions.rest) };
+        let modified = Timestamp { seconds: there.st_mtime, nanoseconds: u32::try_from(there.st_mtime_nsec).unwrap_or(0) };
+        let size = u64::try_from(there.st_size).unwrap_or(0);
+        let is_directory = is_directory(there);
+        let answer = ask(&Conflict { entry, path, wants_directory, is_directory, size, modified })?;
+        if answer.all {
+            (self.asking, self.decisions.rest) = (false, answer.overwrite);
+        } else {
+            self.decisions.single.insert(path.into(), answer.overwrite);
+        }
+        Ok(answer.overwrite)
+    }
+
+    /// Makes `path`, above `item`, the last directory of the tree. `false` when it does not exist or something else is there.
+    fn enter(&mut self, item: &Item, path: &[u8]) -> Result<bool> {
         if !self.absent.is_empty() && (path == self.absent || is_below(path, &self.absent)) {
             return Ok(false);
         }
@@ -260,13 +261,13 @@ impl<'a> Survey<'a> {
             let name = &path[start..end];
             let last = self.tree.len() - 1;
             match self.stat(last, name)? {
-                Some(there) if FileType::from_raw_mode(there.st_mode) == FileType::Directory => {}
+                Some(there) if is_directory(&there) => {}
                 Some(there) => {
-                    self.displace(&path[..end], &there, None);
+                    let _below: Outlook = self.displace(item, &path[..end], &there)?;
                     return Ok(false);
                 }
                 None => {
-                    (self.absent, self.below) = (path[..end].to_vec(), Action::Create);
+                    (self.absent, self.below) = (path[..end].to_vec(), Ok(Action::Create));
                     return Ok(false);
                 }
             }
@@ -281,7 +282,7 @@ impl<'a> Survey<'a> {
         Ok(true)
     }
 
-    fn stat(&self, directory: u32, name: &[u8]) -> Result<Option<rustix::fs::Stat>> {
+    fn stat(&self, directory: u32, name: &[u8]) -> Result<Option<Stat>> {
         let failed = |errno: Errno| {
             let directory = self.tree.path(directory);
             Error::io("look at", joined(&directory, name), errno.into())

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::fault::Fault;
-use super::item::Item;
+use super::item::{Item, joined};
 use super::rules::modified;
 use crate::convert::proc::path_of;
 use crate::format::entry::Timestamp;
@@ -21,6 +21,9 @@ use crate::format::entry::Timestamp;
 pub(super) const ROOT: u32 = 0;
 /// Handles kept, if the system allows at least four times as many open files; otherwise a quarter of what it allows.
 const MAX_HANDLES: u64 = 4_096;
+
+/// Why an entry is left out whose directory is missing.
+pub(super) const UNMADE: &str = "its directory could not be made";
 
 /// What became of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +41,6 @@ pub(super) enum Made {
     },
     /// It could not be made.
     Failed,
-    /// Something else is there that shall stay.
-    Kept,
 }
 
 /// A directory below the target.
@@ -149,11 +150,15 @@ impl Tree {
         names.join(&b'/')
     }
 
+    /// Returns the path of `name` in a directory below the target.
+    pub(super) fn path_of(&self, number: u32, name: &[u8]) -> Vec<u8> {
+        joined(&self.path(number), name)
+    }
+
     /// Fails when nothing can be made in a directory.
     pub(super) fn check(&self, number: u32) -> Result<(), Fault> {
         match self.node(number).made {
-            Made::Failed => Err(Fault::omit("its directory could not be made")),
-            Made::Kept => Err(Fault::Keep),
+            Made::Failed => Err(Fault::omit(UNMADE)),
             Made::No | Made::New | Made::Old { .. } => Ok(()),
         }
     }
@@ -206,6 +211,24 @@ impl Tree {
         let node = self.node_mut(number);
         (node.made, node.group) = (made, group);
         Ok(())
+    }
+
+    /// Makes a directory whose parent is made under the first of `names` that is free, which becomes its name.
+    pub(super) fn make_under(&mut self, number: u32, names: impl Iterator<Item = Vec<u8>>) -> Result<(), Errno> {
+        let above = self.node(number).parent;
+        let (parent, inherited) = (self.handle(above)?, self.node(above).group);
+        for name in names {
+            match rustix::fs::mkdirat(&parent, &*name, Mode::RWXU) {
+                Ok(()) => {
+                    let node = self.node_mut(number);
+                    (node.name, node.made, node.group) = (name.into(), Made::New, inherited);
+                    return Ok(());
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Errno::EXIST)
     }
 
     fn cached(&self, number: u32) -> Option<Arc<OwnedFd>> {

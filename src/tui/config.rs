@@ -1,12 +1,18 @@
-//! The user's settings: a TOML file, checked as a whole; what is wrong in it is told with its line.
+//! The user's settings: a TOML file. All that is wrong in it is told with its line; the rest holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use crate::format::error::reason;
 use crate::text::parse_size;
 use crate::tui::canvas::Pictures;
 use crate::tui::key::Key;
@@ -77,35 +83,6 @@ impl Default for Config {
     }
 }
 
-/// The file as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    theme: ThemeName,
-    #[serde(default)]
-    pictures: Pictures,
-    #[serde(default = "yes")]
-    mouse: bool,
-    #[serde(default = "yes")]
-    preview: bool,
-    #[serde(default)]
-    linear: bool,
-    #[serde(default = "yes")]
-    remember: bool,
-    #[serde(default)]
-    columns: Option<Vec<Spanned<String>>>,
-    launcher: Option<Spanned<String>>,
-    #[serde(default)]
-    limits: BTreeMap<Spanned<String>, Spanned<Amount>>,
-    #[serde(default)]
-    keys: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
-}
-
-fn yes() -> bool {
-    true
-}
-
 /// A number, or a size in words: `"32M"`.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -114,105 +91,182 @@ enum Amount {
     Words(String),
 }
 
-impl Config {
-    /// Reads settings. What works other than may have been meant is told beside them, with its line.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, with its line.
-    pub fn parse(text: &str) -> Result<(Self, Vec<String>), String> {
-        let line = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let file: File = toml::from_str(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            format!("line {}: {}", line(at), error.message().replace('\n', " "))
-        })?;
-        let mut keymap = Keymap::default();
-        let mut warnings = Vec::new();
-        // Those whose keys are set further down lose nothing that they keep.
-        let mut to_come: BTreeSet<&str> = file.keys.keys().map(|name| name.get_ref().as_str()).collect();
-        for (name, keys) in &file.keys {
-            to_come.remove(name.get_ref().as_str());
-            let place = |key: &Key| {
-                let written = keys.iter().find(|written| written.get_ref().parse().as_ref() == Ok(key));
-                line(written.map_or(0, |written| written.span().start))
-            };
-            let parse = |key: &Spanned<String>| {
-                key.get_ref().parse::<Key>().map_err(|error| format!("line {}: {error}", line(key.span().start)))
-            };
-            let parsed: Vec<Key> = keys.iter().map(parse).collect::<Result<_, _>>()?;
-            let taken = keymap.set(name.get_ref(), parsed);
-            let taken = taken.map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
-            for (key, loser) in taken.into_iter().filter(|(_, loser)| !to_come.contains(loser)) {
-                warnings.push(format!("line {}: '{key}' is for {} now, no longer for {loser}", place(&key), name.get_ref()));
+/// A value of the file, which knows where it stands.
+type Value<'a> = Spanned<DeValue<'a>>;
+
+/// Takes settings out of a file, and notes what is wrong with them.
+struct Reader<'a> {
+    text: &'a str,
+    told: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: &Range<usize>) -> usize {
+        let before = &self.text.as_bytes()[..at.start.min(self.text.len())];
+        before.iter().filter(|&&byte| byte == b'\n').count() + 1
+    }
+
+    fn tell(&mut self, at: &Range<usize>, what: impl Display) {
+        self.told.push(format!("line {}: {what}", self.line(at)));
+    }
+
+    /// Returns what was read, or tells why there is none.
+    fn check<T>(&mut self, at: &Range<usize>, read: Result<T, impl Display>) -> Option<T> {
+        read.map_err(|why| self.tell(at, why)).ok()
+    }
+
+    fn value<T: DeserializeOwned>(&mut self, value: Value<'_>) -> Option<T> {
+        let whole = value.span();
+        T::deserialize(ValueDeserializer::from(value))
+            .map_err(|error| self.tell(&error.span().unwrap_or(whole), error.message().replace('\n', " ")))
+            .ok()
+    }
+
+    fn set<T: DeserializeOwned>(&mut self, setting: &mut T, value: Value<'_>) {
+        if let Some(value) = self.value(value) {
+            *setting = value;
+        }
+    }
+
+    fn launcher(&mut self, launcher: &mut String, value: Value<'_>) {
+        let at = value.span();
+        match self.value::<String>(value) {
+            Some(words) if words.trim().is_empty() => self.tell(&at, "launcher is empty: it is a command"),
+            words => *launcher = words.unwrap_or_else(|| std::mem::take(launcher)),
+        }
+    }
+
+    fn columns(&mut self, columns: &mut Vec<Column>, value: Value<'_>) {
+        let Some(names) = self.value::<Vec<Spanned<String>>>(value) else { return };
+        let mut known = Vec::new();
+        for name in &names {
+            let titles = || Column::CHOICES.map(Column::title).join(", ");
+            match Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref()) {
+                Some(column) => known.push(column),
+                None => self.tell(&name.span(), format!("no column '{}' (known: {})", name.get_ref(), titles())),
             }
         }
-        let column = |name: &Spanned<String>| {
-            let known = Column::CHOICES.into_iter().find(|column| column.title() == name.get_ref());
-            let unknown = || {
-                let titles = Column::CHOICES.map(Column::title).join(", ");
-                format!("line {}: no column '{}' (known: {titles})", line(name.span().start), name.get_ref())
-            };
-            known.ok_or_else(unknown)
-        };
-        let columns = match &file.columns {
-            Some(names) => names.iter().map(column).collect::<Result<_, _>>()?,
-            None => Column::CHOICES.to_vec(),
-        };
-        let mut limits = Limits::default();
-        for (name, amount) in &file.limits {
-            let number = match amount.get_ref() {
-                Amount::Number(number) => Ok(*number),
-                Amount::Words(words) => parse_size(words),
+        // Names alone are wanted by whoever asks for none.
+        if names.is_empty() || !known.is_empty() {
+            *columns = known;
+        }
+    }
+
+    fn table<'t>(&mut self, value: Value<'t>) -> DeTable<'t> {
+        let at = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => table,
+            other => {
+                self.tell(&at, format!("invalid type: {}, expected a table", other.type_str()));
+                DeTable::default()
+            }
+        }
+    }
+
+    fn limits(&mut self, limits: &mut Limits, value: Value<'_>) {
+        for (name, amount) in self.table(value) {
+            let Some(amount) = self.value::<Amount>(amount) else { continue };
+            let number = match amount {
+                Amount::Number(number) => Ok(number),
+                Amount::Words(words) => parse_size(&words),
             };
             let set = number.and_then(|number| limits.set(name.get_ref(), number));
-            set.map_err(|error| format!("line {}: {error}", line(name.span().start)))?;
+            self.check(&name.span(), set);
         }
-        let launcher = match &file.launcher {
-            Some(words) if words.get_ref().trim().is_empty() => {
-                return Err(format!("line {}: launcher is empty: it is a command", line(words.span().start)));
+    }
+
+    fn keys(&mut self, keymap: &mut Keymap, value: Value<'_>) {
+        let commands = self.table(value);
+        // Those whose keys are set further down lose nothing that they keep.
+        let mut to_come: BTreeSet<String> = commands.keys().map(|name| name.get_ref().to_string()).collect();
+        for (name, keys) in commands {
+            let Some(written) = self.value::<Vec<Spanned<String>>>(keys) else { continue };
+            to_come.remove(name.get_ref().as_ref());
+            let mut keys = Vec::new();
+            for key in &written {
+                keys.extend(self.check(&key.span(), key.get_ref().parse::<Key>()).map(|parsed| (parsed, key.span())));
             }
-            words => words.as_ref().map_or(LAUNCHER, |words| words.get_ref()).to_owned(),
+            // A command does not lose its keys for want of one that was meant.
+            if keys.is_empty() && !written.is_empty() {
+                continue;
+            }
+            let set = keymap.set(name.get_ref(), keys.iter().map(|(key, _)| *key).collect());
+            for (key, loser) in self.check(&name.span(), set).unwrap_or_default() {
+                if !to_come.contains(loser) {
+                    let place = keys.iter().find(|(other, _)| *other == key).map_or_else(|| name.span(), |(_, at)| at.clone());
+                    self.tell(&place, format!("'{key}' is for {} now, no longer for {loser}", name.get_ref()));
+                }
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Reads settings. What is wrong is told beside them, with its line, and so is what works other than may have been meant; the rest holds. Of what
+    /// is no TOML nothing does.
+    pub fn parse(text: &str) -> (Self, Vec<String>) {
+        let (mut config, mut reader) = (Self::default(), Reader { text, told: Vec::new() });
+        let table = match DeTable::parse(text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                let why = format!("{}; the settings are as without it", error.message().replace('\n', " "));
+                reader.tell(&error.span().unwrap_or_default(), why);
+                return (config, reader.told);
+            }
         };
-        let File { theme, pictures, mouse, preview, linear, remember, .. } = file;
-        Ok((Self { theme, pictures, mouse, preview, linear, remember, columns, launcher, limits, keymap }, warnings))
+        for (name, value) in table {
+            match name.get_ref().as_ref() {
+                "theme" => reader.set(&mut config.theme, value),
+                "pictures" => reader.set(&mut config.pictures, value),
+                "mouse" => reader.set(&mut config.mouse, value),
+                "preview" => reader.set(&mut config.preview, value),
+                "linear" => reader.set(&mut config.linear, value),
+                "remember" => reader.set(&mut config.remember, value),
+                "columns" => reader.columns(&mut config.columns, value),
+                "launcher" => reader.launcher(&mut config.launcher, value),
+                "limits" => reader.limits(&mut config.limits, value),
+                "keys" => reader.keys(&mut config.keymap, value),
+                other => reader.tell(&name.span(), format!("no setting '{other}'")),
+            }
+        }
+        (config, reader.told)
     }
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file there is no failure.
-    /// What works other than may have been meant is told beside them.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, with file and line.
-    pub fn read() -> Result<(Self, Vec<String>), String> {
+    /// What is wrong is told beside them, with file and line.
+    pub fn read() -> (Self, Vec<String>) {
         let named = std::env::var_os("NRA_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
         let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));
         match (&named, named.clone().or_else(usual)) {
-            (_, None) => Ok(Default::default()),
+            (_, None) => Default::default(),
             (named, Some(path)) => Self::read_file(&path, named.is_some()),
         }
     }
 
     /// Reads the settings in a file, which may be missing unless somebody named it.
-    fn read_file(path: &Path, named: bool) -> Result<(Self, Vec<String>), String> {
-        let told = |error: &dyn std::fmt::Display| {
-            let text = error.to_string();
-            // Numbers of the system say nothing to people.
-            let words = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-            crate::text::harmless(&format!("{}: {words}", path.display()))
-        };
-        match std::fs::metadata(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !named => return Ok(Default::default()),
-            Ok(facts) if facts.len() > MAX_LEN => return Err(told(&"longer than 1 MiB")),
-            _ => {}
+    fn read_file(path: &Path, named: bool) -> (Self, Vec<String>) {
+        let told = |what: &str| crate::text::harmless(&format!("{}: {what}", path.display()));
+        match text_of(path) {
+            Ok(text) => {
+                let (config, faults) = Self::parse(&text);
+                (config, faults.iter().map(|fault| told(fault)).collect())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
+            Err(error) => (Self::default(), vec![told(&format!("{}; the settings are as without it", reason(&error)))]),
         }
-        let bytes = std::fs::read(path).map_err(|error| told(&error))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            told(&format!("line {}: not UTF-8", good.iter().filter(|&&byte| byte == b'\n').count() + 1))
-        })?;
-        let (config, warnings) = Self::parse(&text).map_err(|error| told(&error))?;
-        Ok((config, warnings.iter().map(|warning| told(warning)).collect()))
     }
+}
+
+/// Reads the text of a file of settings.
+fn text_of(path: &Path) -> io::Result<String> {
+    if std::fs::metadata(path)?.len() > MAX_LEN {
+        return Err(io::Error::other("longer than 1 MiB"));
+    }
+    String::from_utf8(std::fs::read(path)?).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        io::Error::other(format!("line {line}: not UTF-8"))
+    })
 }
 
 #[cfg(test)]
@@ -223,8 +277,7 @@ mod tests {
 
     #[test]
     fn keys_and_colours_can_be_set() {
-        let (config, warnings) =
-            Config::parse("theme = \"light\"\nmouse = false\n\n[keys]\nextract = [\"ctrl-x\", \"j\"]\n").unwrap();
+        let (config, warnings) = Config::parse("theme = \"light\"\nmouse = false\n\n[keys]\nextract = [\"ctrl-x\", \"j\"]\n");
         assert_eq!((config.theme, config.mouse, config.preview), (ThemeName::Light, false, true));
         let action = |key: &str| config.keymap.action(Place::List, key.parse().unwrap());
         assert_eq!(action("ctrl-x"), Some(Action::Extract));
@@ -233,12 +286,12 @@ mod tests {
         assert_eq!(action("j"), Some(Action::Extract));
         assert_eq!(action("down"), Some(Action::Down));
         assert_eq!(action("e"), None);
-        assert_eq!(Config::parse("").unwrap(), (Config::default(), Vec::new()));
-        assert_eq!(Config::parse("pictures = \"sixel\"").unwrap().0.pictures, Pictures::Sixel);
-        assert!(!Config::parse("remember = false").unwrap().0.remember);
-        assert_eq!(Config::parse("columns = [\"mode\"]").unwrap().0.columns, [Column::Mode]);
-        assert_eq!(Config::parse("launcher = \"gio open\"").unwrap().0.launcher, "gio open");
-        let limits = Config::parse("[limits]\npicture = \"8M\"\ndirectory = 10\n").unwrap().0.limits;
+        assert_eq!(Config::parse(""), (Config::default(), Vec::new()));
+        assert_eq!(Config::parse("pictures = \"sixel\"").0.pictures, Pictures::Sixel);
+        assert!(!Config::parse("remember = false").0.remember);
+        assert_eq!(Config::parse("columns = [\"mode\"]").0.columns, [Column::Mode]);
+        assert_eq!(Config::parse("launcher = \"gio open\"").0.launcher, "gio open");
+        let limits = Config::parse("[limits]\npicture = \"8M\"\ndirectory = 10\n").0.limits;
         assert_eq!(limits, Limits { picture: 8 << 20, directory: 10, ..Limits::default() });
     }
 
@@ -247,7 +300,7 @@ mod tests {
         for (text, line, why) in [
             ("theme = \"pink\"\n", 1, "unknown variant"),
             ("\npictures = \"ascii\"\n", 2, "unknown variant"),
-            ("\n\ncolour = 1\n", 3, "unknown field"),
+            ("\n\ncolour = 1\n", 3, "no setting"),
             ("mouse = true\n[keys]\nextract = [\"hyper-x\"]\n", 3, "no key"),
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "no command"),
             ("[keys\n", 1, ""),
@@ -258,14 +311,35 @@ mod tests {
             ("[limits]\npicture = -1\n", 2, ""),
             ("columns = [\"size\",\n\"colour\"]\n", 2, "no column"),
         ] {
-            let error = Config::parse(text).unwrap_err();
-            assert!(error.starts_with(&format!("line {line}: ")) && error.contains(why), "{text:?}: {error}");
+            let (_, told) = Config::parse(text);
+            let told = told.join("; ");
+            assert!(told.starts_with(&format!("line {line}: ")) && told.contains(why), "{text:?}: {told}");
         }
     }
 
     #[test]
+    fn each_fault_is_told_and_what_is_sound_holds() {
+        let (config, told) = Config::parse(
+            "theme = \"pink\"\nmouse = false\ncolour = 1\ncolumns = [\"mode\", \"colour\"]\nlauncher = \" \"\nlinear = \"yes\"\n\
+             [limits]\npicture = \"8M\"\nwindow = 10\n[keys]\nextract = [\"ctrl-x\", \"hyper-x\"]\nwrap = [\"hyper-y\"]\nextrac = [\"x\"]\n",
+        );
+        let mut lines: Vec<&str> = told.iter().map(|fault| fault.split_once(':').unwrap().0).collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            ["line 1", "line 11", "line 12", "line 13", "line 3", "line 4", "line 5", "line 6", "line 9"],
+            "{told:?}"
+        );
+        assert_eq!((config.theme, config.mouse, config.linear), (ThemeName::Auto, false, false));
+        assert_eq!((config.columns, config.launcher.as_str()), (vec![Column::Mode], LAUNCHER));
+        assert_eq!(config.limits, Limits { picture: 8 << 20, ..Limits::default() });
+        let action = |key: &str| config.keymap.action(Place::List, key.parse().unwrap());
+        assert_eq!((action("ctrl-x"), action("e"), action("w")), (Some(Action::Extract), None, Some(Action::Wrap)));
+    }
+
+    #[test]
     fn keys_that_change_their_meaning_are_told() {
-        let warnings = |text: &str| Config::parse(text).unwrap().1;
+        let warnings = |text: &str| Config::parse(text).1;
         // Exchanged: both are as they were set.
         assert_eq!(warnings("[keys]\nextract = [\"j\"]\ndown = [\"e\"]\n"), [""; 0]);
         // Set twice: one of them does not get it.
@@ -281,12 +355,13 @@ mod tests {
     fn a_file_that_does_not_read_is_told() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config.toml");
-        assert_eq!(Config::read_file(&path, false).unwrap(), Default::default());
-        assert!(Config::read_file(&path, true).unwrap_err().contains("config.toml: No such file"));
+        assert_eq!(Config::read_file(&path, false), Default::default());
+        let told = |named| Config::read_file(&path, named).1.join("; ");
+        assert!(told(true).contains("config.toml: no such file or directory; the settings"), "{}", told(true));
         std::fs::write(&path, b"mouse = true\n# caf\xe9\n").unwrap();
-        assert!(Config::read_file(&path, true).unwrap_err().ends_with("config.toml: line 2: not UTF-8"));
+        assert!(told(true).contains("config.toml: line 2: not UTF-8; the settings"), "{}", told(true));
         std::fs::write(&path, b"[keys]\nextract = [\"j\"]\n").unwrap();
-        let (_, warnings) = Config::read_file(&path, true).unwrap();
+        let (_, warnings) = Config::read_file(&path, true);
         assert!(warnings[0].ends_with("config.toml: line 2: 'j' is for extract now, no longer for down"), "{warnings:?}");
     }
 }

@@ -176,10 +176,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if opened.is_none() && locked.is_none() && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
-    let (mut config, warnings) = match Config::read() {
-        Ok(read) => read,
-        Err(error) => (Config::default(), vec![format!("{error}; the settings are as without it")]),
-    };
+    let (mut config, warnings) = Config::read();
     config.theme = args.theme.map_or(config.theme, Into::into);
     config.pictures = args.pictures.map_or(config.pictures, Into::into);
     config.linear |= args.linear;

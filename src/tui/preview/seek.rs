@@ -37,6 +37,31 @@ pub enum Seek {
     Offset(u64),
 }
 
+/// A text that is sought, with what finds it on the screen: made once, for that takes longer than to draw a screen.
+#[derive(Debug, Clone, Default)]
+pub struct Needle {
+    text: String,
+    pattern: Option<Regex>,
+}
+
+impl Needle {
+    /// Takes a text that was typed.
+    pub fn new(text: String) -> Self {
+        let pattern = pattern(&text).filter(|_| !text.is_empty());
+        Self { text, pattern }
+    }
+
+    /// Returns the text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what finds it, unless it is empty.
+    pub fn pattern(&self) -> Option<&Regex> {
+        self.pattern.as_ref()
+    }
+}
+
 /// Makes a pattern of a text that is typed.
 pub fn pattern(needle: &str) -> Option<Regex> {
     let any_case = !needle.chars().any(char::is_uppercase);

@@ -10,6 +10,7 @@ use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
+use crate::tui::preview::seek::Needle;
 use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, Staged, State, Tone};
@@ -218,7 +219,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
         Purpose::Seek => {
-            state.pane.needle = text;
+            state.pane.needle = Needle::new(text);
             preview::find(state, false, false, effects);
         }
         Purpose::Goto

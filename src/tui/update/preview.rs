@@ -123,7 +123,7 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Seek => {
             let title = "Search in the content";
             let note = "a text; without capitals it stands for both cases";
-            let prompt = Prompt::new(Purpose::Seek, title, note, state.pane.needle.clone());
+            let prompt = Prompt::new(Purpose::Seek, title, note, state.pane.needle.text());
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::SeekNext => find(state, false, true, effects),
@@ -145,7 +145,7 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 
 /// Goes to the next place of the text that was sought last, or the one before.
 pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
-    if state.pane.needle.is_empty() {
+    if state.pane.needle.text().is_empty() {
         return state.say(Tone::Warning, "nothing has been sought yet");
     }
     match state.pane.find(back, again) {

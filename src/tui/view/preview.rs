@@ -2,11 +2,12 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use regex::bytes::Regex;
 
 use crate::text::SizeStyle;
 use crate::tui::glyphs;
 use crate::tui::layout::Areas;
-use crate::tui::preview::{self, Body, Form, Scroll, seek};
+use crate::tui::preview::{self, Body, Form, Scroll};
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Theme;
 use crate::tui::view::{put, put_right};
@@ -56,7 +57,7 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
         Some(Ok(loaded)) => {
             let scroll = Scroll { focused: state.focus == Focus::Preview, ..state.pane.scroll };
             let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
-            highlight(&state.pane.needle, theme, text, buffer);
+            highlight(state.pane.needle.pattern(), theme, text, buffer);
         }
         Some(Err(error)) => {
             for (row, part) in (0..area.height).zip(glyphs::wrapped(error, usize::from(area.width))) {
@@ -68,8 +69,8 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
 }
 
 /// Sets off what was sought where it stands on the screen.
-fn highlight(needle: &str, theme: &Theme, area: Rect, buffer: &mut Buffer) {
-    let Some(pattern) = seek::pattern(needle).filter(|_| !needle.is_empty()) else { return };
+fn highlight(needle: Option<&Regex>, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let Some(pattern) = needle else { return };
     for y in area.top()..area.bottom() {
         let (mut line, mut columns) = (String::new(), Vec::new());
         let mut x = area.left();

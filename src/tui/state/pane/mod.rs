@@ -10,7 +10,7 @@ use crate::format::entry::Entry;
 use crate::tui::canvas::Canvas;
 use crate::tui::limits::Limits;
 use crate::tui::preview::json::Fold;
-use crate::tui::preview::seek::{self as places, Seek};
+use crate::tui::preview::seek::{self as places, Needle, Seek};
 use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
 
 /// The cursor rests this long before its entry is read.
@@ -64,7 +64,7 @@ pub struct Pane {
     /// How it is looked at.
     pub scroll: Scroll,
     /// The text that was sought last.
-    pub needle: String,
+    pub needle: Needle,
     /// The content needs a password; the one that was given, if any, is wrong.
     pub sealed: Option<bool>,
     generation: u64,

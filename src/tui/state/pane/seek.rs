@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::format::entry::Entry;
 use crate::text;
 use crate::tui::glyphs;
-use crate::tui::preview::seek::{self, Seek};
+use crate::tui::preview::seek::Seek;
 use crate::tui::preview::{Body, Form, Preview, text as lines};
 use crate::tui::state::pane::{Pane, PreviewRequest};
 
@@ -62,12 +62,12 @@ impl Pane {
     /// Asks where else a text stands that has been found.
     pub fn count(&mut self) -> Option<StopsRequest> {
         let at = self.found.take()?;
-        let known = self.stops.as_mut().filter(|stops| stops.needle == self.needle);
+        let known = self.stops.as_mut().filter(|stops| stops.needle == self.needle.text());
         if let Some(stops) = known {
             stops.at = at;
             return None;
         }
-        let (entry, needle) = (self.entry()?.clone(), self.needle.clone());
+        let (entry, needle) = (self.entry()?.clone(), self.needle.text().to_owned());
         let by_line = matches!(&self.preview, Some(Ok(Preview { body: Body::Text(_), .. })));
         let generation = self.generation;
         self.stops = Some(Stops { needle: needle.clone(), generation, places: Arc::from([]), all: false, at });
@@ -104,7 +104,7 @@ impl Pane {
     /// Returns how many columns have to be left out at the left for the text that was sought to be seen in the first row.
     pub(super) fn reveal(&self, page: &lines::Page) -> usize {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
-        let found = line.zip(seek::pattern(&self.needle)).and_then(|(line, pattern)| {
+        let found = line.zip(self.needle.pattern()).and_then(|(line, pattern)| {
             let found = pattern.find(line.text.as_bytes()).filter(|found| !found.is_empty())?;
             let column = |at: usize| line.text.get(..at).map(glyphs::width);
             column(found.start()).zip(column(found.end()))
@@ -139,14 +139,14 @@ impl Pane {
                 next if next > place => (next, number(top + 1)),
                 _ => (place + window.unit(), number(top)),
             };
-            return Ok(Some(self.seek(Seek::Text { needle: self.needle.clone(), from, back, line })));
+            return Ok(Some(self.seek(Seek::Text { needle: self.needle.text().to_owned(), from, back, line })));
         }
-        let pattern = seek::pattern(&self.needle).ok_or("this can't be sought")?;
-        let holds = |row: &usize| window.holds(*row, &pattern);
+        let pattern = self.needle.pattern().ok_or("this can't be sought")?;
+        let holds = |row: &usize| window.holds(*row, pattern);
         let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
         let row = row.ok_or("nothing more is found")?;
         let places = (0..window.rows()).filter(holds).map(|row| row as u64).collect();
-        let needle = self.needle.clone();
+        let needle = self.needle.text().to_owned();
         self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.cursor) = (row, row);
         Ok(None)

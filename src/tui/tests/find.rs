@@ -147,3 +147,17 @@ fn every_command_can_be_found_by_name() {
     story.then("enter");
     assert_eq!(story.names()[0], "model.bin");
 }
+
+#[test]
+fn what_is_still_read_is_not_told_by_what_came_before() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.keys("/").sees("docs/guide.md").sees(" of ");
+    story.held_back = true;
+    story.types("x");
+    story.sees("reading …").misses(" of ");
+    story.held_back = false;
+    story.types("x");
+    story.sees("0 of ").misses("reading …");
+    // The commits come from a thread of their own.
+    story.keys("esc H").sees("Commits").sees("reading …");
+}

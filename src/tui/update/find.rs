@@ -40,6 +40,8 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
     finder.generation = state.generation;
     finder.cursor = 0;
+    // What was found before is for another text.
+    (finder.matches, finder.searched) = (0, 0);
     (finder.complete, finder.answered, finder.waiting) = (false, false, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {

@@ -15,6 +15,9 @@ pub fn view(state: &State, list: &[CommitInfo], cursor: usize, frame: &Frame, bu
     let theme = &state.theme;
     let area = dialog::frame("Commits", frame, theme, state.screen, buffer);
     let top = (cursor + 1).saturating_sub(usize::from(area.height));
+    if list.is_empty() {
+        put(buffer, area, 0, 0, "reading …", theme.dim);
+    }
     for (row, (index, commit)) in (0..area.height).zip(list.iter().enumerate().skip(top)) {
         let line = Rect { y: area.y + row, height: 1, ..area };
         let here = if Some(commit.number) == state.archive.info.commit { "▸" } else { " " };

@@ -22,8 +22,11 @@ pub fn view(finder: &Finder, theme: &Theme, frame: &Frame, screen: Rect, buffer:
     let area = dialog::frame(title, frame, theme, screen, buffer);
     let head = Rect { height: area.height.min(1), ..area };
     let cursor = prompt::line(&finder.input, theme, head, buffer);
+    // The hits are those of what was typed before.
+    let is_read = finder.searched == 0 && !finder.complete;
     let state = match &finder.error {
         Some(error) => error.clone(),
+        _ if is_read => "reading …".to_owned(),
         None if finder.complete => format!("{} of {}", text::count(finder.matches), text::count(finder.searched)),
         None => format!("{} of {} …", text::count(finder.matches), text::count(finder.searched)),
     };
@@ -40,6 +43,9 @@ pub fn view(finder: &Finder, theme: &Theme, frame: &Frame, screen: Rect, buffer:
     for (row, (index, hit)) in (0..list.height).zip(finder.hits.iter().enumerate().skip(top)) {
         let line = Rect { y: list.y + row, height: 1, ..list };
         draw(hit, finder.over == Over::Commands, theme, line, buffer);
+        if is_read {
+            buffer.set_style(line, theme.dim);
+        }
         if index == finder.cursor {
             buffer.set_style(line, theme.cursor);
         }

@@ -72,10 +72,9 @@ fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
     drop(pipe);
     let status = child.wait()?;
     match sent {
-        // The user has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe && is_well(status) => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => ended(pager, status),
+        // What it takes no more of tells nothing, the user may have seen enough; how it ended does.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => ended(pager, status),
     }
 }
 
@@ -212,7 +211,13 @@ fn is_well(status: ExitStatus) -> bool {
 }
 
 fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
-    if is_well(status) { Ok(()) } else { Err(io::Error::other(format!("{program} ended with {status}"))) }
+    match status.code() {
+        _ if is_well(status) => Ok(()),
+        // What a shell says by numbers.
+        Some(126) => Err(io::Error::other(format!("'{program}' can't be run"))),
+        Some(127) => Err(io::Error::other(format!("there is no command '{program}'"))),
+        _ => Err(io::Error::other(format!("'{program}' ended with {status}"))),
+    }
 }
 
 fn copy(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
@@ -298,6 +303,12 @@ mod tests {
         let entry = archive.entry(1).unwrap();
         assert!(page(&*archive, &entry, "kill -INT $$").is_ok());
         assert!(page(&*archive, &entry, "cat > /dev/null; exit 3").unwrap_err().to_string().contains('3'));
+        // One that takes nothing at all, of more than a pipe holds: it is named, with the reason.
+        let archive = sample::with_contents(&[("long", "line\n".repeat(100_000).as_bytes())]);
+        let told = |pager: &str| page(&*archive, &archive.entry(0).unwrap(), pager).unwrap_err().to_string();
+        assert_eq!(told("/nonexistent"), "there is no command '/nonexistent'");
+        assert_eq!(told("false"), "'false' ended with exit status: 1");
+        assert!(page(&*archive, &archive.entry(0).unwrap(), "head -1 > /dev/null").is_ok());
     }
 
     #[test]

@@ -89,6 +89,31 @@ pub enum Effect {
     Quit,
 }
 
+/// What neither a thread that reads the archive nor a job does: it concerns the terminal, or leads to another archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outside {
+    /// End.
+    Quit,
+    /// End once the jobs have, without a screen.
+    Detach,
+    /// Give the terminal back and stop the process.
+    Suspend,
+    /// Take the terminal again.
+    Retake,
+    /// Put text into the clipboard of the terminal.
+    Copy(Vec<u8>),
+    /// Show content in another program.
+    Show(Entry, Program),
+    /// Open a copy of content as the system does.
+    Launch(Entry),
+    /// Open another archive or commit, with a password if one was typed.
+    Open(Ticket, Door, Option<Password>),
+    /// List the commits.
+    Commits(Ticket),
+    /// Draw every cell.
+    Redraw,
+}
+
 impl Effect {
     /// Returns what it asks for, if its answer has no number of its own.
     pub fn subject(&self) -> Option<Subject> {

@@ -20,20 +20,20 @@ use crate::format::source::MemorySource;
 use crate::tui::ask::{Told, ask};
 use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
 use crate::tui::config::{Config, ThemeName};
-use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::effect::{Door, Effect, Outside, Password};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keyboard::Keyboard;
 use crate::tui::layout::{SHARE, SHARES};
 use crate::tui::left::Left;
 use crate::tui::memory::Memory;
-use crate::tui::session::{Next, Session};
+use crate::tui::session::Session;
 use crate::tui::state::jobs::Ending;
 use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, State, Tone, WRITE_PROTECTED};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{has_keys_only, keep, start};
-use crate::tui::work::{Work, told};
+use crate::tui::work::{FAULT, Work, answered, told};
 use crate::tui::{glyphs, nested, program, signals};
 
 /// Commits that are listed.
@@ -157,7 +157,11 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     session.keyboard = Some(Keyboard::start(typed(&sender, told.typed), &sender));
     let ended = loop {
         effects = match session.turn(effects, screen.terminal()).and_then(|next| {
-            if next == Next::Quit { Ok(None) } else { outside(next, &mut session, &mut screen, &sender, options).map(Some) }
+            if matches!(next, Outside::Quit | Outside::Detach) {
+                Ok(None)
+            } else {
+                outside(next, &mut session, &mut screen, &sender, options).map(Some)
+            }
         }) {
             Ok(Some(effects)) => effects,
             Ok(None) => break Ok(()),
@@ -175,14 +179,14 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
 
 /// Does what concerns the terminal, and what opens archives.
 fn outside(
-    next: Next,
+    next: Outside,
     session: &mut Session,
     screen: &mut Screen,
     events: &Sender<Event>,
     options: &Options,
 ) -> io::Result<Vec<Effect>> {
     match next {
-        Next::Suspend => {
+        Outside::Suspend => {
             if !signals::is_job() {
                 session.read_on();
                 return Ok(
@@ -193,18 +197,18 @@ fn outside(
             // The terminal is taken again when the system tells that this is over.
             signals::stop();
         }
-        Next::Retake => {
+        Outside::Retake => {
             screen.retake()?;
             session.read_on();
             let (width, height) = crossterm::terminal::size()?;
             return Ok(session.feed(Event::Resize(width, height)));
         }
-        Next::Copy(text) => {
+        Outside::Copy(text) => {
             if let Err(error) = screen.copy(&text) {
                 return Ok(session.feed(trouble("copy", &error)));
             }
         }
-        Next::Show(entry, program) => {
+        Outside::Show(entry, program) => {
             let archive = Arc::clone(session.work.archive());
             let shown = screen.lend(|| program::show(&*archive, &entry, program, options.config.limits.copy))?;
             session.read_on();
@@ -214,7 +218,7 @@ fn outside(
                 Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
             }
         }
-        Next::Launch(entry) => {
+        Outside::Launch(entry) => {
             let directory = match program::private_directory() {
                 Ok(directory) => directory,
                 Err(error) => return Ok(session.feed(trouble("make a copy of it", &error))),
@@ -224,18 +228,19 @@ fn outside(
             // It is gone with the session, also while it is being written.
             session.copies.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
             thread::spawn(move || {
-                if let Err(error) = program::launch(&*archive, &entry, &launcher, &path, limit) {
+                let launch = || program::launch(&*archive, &entry, &launcher, &path, limit);
+                if let Err(error) = answered(Err(io::Error::other(FAULT)), launch) {
                     drop(events.send(trouble("open it", &error)));
                 }
             });
         }
-        Next::Open(ticket, Door::Outside, _) => {
+        Outside::Open(ticket, Door::Outside, _) => {
             if let Some((facts, archive)) = session.outer.last().cloned() {
                 session.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, (archive, None));
                 return Ok(session.feed(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts))))));
             }
         }
-        Next::Open(ticket, door, password) => {
+        Outside::Open(ticket, door, password) => {
             let file = session.file.clone();
             let around = &session.state.archive;
             let keys_only = has_keys_only(around);
@@ -247,7 +252,7 @@ fn outside(
             let (outer, around) = (Arc::clone(outer), around.clone());
             let options = options.clone();
             let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
-            thread::spawn(move || {
+            let open = move || {
                 let secret = password.map(|password| secret(password, door == Door::Content && keys_only));
                 let found = match &way {
                     Door::Inside(entry) => nested::open(&*outer, entry, secret, options.config.limits.archive).map(|archive| {
@@ -256,7 +261,7 @@ fn outside(
                     }),
                     _ => opener(&way, &file, secret).map(|opened| (opened, 0)),
                 };
-                let event = match found {
+                match found {
                     Ok((opened, depth)) => {
                         let inside = if let Door::Inside(entry) = way { Some(entry) } else { None };
                         let facts = Facts { depth, inside, ..opened.facts(&options) };
@@ -267,22 +272,28 @@ fn outside(
                     Err(Error::KeyNeeded) => Event::Locked(door, false),
                     Err(Error::WrongKey) => Event::Locked(door, true),
                     Err(error) => Event::Trouble(told(&error)),
-                };
+                }
+            };
+            thread::spawn(move || {
+                let event = answered(Event::Trouble(FAULT.to_owned()), open);
                 drop(events.send(Event::Answer(ticket, Box::new(event))));
             });
         }
-        Next::Commits(ticket) => {
+        Outside::Commits(ticket) => {
             let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
-            thread::spawn(move || {
+            let list = move || {
                 // From the newest on, whichever is open.
                 let commits = opener(&Door::Commit(None), &file, None)
                     .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
-                let commits = Event::Commits(commits.map_err(|error| told(&error)));
+                commits.map_err(|error| told(&error))
+            };
+            thread::spawn(move || {
+                let commits = Event::Commits(answered(Err(FAULT.to_owned()), list));
                 drop(events.send(Event::Answer(ticket, Box::new(commits))));
             });
         }
-        Next::Redraw => screen.clear()?,
-        Next::Quit => {}
+        Outside::Redraw => screen.clear()?,
+        Outside::Quit | Outside::Detach => {}
     }
     Ok(Vec::new())
 }

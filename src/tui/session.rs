@@ -12,12 +12,9 @@ use ratatui::backend::Backend;
 use tempfile::TempDir;
 
 use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::tui::asked::Ticket;
-use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::effect::{Effect, Outside};
 use crate::tui::event::Event;
 use crate::tui::keyboard::Keyboard;
-use crate::tui::program::Program;
 use crate::tui::state::{Facts, State};
 use crate::tui::update::update;
 use crate::tui::view::view;
@@ -33,29 +30,6 @@ const BATCH: usize = 256;
 /// An archive that has been opened, and its file, if it is one.
 pub(super) type Found = (Arc<dyn Archive>, Option<PathBuf>);
 
-/// What the caller of [`Session::turn`] has to do with the terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
-    /// End.
-    Quit,
-    /// Give the terminal back and stop the process.
-    Suspend,
-    /// Take the terminal again.
-    Retake,
-    /// Put text into the clipboard of the terminal.
-    Copy(Vec<u8>),
-    /// Show content in another program.
-    Show(Entry, Program),
-    /// Open a copy of content as the system does.
-    Launch(Entry),
-    /// Open another archive or commit, with a password if one was typed.
-    Open(Ticket, Door, Option<Password>),
-    /// List the commits.
-    Commits(Ticket),
-    /// Draw every cell.
-    Redraw,
-}
-
 /// State, threads and time of a run.
 pub struct Session {
     /// The state.
@@ -65,8 +39,8 @@ pub struct Session {
     started: Instant,
     /// Where keys come from.
     pub(super) keyboard: Option<Keyboard>,
-    /// Effects that concern the terminal and are still to be done.
-    outside: VecDeque<Effect>,
+    /// What is still to be done by whoever has the terminal.
+    outside: VecDeque<Outside>,
     /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
     pub(super) opened: Arc<Mutex<HashMap<u64, Found>>>,
     /// The file of the archive that is shown, or of the outermost around it.
@@ -108,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Does effects and takes events until something concerns the terminal itself.
+    /// Does effects and takes events until something is for the caller to do.
     ///
     /// # Errors
     ///
@@ -117,30 +91,15 @@ impl Session {
         &mut self,
         mut effects: Vec<Effect>,
         terminal: &mut Terminal<B>,
-    ) -> io::Result<Next> {
+    ) -> io::Result<Outside> {
         loop {
             self.work.renew(&self.state.asked);
             for effect in effects.drain(..) {
                 self.outside.extend(self.work.perform(effect));
             }
-            match self.outside.pop_front() {
-                None => {}
-                Some(Effect::Detach) => {
-                    self.detached = true;
-                    return Ok(Next::Quit);
-                }
-                Some(Effect::Quit) => return Ok(Next::Quit),
-                Some(Effect::Suspend) => return Ok(Next::Suspend),
-                Some(Effect::Retake) => return Ok(Next::Retake),
-                Some(Effect::Copy(text)) => return Ok(Next::Copy(text)),
-                Some(Effect::Show(entry, program)) => return Ok(Next::Show(entry, program)),
-                Some(Effect::Launch(entry)) => return Ok(Next::Launch(entry)),
-                Some(Effect::Ask(ticket, asked)) => match *asked {
-                    Effect::Open(door) => return Ok(Next::Open(ticket, door, None)),
-                    Effect::Unlock(door, password) => return Ok(Next::Open(ticket, door, Some(password))),
-                    _ => return Ok(Next::Commits(ticket)),
-                },
-                Some(_) => return Ok(Next::Redraw),
+            if let Some(next) = self.outside.pop_front() {
+                self.detached = next == Outside::Detach;
+                return Ok(next);
             }
             // The rows of a new list come before drawing, if they come soon.
             let pending = !self.state.listing.loaded || self.state.arranging;
@@ -175,7 +134,7 @@ impl Session {
             effects = match event {
                 Ok(event) => self.take_all(event),
                 Err(RecvTimeoutError::Timeout) => self.feed(Event::Tick),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Next::Quit),
+                Err(RecvTimeoutError::Disconnected) => return Ok(Outside::Quit),
             };
         }
     }

@@ -30,6 +30,8 @@ pub struct Progress {
 /// What a job tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
+    /// It waits for its turn, or does no longer.
+    Waiting(bool),
     /// How far it is, and the path in work.
     Progress(Progress, String),
     /// Something went wrong without ending it.
@@ -76,6 +78,8 @@ pub struct Job {
     pub stopping: bool,
     /// It waits until it may go on.
     pub paused: bool,
+    /// It waits until others have ended.
+    pub waiting: bool,
     /// Bytes a second, smoothed.
     pub rate: f64,
     started: Duration,
@@ -124,6 +128,11 @@ impl Job {
                 self.current = current;
                 self.updated = now;
             }
+            News::Waiting(waiting) => {
+                self.waiting = waiting;
+                // How long it takes is told from here on.
+                (self.started, self.updated) = (now, now);
+            }
             News::Warning(text) => self.log.push(text),
             News::Sealed(..) | News::Written(_) => {}
             News::End(ending, text) => {
@@ -162,6 +171,7 @@ impl Jobs {
             epoch: 0,
             stopping: false,
             paused: false,
+            waiting: false,
             rate: 0.0,
             started: now,
             updated: now,

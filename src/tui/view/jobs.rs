@@ -42,6 +42,9 @@ fn figures(job: &Job) -> String {
     if job.paused {
         return "paused".to_owned();
     }
+    if job.waiting {
+        return "waiting".to_owned();
+    }
     let progress = &job.progress;
     let done = if progress.bytes > 0 { SizeStyle::Binary.show(progress.bytes) } else { text::count(progress.entries) };
     let rate = if job.rate >= 1.0 { format!(" {}/s", SizeStyle::Binary.show(job.rate as u64)) } else { String::new() };
@@ -68,6 +71,7 @@ pub fn view(state: &State, cursor: usize, back: usize, frame: &Frame, buffer: &m
     for (index, job) in jobs.iter().enumerate().skip(top).take(shown) {
         let (sign, style, text) = match &job.ending {
             None if job.paused => ("‖", theme.warning, "paused: p goes on".to_owned()),
+            None if job.waiting => ("…", theme.dim, "waiting for its turn: x takes it away".to_owned()),
             None => ("▶", theme.accent, job.current.clone()),
             Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
             Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),

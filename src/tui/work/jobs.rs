@@ -1,10 +1,9 @@
 //! Long work on threads of its own: extraction, conversion, verification, changes.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -26,7 +25,7 @@ use crate::tui::effect::Task;
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::state::jobs::{Ending, JobId, News, Progress};
-use crate::tui::work::{change, sealed, told};
+use crate::tui::work::{answered, change, sealed, told};
 
 /// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
 const MEMORY: u64 = 16 << 20;
@@ -37,76 +36,164 @@ const EVERY: u64 = 100;
 /// Warnings of a job that are told; the rest is counted.
 const MAX_WARNINGS: u64 = 1_000;
 
-/// What a job has been told to do: go on, wait, stop.
+/// Jobs that are at work at once: each may take all processors, and its own share of memory.
+const AT_ONCE: usize = 2;
+
+/// A job as the others see it, the oldest first: where it is in the queue.
+struct Turn {
+    id: JobId,
+    /// It writes an archive.
+    writes: bool,
+    begun: bool,
+    paused: bool,
+    stopped: bool,
+}
+
+/// Who is at work, who waits for that, and what each has been told: to go on, to pause, to stop.
 #[derive(Default)]
-pub struct Rein {
-    stopped: AtomicBool,
-    paused: Mutex<bool>,
+struct Queue {
+    turns: Mutex<Vec<Turn>>,
     changed: Condvar,
 }
 
-impl Rein {
-    /// Asks the job to stop.
-    fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
-        self.pause(false);
+impl Queue {
+    fn turns(&self) -> MutexGuard<'_, Vec<Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the job wait, or go on.
-    fn pause(&self, pause: bool) {
-        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = pause;
+    /// Tells a job something.
+    fn tell(&self, id: JobId, what: impl FnOnce(&mut Turn)) {
+        self.turns().iter_mut().find(|turn| turn.id == id).map(what);
         self.changed.notify_all();
+    }
+}
+
+/// Returns the first job that may begin: there is room, and no two write archives at once. Those that are paused take no room.
+fn next(turns: &[Turn]) -> Option<JobId> {
+    let at_work = || turns.iter().filter(|turn| turn.begun && !turn.paused);
+    let has_room = at_work().count() < AT_ONCE;
+    let writes = turns.iter().any(|turn| turn.begun && turn.writes);
+    turns.iter().find(|turn| has_room && !turn.begun && !turn.paused && !(turn.writes && writes)).map(|turn| turn.id)
+}
+
+/// What a job asks whether it is to go on.
+#[derive(Clone)]
+pub struct Rein {
+    id: JobId,
+    queue: Arc<Queue>,
+}
+
+impl Rein {
+    /// Lines a job up.
+    fn new(id: JobId, writes: bool, queue: &Arc<Queue>) -> Self {
+        queue.turns().push(Turn { id, writes, begun: false, paused: false, stopped: false });
+        Self { id, queue: Arc::clone(queue) }
+    }
+
+    /// Returns that of a job which nothing holds up.
+    #[cfg(test)]
+    pub fn free(id: JobId) -> Self {
+        Self::new(id, false, &Arc::default())
+    }
+
+    /// Waits for the turn of the job, and tells if it does and when that is over; says whether the turn has come, and the job is not to stop before.
+    fn begin(&self, tell_waiting: impl Fn(bool)) -> bool {
+        let mut turns = self.queue.turns();
+        let waits = next(&turns) != Some(self.id);
+        if waits {
+            tell_waiting(true);
+        }
+        loop {
+            let has_come = next(&turns) == Some(self.id);
+            match turns.iter_mut().find(|turn| turn.id == self.id) {
+                Some(turn) if turn.stopped => return false,
+                Some(turn) if has_come => {
+                    turn.begun = true;
+                    if waits {
+                        tell_waiting(false);
+                    }
+                    // There may be room for one more.
+                    self.queue.changed.notify_all();
+                    return true;
+                }
+                _ => {}
+            }
+            turns = self.queue.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits as long as the job is paused; says whether it has been asked to stop.
     fn is_stopped(&self) -> bool {
-        let paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_while(paused, |paused| *paused));
-        self.stopped.load(Ordering::Relaxed)
+        let mut turns = self.queue.turns();
+        loop {
+            match turns.iter().find(|turn| turn.id == self.id) {
+                Some(turn) if turn.paused && !turn.stopped => {}
+                turn => return turn.is_some_and(|turn| turn.stopped),
+            }
+            turns = self.queue.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Makes room for the next job.
+    fn end(&self) {
+        self.queue.turns().retain(|turn| turn.id != self.id);
+        self.queue.changed.notify_all();
     }
 }
 
-/// The jobs that run.
+/// The jobs that have not ended. Few of them are at work at once, the others wait for their turn.
 #[derive(Default)]
 pub struct Jobs {
-    running: HashMap<JobId, (Arc<Rein>, JoinHandle<()>)>,
+    queue: Arc<Queue>,
+    threads: HashMap<JobId, JoinHandle<()>>,
 }
 
 impl Jobs {
     /// Starts a job.
     pub fn start(&mut self, id: JobId, task: Task, archive: &Arc<dyn Archive>, events: &Sender<Event>) {
-        self.running.retain(|_, (_, thread)| !thread.is_finished());
-        let rein = Arc::<Rein>::default();
-        let monitor = Teller::new(id, Arc::clone(&rein), events.clone());
+        self.threads.retain(|_, thread| !thread.is_finished());
+        let rein = Rein::new(id, writes(&task), &self.queue);
+        let monitor = Teller::new(id, rein.clone(), events.clone());
         let archive = Arc::clone(archive);
         let thread = thread::spawn(move || {
-            let (ending, text) = catch_unwind(AssertUnwindSafe(|| perform(&archive, &task, &monitor)))
-                .unwrap_or_else(|_| (Ending::Failed, "a fault in nra itself ended it".to_owned()));
+            let (ending, text) = if rein.begin(|waits| monitor.tell(News::Waiting(waits))) {
+                let fault = (Ending::Failed, "a fault in nra itself ended it".to_owned());
+                answered(fault, || perform(&archive, &task, &monitor))
+            } else {
+                (Ending::Cancelled, "stopped before it began".to_owned())
+            };
+            // What comes next may need what this one keeps.
+            drop(archive);
+            rein.end();
             monitor.end(ending, text);
         });
-        self.running.insert(id, (rein, thread));
+        self.threads.insert(id, thread);
     }
 
     /// Asks a job to stop.
     pub fn stop(&self, id: JobId) {
-        if let Some((rein, _)) = self.running.get(&id) {
-            rein.stop();
-        }
+        self.queue.tell(id, |turn| turn.stopped = true);
     }
 
     /// Lets a job wait, or go on.
     pub fn pause(&self, id: JobId, pause: bool) {
-        if let Some((rein, _)) = self.running.get(&id) {
-            rein.pause(pause);
-        }
+        self.queue.tell(id, |turn| turn.paused = pause);
     }
 }
 
 impl Drop for Jobs {
     /// Stops all jobs and waits until they have cleaned up.
     fn drop(&mut self) {
-        self.running.values().for_each(|(rein, _)| rein.stop());
-        self.running.drain().for_each(|(_, (_, thread))| drop(thread.join()));
+        self.threads.keys().for_each(|id| self.stop(*id));
+        self.threads.drain().for_each(|(_, thread)| drop(thread.join()));
+    }
+}
+
+/// Says whether a job writes an archive.
+fn writes(task: &Task) -> bool {
+    match task {
+        Task::Change { .. } | Task::Revert { .. } | Task::Compact { .. } | Task::Convert { .. } | Task::Salvage { .. } => true,
+        Task::Extract { .. } | Task::Verify { .. } => false,
     }
 }
 
@@ -301,7 +388,7 @@ pub fn expand(path: &Path) -> PathBuf {
 pub struct Teller {
     id: JobId,
     events: Sender<Event>,
-    rein: Arc<Rein>,
+    rein: Rein,
     /// Done and expected entries, done and expected bytes.
     counts: [AtomicU64; 6],
     current: Mutex<Vec<u8>>,
@@ -314,7 +401,7 @@ pub struct Teller {
 
 impl Teller {
     /// Returns the monitor of a job.
-    pub fn new(id: JobId, rein: Arc<Rein>, events: Sender<Event>) -> Self {
+    pub fn new(id: JobId, rein: Rein, events: Sender<Event>) -> Self {
         Self {
             id,
             events,
@@ -394,25 +481,59 @@ impl Monitor for Teller {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::*;
 
+    /// Begins a job on a thread; what comes says that it has begun, or that it will not.
+    fn begin(queue: &Arc<Queue>, id: JobId, writes: bool) -> mpsc::Receiver<bool> {
+        let (rein, (sender, receiver)) = (Rein::new(id, writes, queue), mpsc::channel());
+        thread::spawn(move || sender.send(rein.begin(|_| {})));
+        receiver
+    }
+
+    const SOON: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_secs(60);
+
     #[test]
     fn a_job_that_is_paused_waits() {
-        let rein = Arc::<Rein>::default();
-        assert!(!rein.is_stopped());
         for stop in [false, true] {
-            rein.pause(true);
-            let (waiting, (sender, receiver)) = (Arc::clone(&rein), mpsc::channel());
+            let queue = Arc::<Queue>::default();
+            let rein = Rein::new(1, false, &queue);
+            assert!(rein.begin(|_| panic!("there is room")) && !rein.is_stopped());
+            queue.tell(1, |turn| turn.paused = true);
+            let (waiting, (sender, receiver)) = (rein.clone(), mpsc::channel());
             let thread = thread::spawn(move || sender.send(waiting.is_stopped()));
-            assert!(receiver.try_recv().is_err());
-            if stop {
-                rein.stop()
-            } else {
-                rein.pause(false)
-            }
+            assert!(receiver.recv_timeout(SOON).is_err());
+            queue.tell(1, |turn| if stop { turn.stopped = true } else { turn.paused = false });
             assert_eq!(receiver.recv(), Ok(stop));
             thread.join().unwrap().unwrap();
         }
+    }
+
+    #[test]
+    fn few_jobs_are_at_work_at_once() {
+        let queue = Arc::<Queue>::default();
+        let begun = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(LONG) == Ok(true);
+        let waits = |receiver: &mpsc::Receiver<bool>| receiver.recv_timeout(SOON).is_err();
+        let end = |id| Rein { id, queue: Arc::clone(&queue) }.end();
+        // Of two that write one waits, and what does not write passes by.
+        let (first, second) = (begin(&queue, 1, true), begin(&queue, 2, true));
+        assert!(begun(&first) && waits(&second));
+        let (third, fourth) = (begin(&queue, 3, false), begin(&queue, 4, false));
+        assert!(begun(&third) && waits(&fourth));
+        // Who is paused makes room, and may go on whenever that is over.
+        queue.tell(3, |turn| turn.paused = true);
+        assert!(begun(&fourth) && waits(&second));
+        queue.tell(3, |turn| turn.paused = false);
+        // Who waits can be stopped.
+        let fifth = begin(&queue, 5, false);
+        queue.tell(5, |turn| turn.stopped = true);
+        assert_eq!(fifth.recv_timeout(LONG), Ok(false));
+        end(5);
+        end(1);
+        assert!(waits(&second));
+        end(3);
+        assert!(begun(&second));
     }
 }

@@ -23,21 +23,23 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result, reason};
 use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
-use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest};
+use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside};
 use crate::tui::event::Event;
 use crate::tui::preview;
 use crate::tui::preview::seek::{self, Place};
 use crate::tui::rows;
-use crate::tui::state::arrange::ArrangeRequest;
-use crate::tui::state::finder::FindRequest;
+use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest};
+use crate::tui::state::finder::{FindAnswer, FindRequest};
 use crate::tui::state::jobs::JobId;
 use crate::tui::state::line::Facts;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
 use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
-use crate::tui::state::sizes::MapRequest;
+use crate::tui::state::sizes::{MapAnswer, MapRequest};
 
 pub use find::{Finder, rank};
 
+/// What is said where an answer should be.
+pub const FAULT: &str = "a fault in nra itself: an answer is missing";
 /// How far a search is, is told this often.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -75,7 +77,7 @@ impl Work {
             previews: desk.serve(Answered::Newest, move |_, request, line| {
                 line.tell(Event::Preview(preview(&previewed, request, &|| line.is_awaited())));
             }),
-            stops: desk.serve(Answered::Newest, |archive, request, line| {
+            stops: desk.serve(Answered::Newest, |archive, request: StopsRequest, line| {
                 stops(archive, &request, &|| line.is_awaited(), &mut |event| line.tell(event));
             }),
             arrange: desk.serve(Answered::Newest, |archive, request: ArrangeRequest, line| {
@@ -147,9 +149,9 @@ impl Work {
         *self = Self { jobs, ..Self::start(archive, &self.desk.events) };
     }
 
-    /// Hands an effect to its thread, which does nothing unless its answer is awaited by what [`Work::renew`] was told last. Effects that concern
-    /// the terminal come back.
-    pub fn perform(&mut self, effect: Effect) -> Option<Effect> {
+    /// Hands an effect to its thread, which does nothing unless its answer is awaited by what [`Work::renew`] was told last. What concerns the
+    /// terminal, or leads to another archive, comes back.
+    pub fn perform(&mut self, effect: Effect) -> Option<Outside> {
         let of = |subject, number| Ticket { subject, number };
         // The threads live as long as the channels.
         match effect {
@@ -169,43 +171,55 @@ impl Work {
             Effect::Start(id, task) => self.jobs.start(id, task, &self.desk.archive, &self.desk.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
-            // These have a number.
             Effect::Marks(_)
             | Effect::Check(_)
             | Effect::Inspect(_)
             | Effect::Weigh(_)
             | Effect::Content(_)
             | Effect::Room(_)
-            | Effect::Complete(..) => {}
-            Effect::Commits
+            | Effect::Complete(..)
+            | Effect::Commits
             | Effect::Open(_)
-            | Effect::Unlock(..)
-            | Effect::Copy(_)
-            | Effect::Show(..)
-            | Effect::Launch(_)
-            | Effect::Suspend
-            | Effect::Retake
-            | Effect::Redraw
-            | Effect::Detach
-            | Effect::Quit => return Some(effect),
+            | Effect::Unlock(..) => debug_assert!(false, "asked without a number: nobody would await the answer"),
+            Effect::Copy(text) => return Some(Outside::Copy(text)),
+            Effect::Show(entry, program) => return Some(Outside::Show(entry, program)),
+            Effect::Launch(entry) => return Some(Outside::Launch(entry)),
+            Effect::Suspend => return Some(Outside::Suspend),
+            Effect::Retake => return Some(Outside::Retake),
+            Effect::Redraw => return Some(Outside::Redraw),
+            Effect::Detach => return Some(Outside::Detach),
+            Effect::Quit => return Some(Outside::Quit),
         }
         None
     }
 
     /// Hands a request that has a number to its thread.
-    fn ask(&mut self, ticket: Ticket, asked: Effect) -> Option<Effect> {
+    fn ask(&mut self, ticket: Ticket, asked: Effect) -> Option<Outside> {
         match asked {
             Effect::Marks(request) => drop(self.marks.send((ticket, request))),
             Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
             // Once in a while, and a network file system may take its time.
-            Effect::Check(check) => self.desk.once(ticket, move |archive| Some(Event::Checked(change::check(archive, check)))),
-            Effect::Weigh(file) => drop(self.weigh.send((ticket, file))),
-            Effect::Content(entry) => self.desk.once(ticket, move |archive| Some(content(archive, &entry))),
-            Effect::Room(typed) => self.desk.once(ticket, move |_| complete::room(&typed).map(Event::Room)),
-            Effect::Complete(typed, only_directories) => {
-                self.desk.once(ticket, move |_| Some(complete::complete(&typed, only_directories)));
+            Effect::Check(check) => {
+                let failed = Event::Checked(Err(FAULT.to_owned()));
+                self.desk.once(ticket, failed, move |archive| Some(Event::Checked(change::check(archive, check))));
             }
-            asked => return Some(Effect::Ask(ticket, Box::new(asked))),
+            Effect::Weigh(file) => drop(self.weigh.send((ticket, file))),
+            Effect::Content(entry) => {
+                let failed = Event::Content(Err(FAULT.to_owned()));
+                self.desk.once(ticket, failed, move |archive| Some(content(archive, &entry)));
+            }
+            Effect::Room(typed) => {
+                self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::Room));
+            }
+            Effect::Complete(typed, only_directories) => {
+                let complete = move |_: &dyn Archive| Some(complete::complete(&typed, only_directories));
+                self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), complete);
+            }
+            Effect::Open(door) => return Some(Outside::Open(ticket, door, None)),
+            Effect::Unlock(door, password) => return Some(Outside::Open(ticket, door, Some(password))),
+            Effect::Commits => return Some(Outside::Commits(ticket)),
+            // It brings a number of its own.
+            other => return self.perform(other),
         }
         None
     }
@@ -260,24 +274,117 @@ impl<T> Answers<'_, T> {
     }
 }
 
+/// Returns what work comes to. A panic is a fault of this program: what waits for the answer gets `failed` instead, and goes on.
+pub fn answered<T>(failed: T, work: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
+}
+
+/// What a thread is asked for.
+trait Request: Send + 'static {
+    /// Returns the answer when there is none to be had, without the number of the request.
+    fn failed(&self) -> Event;
+}
+
+impl Request for RowsRequest {
+    fn failed(&self) -> Event {
+        let page = Err(NoRows::Failed(FAULT.to_owned()));
+        Event::Rows(RowsAnswer { generation: self.generation, want: self.want.clone(), page })
+    }
+}
+
+impl Request for FactsRequest {
+    fn failed(&self) -> Event {
+        let mut unknown: Vec<(u64, Facts)> = self.entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
+        unknown.sort_by_key(|(number, _)| *number);
+        Event::Facts(self.generation, unknown)
+    }
+}
+
+impl Request for PreviewRequest {
+    fn failed(&self) -> Event {
+        let (generation, preview) = (self.generation, Err(FAULT.to_owned()));
+        Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None })
+    }
+}
+
+impl Request for StopsRequest {
+    // Nothing waits for the places.
+    fn failed(&self) -> Event {
+        Event::Trouble(FAULT.to_owned())
+    }
+}
+
+impl Request for ArrangeRequest {
+    fn failed(&self) -> Event {
+        Event::Arranged(ArrangeAnswer { request: self.clone(), found: Err(FAULT.to_owned()) })
+    }
+}
+
+impl Request for MapRequest {
+    fn failed(&self) -> Event {
+        Event::Mapped(MapAnswer { generation: self.generation, map: Err(FAULT.to_owned()) })
+    }
+}
+
+impl Request for JumpRequest {
+    fn failed(&self) -> Event {
+        Event::Jumped(self.generation, Err(FAULT.to_owned()))
+    }
+}
+
+impl Request for FindRequest {
+    fn failed(&self) -> Event {
+        let (generation, error) = (self.generation, Some(FAULT.to_owned()));
+        Event::Found(FindAnswer { generation, hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
+    }
+}
+
+impl Request for MarksRequest {
+    fn failed(&self) -> Event {
+        match self {
+            Self::Numbers(_, change) | Self::Glob(.., change) => Event::Marked(Err(FAULT.to_owned()), *change),
+            Self::Totals(request) => Event::MarkTotals(request.generation, None),
+        }
+    }
+}
+
+/// Everything that is known of an entry.
+impl Request for Entry {
+    fn failed(&self) -> Event {
+        Event::Inspected(Err(FAULT.to_owned()))
+    }
+}
+
+/// What compacting an archive would save.
+impl Request for PathBuf {
+    fn failed(&self) -> Event {
+        Event::Weighed(Err(FAULT.to_owned()))
+    }
+}
+
 impl Desk {
     /// Starts a thread that answers requests.
-    fn serve<T: Send + 'static>(
+    fn serve<T: Request>(
         &self,
-        answered: Answered,
+        which: Answered,
         mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
     ) -> Requests<T> {
         let (sender, requests): (Requests<T>, _) = unbounded();
         let (archive, events, awaited) = (Arc::clone(&self.archive), self.events.clone(), Arc::clone(&self.awaited));
         thread::spawn(move || {
             while let Ok((ticket, request)) = requests.recv() {
-                let answers = Answers { events: &events, requests: &requests, answered, awaited: &awaited, ticket };
+                let answers = Answers { events: &events, requests: &requests, answered: which, awaited: &awaited, ticket };
                 if !answers.is_awaited() {
                     continue;
                 }
-                // A panic is a fault of this program; the screen goes on without the answer, and says so.
-                if catch_unwind(AssertUnwindSafe(|| work(&*archive, request, &answers))).is_err() {
-                    answers.tell(Event::Trouble("a fault in nra itself: an answer is missing".to_owned()));
+                let failed = request.failed();
+                let work = || {
+                    work(&*archive, request, &answers);
+                    None
+                };
+                // Those that bring a number of their own do so within the other one, too.
+                if let Some(failed) = answered(Some(failed), work) {
+                    answers.answer(failed);
                 }
             }
         });
@@ -285,9 +392,12 @@ impl Desk {
     }
 
     /// Answers one request on a thread of its own.
-    fn once(&self, ticket: Ticket, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
+    fn once(&self, ticket: Ticket, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
         let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
-        thread::spawn(move || work(&*archive).map(|event| drop(events.send(Event::Answer(ticket, Box::new(event))))));
+        thread::spawn(move || {
+            let event = answered(Some(failed), || work(&*archive));
+            event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
+        });
     }
 }
 
@@ -452,7 +562,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
         }
         Effect::Start(id, task) => {
             let (sender, events) = unbounded();
-            let teller = jobs::Teller::new(id, Arc::default(), sender);
+            let teller = jobs::Teller::new(id, jobs::Rein::free(id), sender);
             let (ending, text) = jobs::perform(shared, &task, &teller);
             teller.end(ending, text);
             Some(events.try_iter().collect())
@@ -463,7 +573,26 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+    use crate::format::archive::{Access, Depth, Info, Part, Totals, Verdict};
+    use crate::format::crypt::Keyring;
+    use crate::format::digest::Digest;
+    use crate::format::path::EntryPath;
+    use crate::format::progress::Monitor;
+    use crate::tui::effect::{Check, Task, TotalsRequest};
+    use crate::tui::rows::{Scope, Want};
+    use crate::tui::state::arrange::{Arrangement, Sort};
+    use crate::tui::state::jobs::News;
+    use crate::tui::state::marks::Change;
+    use crate::tui::state::staged::{Stage, Staged};
+
+    impl Request for () {
+        fn failed(&self) -> Event {
+            Event::Tick
+        }
+    }
 
     /// A thread that works until nobody waits any more, and then says so.
     fn patient(desk: &Desk, answered: Answered) -> Requests<()> {
@@ -482,6 +611,114 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+
+    /// An archive whose engine has faults only.
+    struct Faulty;
+
+    impl Archive for Faulty {
+        fn info(&self) -> &Info {
+            panic!("a fault")
+        }
+
+        fn keyring(&self) -> Option<&Keyring> {
+            panic!("a fault")
+        }
+
+        fn entry_count(&self) -> u64 {
+            10
+        }
+
+        fn entry(&self, _: u64) -> Result<Entry> {
+            panic!("a fault")
+        }
+
+        fn find(&self, _: &[u8]) -> Result<Option<(u64, Entry)>> {
+            panic!("a fault")
+        }
+
+        fn subtree(&self, _: Option<&[u8]>) -> Result<Range<u64>> {
+            panic!("a fault")
+        }
+
+        fn totals(&self, _: Range<u64>) -> Result<Totals> {
+            panic!("a fault")
+        }
+
+        fn entries(&self, _: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+            panic!("a fault")
+        }
+
+        fn children(&self, _: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+            panic!("a fault")
+        }
+
+        fn read_at(&self, _: &Entry, _: u64, _: &mut [u8]) -> Result<usize> {
+            panic!("a fault")
+        }
+
+        fn with_content(&self, _: &Entry, _: Access, _: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+            panic!("a fault")
+        }
+
+        fn stored_bytes(&self, _: &Entry) -> Result<Option<u64>> {
+            panic!("a fault")
+        }
+
+        fn digest(&self, _: &Entry) -> Result<Option<Digest>> {
+            panic!("a fault")
+        }
+
+        fn verify(&self, _: Depth, _: Option<&(dyn Fn(&Entry) -> bool + Sync)>, _: &dyn Monitor) -> Result<Verdict> {
+            panic!("a fault")
+        }
+    }
+
+    #[test]
+    fn a_fault_is_an_answer_too() {
+        let (events, told) = unbounded();
+        let mut work = Work::start(&(Arc::new(Faulty) as Arc<dyn Archive>), &events);
+        let mut asked = Asked::default();
+        let shown =
+            [Subject::List, Subject::Order, Subject::Map, Subject::Totals, Subject::Preview, Subject::Stops, Subject::Finder];
+        shown.into_iter().for_each(|subject| asked.await_number(subject, Some(1)));
+        work.renew(&asked);
+        let path = EntryPath::try_from("a").unwrap();
+        let entry = Entry { size: 10, ..Entry::new(path.clone(), Kind::File) };
+        let (generation, directory, scope) = (1, None, Scope::default());
+        let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
+        let totals = TotalsRequest { generation, ranges: Arc::new(vec![0..1]) };
+        let effects = [
+            Effect::Rows(RowsRequest { generation, scope: scope.clone(), want: Want::Start, count: 10 }),
+            Effect::Facts(FactsRequest { generation, entries: vec![(0, entry.clone())] }),
+            Effect::Preview(PreviewRequest { generation, entry: entry.clone(), request: preview::Request::default() }),
+            Effect::Stops(StopsRequest { generation, entry: entry.clone(), needle: "x".to_owned(), by_line: false }),
+            Effect::Arrange(ArrangeRequest { generation, directory: None, open: Default::default(), arrangement }),
+            Effect::Map(MapRequest { generation, directory: None }),
+            Effect::Jump(JumpRequest { generation, scope, from: 0, behind: false, typed: "x".to_owned() }),
+            Effect::Find(FindRequest { generation, directory, pattern: "x".to_owned() }),
+            Effect::Totals(totals),
+            Effect::Marks(MarksRequest::Numbers(Arc::from([0]), Change::Add)),
+            Effect::Inspect(entry.clone()),
+            Effect::Weigh(PathBuf::from("none")),
+            Effect::Content(entry),
+            Effect::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default())),
+            Effect::Start(1, Task::Verify { ranges: None }),
+        ];
+        for effect in effects {
+            let begun = format!("{effect:?}");
+            let ticket = effect.subject().map(|subject| asked.ticket(subject));
+            work.perform(match ticket {
+                Some(ticket) => Effect::Ask(ticket, Box::new(effect)),
+                None => effect,
+            });
+            let is_last = |event: &Event| !matches!(event, Event::Job(_, News::Progress(..)));
+            let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
+            let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));
+            // A fact, or a sum, that is not known is not shown.
+            let quiet = matches!(&answer, Event::Answer(_, event) if matches!(**event, Event::Facts(..) | Event::MarkTotals(..)));
+            assert!(quiet || format!("{answer:?}").contains("a fault in nra itself"), "{begun}: {answer:?}");
+        }
+    }
 
     #[test]
     fn errors_are_told_without_numbers() {
@@ -504,23 +741,32 @@ mod tests {
     #[test]
     fn work_ends_when_its_answer_is_not_awaited_any_more() {
         for answered in [Answered::Newest, Answered::All] {
-            let (desk, told) = desk();
+            let (desk, from) = desk();
             let requests = patient(&desk, answered);
             let mut asked = Asked::default();
             let (before, ticket) = (asked.ticket(Subject::Marks), asked.ask(Subject::Sheet));
             desk.awaited.renew(&asked);
             requests.send((ticket, ())).unwrap();
-            assert_eq!(told.recv(), Ok(Event::Tick));
+            assert_eq!(from.recv(), Ok(Event::Tick));
             // Another one of the same kind waits for its turn, or takes it.
             requests.send((before, ())).unwrap();
-            let first = told.recv_timeout(Duration::from_millis(50));
+            let first = from.recv_timeout(Duration::from_millis(50));
             assert_eq!(first.is_ok(), answered == Answered::Newest);
             asked.forget(Subject::Sheet);
             desk.awaited.renew(&asked);
-            let told = [first.or_else(|_| told.recv_timeout(LONG)), told.recv_timeout(LONG)];
-            assert_eq!(told, [Ok(Event::Answer(ticket, Box::new(Event::Tick))), Ok(Event::Tick)]);
-            // What nobody awaits is not begun.
+            let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
+            assert_eq!(both, [Ok(Event::Answer(ticket, Box::new(Event::Tick))), Ok(Event::Tick)]);
+            // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
             requests.send((ticket, ())).unwrap();
+            let next = asked.ask(Subject::Names);
+            asked.forget(Subject::Marks);
+            desk.awaited.renew(&asked);
+            requests.send((next, ())).unwrap();
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(before, Box::new(Event::Tick))));
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Tick));
+            asked.forget(Subject::Names);
+            desk.awaited.renew(&asked);
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(next, Box::new(Event::Tick))));
         }
     }
 }

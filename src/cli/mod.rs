@@ -100,7 +100,7 @@ fn opens_browser(arguments: &[OsString]) -> bool {
     #[cfg(feature = "tui")]
     {
         let is_wanted = match arguments {
-            [_] => !commands::browse::archives(std::path::Path::new(".")).is_empty(),
+            [_] => !commands::browse::archives_in(std::path::Path::new(".")).is_empty(),
             [_, word] => definition().find_subcommand(word).is_none() && std::path::Path::new(word).exists(),
             _ => false,
         };

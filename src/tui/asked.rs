@@ -24,6 +24,10 @@ pub enum Subject {
     Room,
     /// Names on disk that begin like it.
     Names,
+    /// Archives beside the one that is shown.
+    Archives,
+    /// Content for an editor.
+    Copy,
     /// Rows, and what is known of them. This and what follows is numbered by what is on the screen: the list, the preview.
     List,
     /// The order of the list.

@@ -11,7 +11,6 @@ use crate::convert::extract::Overwrite;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
 use crate::tui::asked::{Subject, Ticket};
-use crate::tui::program::Program;
 use crate::tui::rows::Scope;
 use crate::tui::state::arrange::ArrangeRequest;
 use crate::tui::state::finder::FindRequest;
@@ -65,6 +64,8 @@ pub enum Effect {
     Pause(JobId, bool),
     /// List the commits of the archive.
     Commits,
+    /// Look which archives there are to choose from.
+    Archives,
     /// Open another archive, or another commit of this one.
     Open(Door),
     /// Open it with a password.
@@ -73,8 +74,12 @@ pub enum Effect {
     Copy(Vec<u8>),
     /// Read the content of an entry to put it there.
     Content(Entry),
-    /// Show the content of an entry in another program.
-    Show(Entry, Program),
+    /// Show the content of an entry in a pager.
+    Page(Entry),
+    /// Make a copy of the content of an entry for an editor.
+    Fetch(Entry),
+    /// Show a copy in an editor.
+    Edit(PathBuf),
     /// Open a copy of the content of an entry as the system does.
     Launch(Entry),
     /// Give the terminal back and stop the process until the shell continues it.
@@ -102,19 +107,33 @@ pub enum Outside {
     Retake,
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
-    /// Show content in another program.
-    Show(Entry, Program),
+    /// Show content in a pager.
+    Page(Entry),
+    /// Make a copy of content for an editor.
+    Fetch(Ticket, Entry),
+    /// Show a copy in an editor.
+    Edit(PathBuf),
     /// Open a copy of content as the system does.
     Launch(Entry),
     /// Open another archive or commit, with a password if one was typed.
     Open(Ticket, Door, Option<Password>),
     /// List the commits.
     Commits(Ticket),
+    /// Look which archives there are to choose from.
+    Archives(Ticket),
     /// Draw every cell.
     Redraw,
 }
 
 impl Effect {
+    /// Says whether what is typed behind it is not for the browser: the shell, or another program, reads next.
+    pub fn hands_over(&self) -> bool {
+        match self {
+            Self::Ask(_, asked) => asked.hands_over(),
+            other => matches!(other, Self::Page(_) | Self::Fetch(_) | Self::Edit(_) | Self::Suspend | Self::Detach | Self::Quit),
+        }
+    }
+
     /// Returns what it asks for, if its answer has no number of its own.
     pub fn subject(&self) -> Option<Subject> {
         match self {
@@ -124,7 +143,9 @@ impl Effect {
             Self::Inspect(_) => Some(Subject::Sheet),
             Self::Weigh(_) => Some(Subject::Weight),
             Self::Commits => Some(Subject::Commits),
+            Self::Archives => Some(Subject::Archives),
             Self::Content(_) => Some(Subject::Content),
+            Self::Fetch(_) => Some(Subject::Copy),
             Self::Room(_) => Some(Subject::Room),
             Self::Complete(..) => Some(Subject::Names),
             _ => None,

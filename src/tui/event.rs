@@ -1,6 +1,7 @@
 //! What happens: keys, the size of the screen, answers of the threads, time.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use crossterm::event::MouseEvent;
 
@@ -70,8 +71,12 @@ pub enum Event {
     Weighed(Result<Compaction, String>),
     /// The content of an entry that is to be copied, or why not.
     Content(Result<Vec<u8>, String>),
+    /// A copy for an editor, or why there is none.
+    Copied(Result<PathBuf, String>),
     /// The commits of the archive, the newest first.
     Commits(Result<Vec<CommitInfo>, String>),
+    /// The archives that there are to choose from by now.
+    Archives(Vec<PathBuf>),
     /// Another archive, or another commit, is open.
     Opened(Box<Facts>),
     /// An archive needs a password to be opened; the one that was given, if any, is wrong.

@@ -24,38 +24,28 @@ use crate::tui::preview::encoding::Encoding;
 /// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
 const MAX_NAME: usize = 64;
 
-/// A program that shows content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// `$PAGER`, or `less`.
-    Pager,
-    /// `$VISUAL`, `$EDITOR`, or `vi`.
-    Editor,
+/// Returns the command line that the first of these variables names, or `default`.
+fn command(variables: &[&str], default: &str) -> String {
+    let set = |name: &&str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
+    variables.iter().find_map(set).unwrap_or_else(|| default.to_owned())
 }
 
-impl Program {
-    /// Returns the command line that the environment names.
-    fn command(self) -> String {
-        let (variables, default): (&[&str], _) = match self {
-            Self::Pager => (&["PAGER"], "less"),
-            Self::Editor => (&["VISUAL", "EDITOR"], "vi"),
-        };
-        let set = |name: &&str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
-        variables.iter().find_map(set).unwrap_or_else(|| default.to_owned())
-    }
-}
-
-/// Runs a program on the content of a file and waits for it; an editor gets a copy, of `limit` bytes at most. Returns what the user should know.
+/// Shows the content of a file in `$PAGER`, or `less`, and waits for it.
 ///
 /// # Errors
 ///
 /// When there is no such program, or the content does not read.
-pub fn show(archive: &dyn Archive, entry: &Entry, program: Program, limit: u64) -> io::Result<Option<&'static str>> {
-    let command = program.command();
-    match program {
-        Program::Pager => page(archive, entry, &command).map(|()| None),
-        Program::Editor => edit(archive, entry, &command, limit),
-    }
+pub fn show(archive: &dyn Archive, entry: &Entry) -> io::Result<()> {
+    page(archive, entry, &command(&["PAGER"], "less"))
+}
+
+/// Shows a copy in `$VISUAL`, `$EDITOR`, or `vi`, and waits for it. Returns what the user should know.
+///
+/// # Errors
+///
+/// When there is no such program.
+pub fn edit(copy: &Path) -> io::Result<Option<&'static str>> {
+    edit_with(&command(&["VISUAL", "EDITOR"], "vi"), copy)
 }
 
 fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
@@ -138,8 +128,18 @@ pub fn private_directory() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()
 }
 
-/// Writes the content of a file to a directory, where nobody writes to it, and returns its path.
-fn copy_to(archive: &dyn Archive, entry: &Entry, directory: &Path, limit: u64) -> io::Result<PathBuf> {
+/// Writes the content of a file, of `limit` bytes at most, to a directory, as long as `goes_on` says so, and returns its path. Nobody writes to it there.
+///
+/// # Errors
+///
+/// When it is too long, does not read, or does not go on.
+pub fn copy_to(
+    archive: &dyn Archive,
+    entry: &Entry,
+    directory: &Path,
+    limit: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> io::Result<PathBuf> {
     if entry.size > limit {
         let most = SizeStyle::Binary.show(limit);
         return Err(io::Error::other(format!(
@@ -148,9 +148,25 @@ fn copy_to(archive: &dyn Archive, entry: &Entry, directory: &Path, limit: u64) -
     }
     let path = directory.join(name(entry.path.name()));
     let mut file = File::create_new(&path)?;
-    copy(archive, entry, &mut file)?;
+    copy(archive, entry, &mut Awaited { to: &mut file, goes_on })?;
     file.set_permissions(PermissionsExt::from_mode(0o400))?;
     Ok(path)
+}
+
+/// What is written to as long as somebody waits for it.
+struct Awaited<'a> {
+    to: &'a mut dyn Write,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+impl Write for Awaited<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if (self.goes_on)() { self.to.write(bytes) } else { Err(io::Error::other("stopped")) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
 }
 
 /// Opens a copy of the content of a file, of `limit` bytes at most, by a command that may end long before the program that it starts. Nothing of it
@@ -160,7 +176,7 @@ fn copy_to(archive: &dyn Archive, entry: &Entry, directory: &Path, limit: u64) -
 ///
 /// When there is no such command, it fails, or the content does not read; then the copy is gone.
 pub fn launch(archive: &dyn Archive, entry: &Entry, launcher: &str, directory: &Path, limit: u64) -> io::Result<()> {
-    let launched = copy_to(archive, entry, directory, limit).and_then(|path| {
+    let launched = copy_to(archive, entry, directory, limit, &|| true).and_then(|path| {
         let mut command = on_file(launcher, &path);
         // Keys that stop something are for the browser.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
@@ -180,12 +196,10 @@ fn on_file(line: &str, path: &Path) -> Command {
     command
 }
 
-fn edit(archive: &dyn Archive, entry: &Entry, editor: &str, limit: u64) -> io::Result<Option<&'static str>> {
-    let directory = private_directory()?;
-    let path = copy_to(archive, entry, directory.path(), limit)?;
-    let before = state(&path);
-    let status = on_file(editor, &path).status()?;
-    let changed = state(&path) != before;
+fn edit_with(editor: &str, copy: &Path) -> io::Result<Option<&'static str>> {
+    let before = state(copy);
+    let status = on_file(editor, copy).status()?;
+    let changed = state(copy) != before;
     ended(editor, status)?;
     Ok(changed.then_some("what was changed in the editor is not kept: it had a copy"))
 }
@@ -250,16 +264,22 @@ mod tests {
             "look() {{ (echo \"$1\"; cat \"$1\"; stat -c %a \"$1\" \"$(dirname \"$1\")\") > '{}'; }}; look",
             seen.display()
         );
-        assert_eq!(edit(&*archive, &entry, &editor, 6).unwrap(), None);
+        let edit = |editor: &str, limit| {
+            let directory = private_directory()?;
+            edit_with(editor, &copy_to(&*archive, &entry, directory.path(), limit, &|| true)?)
+        };
+        assert_eq!(edit(&editor, 6).unwrap(), None);
         let seen = std::fs::read_to_string(seen).unwrap();
         let lines: Vec<&str> = seen.lines().collect();
         assert!(lines[0].ends_with("/bad__name.txt"), "{seen}");
         assert_eq!(lines[1..], ["hello", "400", "700"]);
         assert!(!Path::new(lines[0]).exists() && !Path::new(lines[0]).parent().unwrap().exists());
-        let told = edit(&*archive, &entry, "change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change", 6).unwrap();
+        let told = edit("change() { chmod u+w \"$1\"; echo more >> \"$1\"; }; change", 6).unwrap();
         assert!(told.unwrap().contains("not kept"));
-        assert!(edit(&*archive, &entry, "exit 3; :", 6).unwrap_err().to_string().contains("3"));
-        assert!(edit(&*archive, &entry, "true", 5).unwrap_err().to_string().contains("5 B at most"));
+        assert!(edit("exit 3; :", 6).unwrap_err().to_string().contains("3"));
+        assert!(edit("true", 5).unwrap_err().to_string().contains("5 B at most"));
+        // A copy that nobody waits for any more is not made.
+        assert!(copy_to(&*archive, &entry, work.path(), 6, &|| false).unwrap_err().to_string().contains("stopped"));
     }
 
     #[test]

@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use crossterm::event::{self, KeyEventKind};
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
 
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::crypt::Secret;
+use crate::format::entry::Entry;
 use crate::format::error::{Error, Result, reason};
 use crate::format::nra::writer::{Writer, WriterOptions};
 use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
 use crate::tui::ask::{Told, ask};
+use crate::tui::asked::Ticket;
 use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Outside, Password};
@@ -36,6 +38,8 @@ use crate::tui::update::{has_keys_only, keep, start};
 use crate::tui::work::{FAULT, Work, answered, told};
 use crate::tui::{glyphs, nested, program, signals};
 
+/// A copy that takes longer can be stopped by a key.
+const MOMENT: Duration = Duration::from_millis(200);
 /// Commits that are listed.
 const MAX_COMMITS: usize = 1_000;
 
@@ -91,8 +95,10 @@ pub struct Options {
     pub opener: Opener,
     /// Forgets an interrupt that was for another program.
     pub pass: fn(),
-    /// Archives to choose from.
+    /// Archives to choose from at the start.
     pub archives: Vec<PathBuf>,
+    /// Looks which there are by now.
+    pub look: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     /// An archive that needs a password.
     pub locked: Option<PathBuf>,
     /// Nothing is changed.
@@ -208,11 +214,26 @@ fn outside(
                 return Ok(session.feed(trouble("copy", &error)));
             }
         }
-        Outside::Show(entry, program) => {
+        Outside::Page(entry) => {
             let archive = Arc::clone(session.work.archive());
-            let shown = screen.lend(|| program::show(&*archive, &entry, program, options.config.limits.copy))?;
+            let shown = screen.lend(|| program::show(&*archive, &entry))?;
             session.read_on();
-            match shown {
+            if let Err(error) = shown {
+                return Ok(session.feed(trouble("show it in another program", &error)));
+            }
+        }
+        Outside::Fetch(ticket, entry) => {
+            if !fetch(ticket, entry, session, events, options.config.limits.copy) {
+                session.read_on();
+            }
+        }
+        Outside::Edit(copy) => {
+            let edited = screen.lend(|| program::edit(&copy))?;
+            let mut copies = session.copies.lock().unwrap_or_else(PoisonError::into_inner);
+            copies.retain(|directory| !copy.starts_with(directory.path()));
+            drop(copies);
+            session.read_on();
+            match edited {
                 Ok(None) => {}
                 Ok(Some(remark)) => return Ok(session.feed(Event::Trouble(remark.to_owned()))),
                 Err(error) => return Ok(session.feed(trouble("show it in another program", &error))),
@@ -274,9 +295,10 @@ fn outside(
                     Err(error) => Event::Trouble(told(&error)),
                 }
             };
+            let (turn, is_awaited) = (Arc::clone(&session.turn), session.work.awaits(ticket));
             thread::spawn(move || {
-                let event = answered(Event::Trouble(FAULT.to_owned()), open);
-                drop(events.send(Event::Answer(ticket, Box::new(event))));
+                let event = in_turn(&turn, is_awaited, || answered(Event::Trouble(FAULT.to_owned()), open));
+                event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
             });
         }
         Outside::Commits(ticket) => {
@@ -292,10 +314,46 @@ fn outside(
                 drop(events.send(Event::Answer(ticket, Box::new(commits))));
             });
         }
+        Outside::Archives(ticket) => {
+            let (look, events) = (Arc::clone(&options.look), events.clone());
+            thread::spawn(move || {
+                let archives = Event::Archives(answered(Vec::new(), || look()));
+                drop(events.send(Event::Answer(ticket, Box::new(archives))));
+            });
+        }
         Outside::Redraw => screen.clear()?,
         Outside::Quit | Outside::Detach => {}
     }
     Ok(Vec::new())
+}
+
+/// Makes a copy of content for an editor on a thread of its own. Says whether that has ended within a moment, in which nothing is typed that would not be
+/// for the editor.
+fn fetch(ticket: Ticket, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> bool {
+    let (archive, copies) = (Arc::clone(session.work.archive()), Arc::clone(&session.copies));
+    let (events, is_awaited) = (events.clone(), session.work.awaits(ticket));
+    let (running, has_ended) = bounded::<()>(0);
+    thread::spawn(move || {
+        let copy = || {
+            let directory = program::private_directory()?;
+            let path = program::copy_to(&*archive, &entry, directory.path(), limit, &is_awaited)?;
+            // It is gone with the editor, or with the session.
+            copies.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
+            Ok(path)
+        };
+        let copied = answered(Err(io::Error::other(FAULT)), copy);
+        let copied = copied.map_err(|error| format!("cannot make a copy of it: {}", reason(&error)));
+        drop(events.send(Event::Answer(ticket, Box::new(Event::Copied(copied)))));
+        drop(running);
+    });
+    has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected)
+}
+
+/// Does work when what was begun before has come to its end, unless it is not awaited any more by then: an archive that is given up is read on for a
+/// while, and whoever tries again and again would have as many of them read at once.
+fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
+    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    is_awaited().then(work)
 }
 
 /// Makes a secret of what was typed: a raw key where there are no passwords.
@@ -392,5 +450,29 @@ fn translate(event: event::Event) -> Option<Event> {
         event::Event::Mouse(mouse) => Some(Event::Mouse(mouse)),
         event::Event::Resize(width, height) => Some(Event::Resize(width, height)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn one_archive_is_opened_at_a_time() {
+        let turn = Mutex::new(());
+        let (at_once, most, awaited) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(true));
+        let open = || {
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(20));
+            at_once.fetch_sub(1, Ordering::SeqCst);
+        };
+        let done = thread::scope(|scope| {
+            let tries = [0; 4].map(|_| scope.spawn(|| in_turn(&turn, || awaited.swap(false, Ordering::SeqCst), open)));
+            tries.map(|one| one.join().expect("it does not panic")).into_iter().flatten().count()
+        });
+        // What nobody awaits is not begun.
+        assert_eq!((done, most.into_inner()), (1, 1));
     }
 }

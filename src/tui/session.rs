@@ -43,6 +43,8 @@ pub struct Session {
     outside: VecDeque<Outside>,
     /// Archives that have been opened and are not shown yet, by the numbers of the requests: each with its file, if it is one.
     pub(super) opened: Arc<Mutex<HashMap<u64, Found>>>,
+    /// Held by the thread that opens an archive.
+    pub(super) turn: Arc<Mutex<()>>,
     /// The file of the archive that is shown, or of the outermost around it.
     pub(super) file: PathBuf,
     /// The archives that this one lies in, the outermost first.
@@ -73,6 +75,7 @@ impl Session {
             keyboard: None,
             outside,
             opened,
+            turn: Arc::default(),
             file: PathBuf::new(),
             outer: Vec::new(),
             copies: Arc::default(),
@@ -164,9 +167,8 @@ impl Session {
         }
         let effects = self.feed(event);
         // What is typed from here on may belong to the shell, or to another program.
-        let other = |effect: &Effect| matches!(effect, Effect::Quit | Effect::Detach | Effect::Suspend | Effect::Show(..));
         match &mut self.keyboard {
-            Some(keyboard) if effects.iter().any(other) => keyboard.rest(),
+            Some(keyboard) if effects.iter().any(Effect::hands_over) => keyboard.rest(),
             _ => self.read_on(),
         }
         effects
@@ -175,7 +177,7 @@ impl Session {
     /// Lets what is typed be read.
     pub(super) fn read_on(&mut self) {
         if let Some(keyboard) = &mut self.keyboard {
-            keyboard.go_on(!self.state.held.is_empty());
+            keyboard.go_on(self.state.copying || !self.state.held.is_empty());
         }
     }
 

@@ -172,8 +172,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             }
         }
     };
-    let archives = archives(directory.unwrap_or(Path::new(".")));
-    if opened.is_none() && locked.is_none() && archives.is_empty() {
+    let place = directory.unwrap_or(Path::new(".")).to_owned();
+    let is_named = opened.is_some() || locked.is_some();
+    // Where one is named, the others are looked for when they are asked for.
+    let archives = if is_named { Vec::new() } else { archives_in(&place) };
+    if !is_named && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
     let (mut config, warnings) = Config::read();
@@ -184,7 +187,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.preview &= !config.linear;
     let current = opened.as_ref().and_then(|opened| opened.path.clone()).unwrap_or_default();
     let opener = opener(current, options);
-    let options = Options { config, warnings, opener, pass: signals::pass, archives, locked, read_only: args.read_only };
+    let look = Arc::new(move || archives_in(&place));
+    let (pass, read_only) = (signals::pass, args.read_only);
+    let options = Options { config, warnings, opener, pass, archives, look, locked, read_only };
     // Signals end the browser, which gives the terminal back; jobs that go on without it stop cleanly.
     let _clean = CleanStop::begin();
     let attended = Attended::begin();
@@ -320,7 +325,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Returns the files of a directory that are archives, by name.
-pub fn archives(directory: &Path) -> Vec<PathBuf> {
+pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     // By name: to look into each file would read them all.
@@ -356,7 +361,7 @@ mod tests {
         put("zeros.zip", &[0; 100]);
         put("some.7z", b"7z\xbc\xaf\x27\x1c\0\x04");
         put("hurt.nra", b"\x13\xf9 what is left");
-        let names: Vec<_> = archives(folder.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+        let names: Vec<_> = archives_in(folder.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         assert_eq!(names, ["hurt.nra", "some.7z"]);
     }
 

@@ -205,6 +205,8 @@ pub struct State {
     pub clicked: Option<(Duration, u64)>,
     /// Archives to choose from.
     pub archives: Vec<PathBuf>,
+    /// It is being looked which there are.
+    pub(super) looking: bool,
     /// No archive is open yet.
     pub vacant: bool,
     /// Directories open in place instead of being entered.
@@ -259,6 +261,8 @@ pub struct State {
     pub(super) generation: u64,
     /// Keys that wait for the rows they are about, or for what was typed to be looked at.
     pub(super) held: VecDeque<Key>,
+    /// A copy is being made for an editor.
+    pub(super) copying: bool,
     /// What was typed is being looked at: what for, and the text.
     pub(super) checking: Option<(dialog::Purpose, String)>,
     /// The answers that are awaited.
@@ -295,6 +299,8 @@ impl State {
             dragging: false,
             clicked: None,
             archives: Vec::new(),
+            looking: false,
+            copying: false,
             vacant: false,
             tree: false,
             marks: Marks::default(),

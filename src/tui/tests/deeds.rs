@@ -8,9 +8,9 @@ use crate::convert::repair::{MEMORY_BYTES, protect};
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
+use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
-use crate::tui::program::Program;
 use crate::tui::state::jobs::{Ending, News};
 
 fn files(directory: &Path) -> Vec<String> {
@@ -265,7 +265,18 @@ fn content_goes_to_other_programs() {
     let mut story = Story::begin(everything(), 80, 24);
     let entry = story.state.listing.entry().unwrap().clone();
     story.then("o f4");
-    assert_eq!(story.outside, [Program::Pager, Program::Editor].map(|program| Effect::Show(entry.clone(), program)));
+    assert_eq!(story.outside, [Effect::Page(entry.clone()), Effect::Fetch(entry)]);
+    // What is typed while the copy is made is for the editor, or for nobody.
+    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied(Ok("copy/README.md".into()))));
+    story.keys("G j");
+    story.event(copied.clone());
+    assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
+    // It can be stopped: then nothing comes of it.
+    story.then("f4").sees("making a copy of README.md; esc stops");
+    story.then("G esc").sees("no copy is made");
+    let count = story.outside.len();
+    story.event(copied);
+    assert_eq!((story.outside.len(), story.name()), (count, "README.md".to_owned()));
     story.then("G k f4");
     story.sees("only files have content");
 }

@@ -1,7 +1,7 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::update::update;
 
@@ -160,4 +160,27 @@ fn what_is_still_read_is_not_told_by_what_came_before() {
     story.sees("0 of ").misses("reading …");
     // The commits come from a thread of their own.
     story.keys("esc H").sees("Commits").sees("reading …");
+}
+
+#[test]
+fn archives_are_looked_for_when_they_are_asked_for() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.held_back = true;
+    story.keys("O").sees("Open an archive").sees("reading …").misses("nothing matches");
+    let asked = |story: &Story, what: &Effect| match story.back.last() {
+        Some(Effect::Ask(ticket, asked)) if **asked == *what => *ticket,
+        other => panic!("{other:?}"),
+    };
+    let found = |names: &[&str]| Box::new(Event::Archives(names.iter().map(Into::into).collect()));
+    let more = found(&["a.nra", "photos.nra", "pictures.nra"]);
+    let ticket = asked(&story, &Effect::Archives);
+    // What is typed before they have come is for them, enter included.
+    story.types("pho").keys("enter");
+    story.event(Event::Answer(ticket, found(&["a.nra", "photos.nra"])));
+    asked(&story, &Effect::Open(Door::File("photos.nra".into())));
+    // An answer to what nobody asks any more changes nothing; the next time what was known is shown at once, and then what there is by now.
+    story.event(Event::Answer(ticket, more.clone()));
+    story.keys("esc O").sees("photos.nra").misses("pictures.nra");
+    story.event(Event::Answer(asked(&story, &Effect::Archives), more));
+    story.sees("pictures.nra");
 }

@@ -129,6 +129,12 @@ impl Story {
                 Some(ticket) => Event::Answer(ticket, Box::new(event)),
                 None => event,
             };
+            // There are those that the story says.
+            if effect == Effect::Archives {
+                let event = numbered(Event::Archives(self.state.archives.clone()));
+                queue.extend(update(&mut self.state, event, self.now));
+                continue;
+            }
             let is_left = matches!(effect, Effect::Start(..)) && !self.works;
             match (!is_left).then(|| work::answers(&self.archive, effect.clone())).flatten() {
                 Some(events) => {

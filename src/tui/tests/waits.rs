@@ -34,7 +34,7 @@ fn what_was_typed_for_the_pager_is_no_key_of_the_browser() {
     let mut story = Story::begin(everything(), 100, 30);
     let effects = quickly(&mut story, "G k enter o q d");
     story.perform(effects);
-    assert!(matches!(story.outside.as_slice(), [Effect::Show(..)]), "{:?}", story.outside);
+    assert!(matches!(story.outside.as_slice(), [Effect::Page(_)]), "{:?}", story.outside);
 }
 
 #[test]

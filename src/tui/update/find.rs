@@ -1,6 +1,7 @@
 //! Search by typing: paths, commands.
 
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
@@ -33,6 +34,24 @@ pub fn archives(state: &mut State) {
     typed(state, &mut Vec::new());
 }
 
+/// Takes the archives that there are by now.
+pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect>) {
+    state.looking = false;
+    if archives == state.archives && !archives.is_empty() {
+        return;
+    }
+    state.archives = archives;
+    let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
+    let (cursor, waiting) = (finder.cursor, finder.waiting);
+    typed(state, effects);
+    if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
+        finder.cursor = cursor.min(finder.hits.len().saturating_sub(1));
+    }
+    if waiting {
+        accept(state, effects);
+    }
+}
+
 /// Searches for what has been typed.
 pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     state.generation += 1;
@@ -62,7 +81,8 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         }
         Over::Archives => {
             let texts: Vec<String> = state.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
-            finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.archives[index].clone())));
+            let answer = ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.archives[index].clone()));
+            finder.take(FindAnswer { complete: !state.looking || !texts.is_empty(), ..answer });
         }
     }
 }

@@ -117,7 +117,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     }
     let back = turn(state, &facts);
     state.vacant = false;
-    state.opening = false;
+    (state.opening, state.copying) = (false, false);
     state.asked.turn();
     state.archive = facts;
     remark(state);

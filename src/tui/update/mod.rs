@@ -35,8 +35,8 @@ use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
-use crate::tui::program::Program;
 use crate::tui::state::dialog::Menu;
+use crate::tui::state::finder::{Finder, Over};
 use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, Sizes, State, Tone};
 
@@ -64,6 +64,7 @@ pub fn start(state: &mut State) -> Vec<Effect> {
 fn settle(state: &mut State) {
     preview::settle(state);
     let any = |is: fn(&Dialog) -> bool| state.dialogs.iter().any(is);
+    let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
     let shown = [
         (Subject::Sheet, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
         (Subject::Weight, any(|dialog| matches!(dialog, Dialog::Menu(Menu { waits: true, .. })))),
@@ -71,7 +72,9 @@ fn settle(state: &mut State) {
         (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (Subject::Check, state.checking.is_some()),
+        (Subject::Archives, state.looking && chooses),
     ];
+    state.looking &= chooses;
     for (subject, _) in shown.into_iter().filter(|(_, is_shown)| !is_shown) {
         state.asked.forget(subject);
     }
@@ -103,6 +106,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Answer(ticket, _) if !state.asked.awaits(ticket) => Event::Tick,
         Event::Answer(ticket, answer) => {
             state.opening &= ticket.subject != Subject::Opening;
+            state.copying &= ticket.subject != Subject::Copy;
             // The commit that was written does not open.
             if ticket.subject == Subject::Opening && !matches!(*answer, Event::Opened(_)) {
                 state.writing.take_if(|writing| writing.done);
@@ -115,7 +119,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         // It has been taken out above.
         Event::Answer(..) => {}
         // What is shown, or typed, is looked at, and stays as it is.
-        Event::Paste(_) | Event::Mouse(_) if state.opening || state.checking.is_some() => {}
+        Event::Paste(_) | Event::Mouse(_) if state.opening || state.copying || state.checking.is_some() => {}
         Event::Key(key) => take_key(state, key, &mut effects),
         // It may be a password.
         Event::Paste(text) => dialogs::paste(state, &Zeroizing::new(text), &mut effects),
@@ -180,8 +184,14 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             effects.push(Effect::Copy(content));
         }
         Event::Content(Err(error)) => state.say(Tone::Warning, error),
+        Event::Copied(Ok(copy)) => {
+            state.message = None;
+            effects.push(Effect::Edit(copy));
+        }
+        Event::Copied(Err(error)) => state.say(Tone::Error, error),
         Event::Weighed(saved) => compact::weighed(state, saved),
         Event::Commits(commits) => history::take(state, commits),
+        Event::Archives(list) => find::renew(state, list, &mut effects),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
         Event::Opened(facts) => history::opened(state, *facts, &mut effects),
         Event::Job(id, news) => jobs::take(state, id, news),
@@ -193,11 +203,12 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     while !is_busy(state)
         && let Some(key) = state.held.pop_front()
     {
-        press(state, key, &mut effects);
-        // What was typed behind such a key was not meant for nra.
-        if effects.iter().any(|effect| matches!(effect, Effect::Show(..) | Effect::Suspend | Effect::Detach | Effect::Quit)) {
+        // What was typed behind what hands over was not meant for nra.
+        if effects.iter().any(Effect::hands_over) {
             state.held.clear();
+            break;
         }
+        press(state, key, &mut effects);
     }
     jobs::leave_at_last(state, &mut effects);
     change::show_written(state, &mut effects);
@@ -224,6 +235,7 @@ fn number(state: &mut State, effect: &mut Effect) {
         (state.resume, state.question) = (None, None);
     }
     state.opening |= subject == Subject::Opening;
+    state.copying |= subject == Subject::Copy;
     let asked = std::mem::replace(effect, Effect::Redraw);
     *effect = Effect::Ask(state.asked.ask(subject), Box::new(asked));
 }
@@ -264,10 +276,16 @@ fn hold(state: &mut State, key: Key) -> bool {
             if state.checking.take().is_some() {
                 state.asked.forget(Subject::Check);
             }
+            if std::mem::take(&mut state.copying) {
+                state.asked.forget(Subject::Copy);
+                state.say(Tone::Calm, "no copy is made");
+                return true;
+            }
             return give_up(state);
         }
         _ if !state.held.is_empty()
             || state.opening
+            || state.copying
             || state.checking.is_some()
             || jump::is_awaited(state)
             || find::is_awaited(state)
@@ -292,7 +310,7 @@ fn hold(state: &mut State, key: Key) -> bool {
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    state.opening || state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state) || rows
+    state.opening || state.copying || state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state) || rows
 }
 
 /// Says whether an action needs rows.
@@ -359,8 +377,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
-        Action::Page => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Pager))),
-        Action::Edit => effects.extend(content(state).map(|entry| Effect::Show(entry, Program::Editor))),
+        Action::Page => effects.extend(content(state).map(|entry| Effect::Page(entry))),
+        Action::Edit => {
+            if let Some(entry) = content(state) {
+                state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
+                effects.push(Effect::Fetch(entry));
+            }
+        }
         Action::Launch => {
             if let Some(entry) = content(state) {
                 let name = glyphs::shown(entry.path.name());
@@ -372,7 +395,11 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Jump => jump::begin(state),
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
-        Action::Archives => find::archives(state),
+        Action::Archives => {
+            state.looking = true;
+            effects.push(Effect::Archives);
+            find::archives(state);
+        }
         Action::History => history::ask(state, effects),
         Action::Reload => history::reload(state, effects),
         Action::StopShown => jobs::stop_shown(state, effects),

@@ -133,6 +133,12 @@ impl Work {
         self.desk.awaited.renew(asked);
     }
 
+    /// Returns what says whether the answer to a request is still awaited.
+    pub fn awaits(&self, ticket: Ticket) -> impl Fn() -> bool + Send + 'static {
+        let awaited = Arc::clone(&self.desk.awaited);
+        move || awaited.holds(ticket)
+    }
+
     /// Lets the threads know that nothing is awaited any more. Jobs go on.
     pub fn rest(&self) {
         self.desk.awaited.end();
@@ -179,10 +185,13 @@ impl Work {
             | Effect::Room(_)
             | Effect::Complete(..)
             | Effect::Commits
+            | Effect::Archives
+            | Effect::Fetch(_)
             | Effect::Open(_)
             | Effect::Unlock(..) => debug_assert!(false, "asked without a number: nobody would await the answer"),
             Effect::Copy(text) => return Some(Outside::Copy(text)),
-            Effect::Show(entry, program) => return Some(Outside::Show(entry, program)),
+            Effect::Page(entry) => return Some(Outside::Page(entry)),
+            Effect::Edit(copy) => return Some(Outside::Edit(copy)),
             Effect::Launch(entry) => return Some(Outside::Launch(entry)),
             Effect::Suspend => return Some(Outside::Suspend),
             Effect::Retake => return Some(Outside::Retake),
@@ -218,6 +227,8 @@ impl Work {
             Effect::Open(door) => return Some(Outside::Open(ticket, door, None)),
             Effect::Unlock(door, password) => return Some(Outside::Open(ticket, door, Some(password))),
             Effect::Commits => return Some(Outside::Commits(ticket)),
+            Effect::Archives => return Some(Outside::Archives(ticket)),
+            Effect::Fetch(entry) => return Some(Outside::Fetch(ticket, entry)),
             // It brings a number of its own.
             other => return self.perform(other),
         }

@@ -2,8 +2,8 @@
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-use super::View;
 use super::geometry::{Geometry, SUM_LEN};
+use super::view::View;
 use crate::format::checksum::checksum;
 use crate::format::error::{Error, Result};
 use crate::format::source::{ReadAt, Store};

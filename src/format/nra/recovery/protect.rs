@@ -1,14 +1,12 @@
 //! Writing recovery data.
 
-use super::View;
-use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
-use super::group::{count, write_group};
-use super::survey::{begins, end, is_other_frame, present};
+use super::find::{begins, end, present};
+use super::frames::write_frames;
+use super::geometry::Geometry;
+use super::group::write_group;
 use super::trailer::Trailer;
-use crate::format::checksum::checksum;
-use crate::format::codec::Codec;
+use super::view::View;
 use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
 use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
 use crate::format::nra::layout::HEAD_LEN;
 use crate::format::nra::reader::lost_commit;
@@ -107,19 +105,19 @@ fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
     match end(source) {
         Ok(last) => {
             let end = last.tail.archive_end();
-            if !last.is_begun && is_other_frame(view, end)? {
+            if !last.is_begun && view.begins_other_frame(end)? {
                 return Err(unfinished(len));
             }
-            tail_before(view, end).map(|tail| (tail, end))
+            view.tail_before(end).map(|tail| (tail, end))
         }
         Err(lost @ Error::Corrupt { .. }) => {
             let mut slots: Vec<Slot> = head.slots.into_iter().flatten().filter(|slot| slot.end <= len).collect();
             slots.sort_by_key(|slot| std::cmp::Reverse(slot.number));
-            let known = |slot: &Slot| tail_before(view, slot.end).ok().filter(|tail| tail.number == slot.number);
+            let known = |slot: &Slot| view.tail_before(slot.end).ok().filter(|tail| tail.number == slot.number);
             let Some((tail, end)) = slots.iter().find_map(|slot| known(slot).map(|tail| (tail, slot.end))) else {
                 return Err(lost);
             };
-            if is_other_frame(view, end)? { Err(unfinished(len)) } else { Ok((tail, end)) }
+            if view.begins_other_frame(end)? { Err(unfinished(len)) } else { Ok((tail, end)) }
         }
         Err(error) => Err(error),
     }
@@ -127,67 +125,4 @@ fn newest_tail(source: &dyn ReadAt, head: &Head) -> Result<(Tail, u64)> {
 
 fn unfinished(len: u64) -> Error {
     Error::corrupt("tail", len - TAIL_LEN as u64, "frames that are behind the last commit have no tail")
-}
-
-/// Says whether a frame that is no recovery data begins at `place` with `bytes`.
-pub(super) fn begins_other_frame(bytes: &[u8; HEADER_LEN], place: u64) -> bool {
-    let plain = FrameHeader::peek(bytes, place).is_some_and(|(kind, _)| kind != FrameKind::Recovery as u8);
-    plain || bytes.starts_with(&SEALED_SYNC)
-}
-
-/// Returns the tail that ends at `end`.
-pub(super) fn tail_before(view: View<'_>, end: u64) -> Result<Tail> {
-    let place = end.saturating_sub(TAIL_LEN as u64);
-    let mut bytes = [0; TAIL_LEN];
-    if view.read(place, &mut bytes)? {
-        Tail::parse(&bytes, place)
-    } else {
-        Err(Error::corrupt("tail", place, "it does not read"))
-    }
-}
-
-/// Writes what is in front of the units of all frames; the units are there.
-pub(super) fn write_frames(store: &dyn Store, geometry: &Geometry, monitor: &dyn Monitor) -> Result<()> {
-    for frame in 0..geometry.frames() {
-        monitor.check()?;
-        let range = geometry.frame_range(frame);
-        let mut bytes = vec![0; count(range.end - range.start)];
-        if let Some(units) = bytes.get_mut(unit_start(geometry, frame)..).filter(|units| !units.is_empty()) {
-            store.read_exact_at(range.end - units.len() as u64, units)?;
-        }
-        fill_front(geometry, frame, &mut bytes);
-        store.write_all_at(range.start, &bytes[..unit_start(geometry, frame)])?;
-    }
-    Ok(())
-}
-
-/// Returns how many bytes of a frame are in front of its units.
-pub(super) fn unit_start(geometry: &Geometry, frame: u64) -> usize {
-    let range = geometry.frame_range(frame);
-    let first = (range.start + FRONT_LEN as u64).next_multiple_of(geometry.shard_len.into());
-    count(first.min(range.end) - range.start)
-}
-
-/// Makes what is in front of the units of a frame.
-pub(super) fn fill_front(geometry: &Geometry, frame: u64, bytes: &mut [u8]) {
-    let place = geometry.frame_place(frame);
-    bytes[..unit_start(geometry, frame)].fill(0);
-    bytes[HEADER_LEN..FRONT_LEN].copy_from_slice(&geometry.encode(frame, place + HEADER_LEN as u64));
-    let payload = &bytes[HEADER_LEN..];
-    debug_assert!(payload.len() >= GEOMETRY_LEN);
-    let len = u32::try_from(payload.len()).expect("the units of a frame are bounded");
-    let header = FrameHeader {
-        kind: FrameKind::Recovery,
-        codec: Codec::None,
-        raw_len: len,
-        stored_len: len,
-        pad_len: 0,
-        directory_len: 0,
-        dictionary: 0,
-        payload_checksum: checksum(payload, place),
-        directory_checksum: 0,
-        sealed: false,
-        commit: geometry.commit,
-    };
-    bytes[..HEADER_LEN].copy_from_slice(&header.encode(place).0);
 }

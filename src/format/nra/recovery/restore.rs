@@ -1,9 +1,9 @@
 //! Restoring the exact bytes.
 
-use super::View;
+use super::frames::write_frames;
 use super::group::{Group, count, write_group};
-use super::protect::{tail_before, write_frames};
-use super::survey::{Report, SECTOR, survey};
+use super::survey::{Report, survey};
+use super::view::{SECTOR, View};
 use crate::format::error::{Bound, Error, Result};
 use crate::format::progress::Monitor;
 use crate::format::source::{ReadAt, Store};
@@ -38,7 +38,7 @@ pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, memory_byt
     if !report.recovery_is_whole {
         write_frames(out, geometry, monitor)?;
         let place = geometry.tail_place();
-        let tail = tail_before(view, geometry.protected)?;
+        let tail = view.tail_before(geometry.protected)?;
         out.write_all_at(place, &tail.encode(place))?;
     }
     let after = survey(view, *geometry, monitor)?;

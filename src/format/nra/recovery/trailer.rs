@@ -1,7 +1,6 @@
 //! Recovery data that something else is written over: kept in memory if it is short, so that a failure can put it back.
 
-use super::present;
-use super::survey::begins;
+use super::find::{begins, present};
 use crate::format::error::Result;
 use crate::format::source::Store;
 

@@ -8,7 +8,10 @@ use libfuzzer_sys::fuzz_target;
 use nra::format::archive::{Archive, Depth, OpenOptions};
 use nra::format::digest::Digest;
 use nra::format::entry::{Entry, Kind};
+use nra::format::error::Error;
+use nra::format::nra::changes::Change as Difference;
 use nra::format::nra::reader::NraReader;
+use nra::format::nra::revert::revert;
 use nra::format::nra::writer::{NewContent, Writer, WriterOptions};
 use nra::format::path::EntryPath;
 use nra::format::progress::Recorder;
@@ -28,6 +31,7 @@ enum Step {
     Remove { path: u8 },
     Rename { from: u8, to: u8 },
     Link { from: u8, to: u8 },
+    Revert { commit: u8, part: Option<u8> },
 }
 
 /// Paths of the archives, and others.
@@ -105,6 +109,14 @@ fuzz_target!(|input: (u8, Mutation, Vec<Step>)| {
                 let (from, to) = (path(*from), path(*to));
                 added.retain(|(path, _)| *path != to && !path.is_below(&to) && !to.is_below(path));
                 writer.keep(&from).and_then(|id| writer.add_link(Entry::new(to, Kind::File), id)).map(drop)
+            }
+            Step::Revert { commit, part } => {
+                added.clear();
+                let is_meant = |change: &Difference, at: &EntryPath| change.entry().path == *at || change.entry().path.is_below(at);
+                let part = part.map(path);
+                let is_meant = part.as_ref().map(|at| move |change: &Difference| is_meant(change, at));
+                let is_meant = is_meant.as_ref().map(|is_meant| is_meant as &dyn Fn(&Difference) -> bool);
+                revert::<_, Error>(&mut writer, u64::from(*commit % 5), is_meant, &Recorder::default(), &mut |_| Ok(())).map(drop)
             }
         };
         if let Err(error) = touched {

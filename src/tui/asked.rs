@@ -62,6 +62,8 @@ pub struct Ticket {
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     numbers: [u64; SUBJECTS],
+    /// Requests for marks that are not answered yet.
+    marks: usize,
     /// How many archives have been shown: all numbers of entries belong to one.
     pub epoch: u64,
 }
@@ -74,15 +76,31 @@ impl Asked {
 
     /// Asks anew: what was asked before is not awaited any more. Of marks all requests are, until they are cleared.
     pub fn ask(&mut self, subject: Subject) -> Ticket {
-        if subject != Subject::Marks {
-            self.forget(subject);
+        match subject {
+            Subject::Marks => self.marks += 1,
+            _ => self.forget(subject),
         }
         self.ticket(subject)
+    }
+
+    /// Takes that a request is answered.
+    pub fn answered(&mut self, ticket: Ticket) {
+        if ticket.subject == Subject::Marks {
+            self.marks = self.marks.saturating_sub(1);
+        }
+    }
+
+    /// Says whether it is still being found out what to mark.
+    pub fn finds_marks(&self) -> bool {
+        self.marks > 0
     }
 
     /// Awaits no answer any more.
     pub fn forget(&mut self, subject: Subject) {
         self.numbers[subject as usize] += 1;
+        if subject == Subject::Marks {
+            self.marks = 0;
+        }
     }
 
     /// Awaits the answer of this number, or none.
@@ -93,6 +111,7 @@ impl Asked {
     /// Awaits nothing that was asked of the archive shown so far.
     pub fn turn(&mut self) {
         self.epoch += 1;
+        self.marks = 0;
         self.numbers.iter_mut().for_each(|number| *number = number.wrapping_add(1));
     }
 
@@ -135,6 +154,11 @@ mod tests {
         let (opening, marks) = (asked.ask(Subject::Opening), asked.ask(Subject::Marks));
         let more = asked.ask(Subject::Marks);
         assert!(asked.awaits(opening) && asked.awaits(marks) && asked.awaits(more));
+        asked.answered(marks);
+        asked.answered(opening);
+        assert!(asked.finds_marks());
+        asked.answered(more);
+        assert!(!asked.finds_marks());
         let next = asked.ask(Subject::Opening);
         assert!(!asked.awaits(opening) && asked.awaits(next));
         asked.turn();

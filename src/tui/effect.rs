@@ -164,9 +164,13 @@ pub enum Check {
         directory: Option<EntryPath>,
         /// The archive, which can't be added to itself.
         file: PathBuf,
+        /// What is planned.
+        staged: Staged,
     },
     /// A change does not clash with what is there, once what is planned is done.
     Plan(Stage, Staged),
+    /// The first ones can do without what the second ones have more.
+    Without(Staged, Staged),
     /// Nothing is in the way of a file to be written.
     Output(PathBuf),
 }

@@ -108,9 +108,9 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let width = plans.iter().map(|plan| glyphs::width(&plan.told())).max().unwrap_or(0).clamp(44, 96);
             (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
         }
-        Dialog::Jobs { cursor, .. } => {
+        Dialog::Jobs { job: chosen, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
-            let log = job(state, *cursor).map_or(0, |job| said(job, usize::from(width)).len());
+            let log = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, usize::from(width)).len());
             let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
             let most = screen.height.saturating_sub(4).clamp(3, 30);
             (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
@@ -174,8 +174,9 @@ pub fn row_at(dialog: &Dialog, state: &State, frame: &Frame, at: Position) -> Op
         }
         Dialog::Commits { list, cursor } => (row + (cursor + 1).saturating_sub(height), list.len()),
         Dialog::Plans { cursor } => (row + (cursor + 1).saturating_sub(height), state.staged.list().len()),
-        Dialog::Jobs { cursor, .. } => {
-            let has_log = job(state, *cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
+        Dialog::Jobs { job: chosen, .. } => {
+            let cursor = state.jobs.place(*chosen);
+            let has_log = job(state, cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
             let shown = jobs_shown(inner.height, has_log);
             let index = row / 2;
             (index + (cursor + 1).saturating_sub(shown), if index < shown { state.jobs.list.len() } else { 0 })

@@ -17,7 +17,8 @@ use crate::tui::keymap::Place;
 use crate::tui::layout::Column;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::finder::Finder;
-use crate::tui::state::marks::Change;
+use crate::tui::state::jobs::JobId;
+use crate::tui::state::marks::{Change, Chosen};
 
 /// Something that lies over the browser.
 #[derive(Debug, Clone)]
@@ -60,8 +61,8 @@ pub enum Dialog {
     },
     /// The jobs.
     Jobs {
-        /// Index of the job under the cursor, counted from the newest.
-        cursor: usize,
+        /// The job under the cursor, if there was one: others may come above it.
+        job: Option<JobId>,
         /// Lines of what it said that stand below those that are shown.
         back: usize,
     },
@@ -82,21 +83,21 @@ pub struct Jump {
     pub missed: bool,
 }
 
-/// What a typed line is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a typed line is for, with what it is about: that is what it was opened for, wherever the cursor is by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Purpose {
-    /// Directory to extract to.
-    Extract,
-    /// Glob of entries whose marks change.
-    Mark(Change),
+    /// Directory to extract these entries to.
+    Extract(Chosen),
+    /// Glob of entries below this directory whose marks change.
+    Mark(Option<EntryPath>, Change),
     /// What rows have to contain.
     Filter,
-    /// New name of the entry.
-    Rename,
-    /// File or directory to add.
-    Add,
-    /// Name of a directory to make.
-    MakeDirectory,
+    /// New name of this entry.
+    Rename(EntryPath),
+    /// File or directory to add to this directory.
+    Add(Option<EntryPath>),
+    /// Name of a directory to make in this one.
+    MakeDirectory(Option<EntryPath>),
     /// Archive to write.
     Convert,
     /// Archive to write what reads to.
@@ -111,6 +112,17 @@ pub enum Purpose {
     Seek,
     /// Line or offset to go to in the preview.
     Goto,
+}
+
+/// What is looked at before it is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checking {
+    /// What was typed, and what for.
+    Typed(Purpose, String),
+    /// What is to be planned by a key.
+    Plan,
+    /// Index of the plan that is to be taken back.
+    Back(usize),
 }
 
 /// A line to type.
@@ -186,8 +198,13 @@ impl Hidden {
 
 impl Purpose {
     /// Says whether a path on disk is asked for.
-    pub fn is_path(self) -> bool {
-        matches!(self, Self::Extract | Self::Add | Self::Convert | Self::Salvage)
+    pub fn is_path(&self) -> bool {
+        matches!(self, Self::Extract(_) | Self::Add(_) | Self::Convert | Self::Salvage)
+    }
+
+    /// Says whether it is a directory.
+    pub fn is_directory(&self) -> bool {
+        matches!(self, Self::Extract(_))
     }
 }
 
@@ -251,8 +268,8 @@ pub enum Choice {
     Compact,
     /// It returns to a commit.
     Return(u64),
-    /// What is marked in a commit, or the entry, comes back.
-    BringBack(u64),
+    /// These entries of a commit come back.
+    BringBack(u64, Chosen),
     /// Nothing.
     Nothing,
 }
@@ -279,8 +296,21 @@ pub struct Menu {
     pub items: Vec<(char, String, Choice)>,
     /// Index of the one that Enter takes.
     pub cursor: usize,
-    /// What there is to choose is still being looked for.
-    pub waits: bool,
+    /// What it is, where that matters.
+    pub about: About,
+}
+
+/// What a menu is, where more depends on it than what is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// A few things to choose from.
+    Choices,
+    /// The question what becomes of work when the program ends.
+    Leaving,
+    /// The question what becomes of plans.
+    Plans,
+    /// What compacting would save, which is still being looked for.
+    Weighing,
 }
 
 impl Menu {

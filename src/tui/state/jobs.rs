@@ -1,5 +1,7 @@
 //! Work in the background: how far it is, how fast it goes, what it said.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::tui::effect::Task;
@@ -40,6 +42,8 @@ pub enum News {
     Sealed(Box<Task>, bool),
     /// The changes it was given are in the archive, as the commit of this number, whatever else it has to say.
     Written(u64),
+    /// The archive it was started for is damaged: what is known of that.
+    Damage(Vec<String>),
     /// It is over.
     End(Ending, String),
 }
@@ -72,6 +76,8 @@ pub struct Job {
     pub ending: Option<(Ending, String)>,
     /// What went wrong on the way.
     pub log: Vec<String>,
+    /// What it took the marks of: it is marked again when nothing comes of the work.
+    pub marks: Arc<Vec<Range<u64>>>,
     /// Which of the archives that were shown it was started for.
     pub epoch: u64,
     /// It has been asked to stop.
@@ -134,7 +140,7 @@ impl Job {
                 (self.started, self.updated) = (now, now);
             }
             News::Warning(text) => self.log.push(text),
-            News::Sealed(..) | News::Written(_) => {}
+            News::Sealed(..) | News::Written(_) | News::Damage(_) => {}
             News::End(ending, text) => {
                 self.ending = Some((ending, text));
                 self.updated = now;
@@ -168,6 +174,7 @@ impl Jobs {
             current: String::new(),
             ending: None,
             log: Vec::new(),
+            marks: Arc::default(),
             epoch: 0,
             stopping: false,
             paused: false,
@@ -177,6 +184,13 @@ impl Jobs {
             updated: now,
         });
         self.last
+    }
+
+    /// Notes what a job took the marks of.
+    pub fn took(&mut self, id: JobId, marks: Arc<Vec<Range<u64>>>) {
+        if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
+            job.marks = marks;
+        }
     }
 
     /// Keeps a sentence among the jobs, to be read again.
@@ -192,6 +206,16 @@ impl Jobs {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
         job.take(news, now);
         Some(job)
+    }
+
+    /// Returns the place of a job in the list from the newest on: the first one when it is not there any more.
+    pub fn place(&self, id: Option<JobId>) -> usize {
+        self.list.iter().rev().position(|job| Some(job.id) == id).unwrap_or(0)
+    }
+
+    /// Returns the job at a place in the list from the newest on.
+    pub fn at(&self, place: usize) -> Option<JobId> {
+        self.list.iter().rev().nth(place).map(|job| job.id)
     }
 
     /// Returns the jobs that run.

@@ -134,21 +134,19 @@ impl Listing {
         Some((at.saturating_sub(range.start)) as f64 / span as f64)
     }
 
-    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it tell, or what is known of it.
+    /// Returns the numbers of a row and all that lies below it, as far as the rows behind it, or what is known of it, tell.
     pub fn numbers(&self, index: usize) -> Option<Range<u64>> {
         let line = self.lines.get(index)?;
         let number = line.row.number;
         if line.row.entry.kind != Kind::Directory {
             return Some(number..number + 1);
         }
-        if self.scope.order != Order::Path {
-            return line.facts?.numbers.map(|(from, to)| from..to);
-        }
-        let next = self.lines[index + 1..].iter().find(|next| next.row.depth <= line.row.depth);
-        match next {
+        let in_order = self.scope.order == Order::Path;
+        let mut behind = self.lines[index + 1..].iter().filter(|_| in_order);
+        match behind.find(|next| next.row.depth <= line.row.depth) {
             Some(next) => Some(number..next.row.number),
-            None if self.last => Some(number..self.below.end),
-            None => None,
+            None if in_order && self.last => Some(number..self.below.end),
+            None => line.facts?.numbers.map(|(from, to)| from..to),
         }
     }
 

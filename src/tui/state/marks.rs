@@ -14,6 +14,21 @@ pub enum Marked {
     Yes,
 }
 
+/// What work is about, as it was when that was asked for: marks and cursor may have changed by the time it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Numbers of the entries.
+    pub ranges: Arc<Vec<Range<u64>>>,
+    /// What they are, for people.
+    pub told: String,
+    /// They are marked, and not only under the cursor.
+    pub marked: bool,
+    /// Size of their content once it is known, bytes.
+    pub content_bytes: Option<u64>,
+    /// Components that lead to the directory shown, if all of them lie below it.
+    pub above: usize,
+}
+
 /// How marks change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {

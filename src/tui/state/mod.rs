@@ -21,6 +21,7 @@ use ratatui::layout::Rect;
 use crate::format::archive::Info;
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
+use crate::tui::action::Action;
 use crate::tui::asked::{Asked, Subject};
 use crate::tui::crumbs::BETWEEN;
 use crate::tui::effect::{Door, Task};
@@ -117,6 +118,16 @@ impl Facts {
         self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
     }
 
+    /// Takes that it is damaged, which came to light only now.
+    pub fn turn_out_damaged(&mut self, remarks: Vec<String>) {
+        self.remarks = remarks;
+        self.damaged = true;
+        // Why it can't be changed in any case is a better reason.
+        if self.file.is_ok() {
+            self.file = Err(DAMAGED);
+        }
+    }
+
     /// Returns its name without those of the archives around it.
     pub fn own_name(&self) -> &str {
         self.name.rsplit(BETWEEN).next().unwrap_or(&self.name)
@@ -126,14 +137,21 @@ impl Facts {
 /// Where the cursor was in an archive when one within it was entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
-    /// Name of the archive.
-    pub name: String,
     /// Its directory.
     pub directory: Option<EntryPath>,
     /// The entry.
     pub at: Option<EntryPath>,
     /// What the archive is remembered by.
     pub home: Option<String>,
+}
+
+/// The program is to end with the last job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaving {
+    /// Since when.
+    pub since: Duration,
+    /// What is planned goes with it: that was asked, and nothing has been planned since.
+    pub drops: bool,
 }
 
 /// A sentence in the status line.
@@ -197,8 +215,8 @@ pub struct State {
     pub linear: bool,
     /// Nothing but ASCII is drawn.
     pub plain: bool,
-    /// Something is being opened.
-    pub opening: bool,
+    /// What is being opened.
+    pub opening: Option<Door>,
     /// The divider is being dragged.
     pub dragging: bool,
     /// When and on which row the mouse was last clicked.
@@ -223,20 +241,18 @@ pub struct State {
     pub writing: Option<Writing>,
     /// What a password is asked for.
     pub door: Option<Door>,
-    /// What waits for a password of the content: its name and what it is.
-    pub resume: Option<(String, Task)>,
+    /// What waits for a password of the content: names and what it is.
+    pub resume: Vec<(String, Task)>,
     /// The user was asked for a password of the content and gave none.
     pub declined: bool,
     /// Where things were extracted to the last time.
     pub target: String,
-    /// What was to become of existing files then: index of the policy.
-    pub policy: usize,
     /// Where one was in other archives, and earlier.
     pub memory: Memory,
     /// Archives of this run that may be remembered.
     pub homes: Vec<String>,
-    /// Since when the program is to end with the last job.
-    pub leaving: Option<Duration>,
+    /// The program is to end with the last job.
+    pub leaving: Option<Leaving>,
     /// What lies over the browser, the last on top.
     pub dialogs: Vec<Dialog>,
     /// Entries to come back to, by their letters.
@@ -259,12 +275,14 @@ pub struct State {
     pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
     /// Number of the last list.
     pub(super) generation: u64,
-    /// Keys that wait for the rows they are about, or for what was typed to be looked at.
+    /// Keys that wait for the rows they are about, or for what is looked at first.
     pub(super) held: VecDeque<Key>,
     /// A copy is being made for an editor.
     pub(super) copying: bool,
-    /// What was typed is being looked at: what for, and the text.
-    pub(super) checking: Option<(dialog::Purpose, String)>,
+    /// What is being looked at before it is done.
+    pub(super) checking: Option<dialog::Checking>,
+    /// What is to be done with the marks that are still being found.
+    pub(super) due: Option<Action>,
     /// The answers that are awaited.
     pub asked: Asked,
     /// A job waits for a password, and the question for its turn: the one that was given, if any, is wrong.
@@ -295,7 +313,7 @@ impl State {
             columns: Column::CHOICES.to_vec(),
             linear: false,
             plain: false,
-            opening: false,
+            opening: None,
             dragging: false,
             clicked: None,
             archives: Vec::new(),
@@ -309,10 +327,9 @@ impl State {
             staged: Staged::default(),
             writing: None,
             door: None,
-            resume: None,
+            resume: Vec::new(),
             declined: false,
             target: String::new(),
-            policy: 0,
             memory: Memory::default(),
             homes: Vec::new(),
             leaving: None,
@@ -329,6 +346,7 @@ impl State {
             generation: 0,
             held: VecDeque::new(),
             checking: None,
+            due: None,
             asked: Asked::default(),
             question: None,
             naming: false,
@@ -421,6 +439,7 @@ impl State {
     pub(super) fn unmark(&mut self) {
         self.marks.clear();
         self.asked.forget(Subject::Marks);
+        self.due = None;
     }
 
     /// Keeps where the cursor is.

@@ -124,19 +124,9 @@ impl Staged {
         Self { list: list.cloned().collect(), removed: RangeSet::default() }
     }
 
-    /// Says whether a path is brought into the archive.
-    pub fn brings(&self, path: &EntryPath) -> bool {
-        self.list.iter().filter_map(Stage::brings).any(|(brought, _)| brought == *path)
-    }
-
     /// Says whether an entry is to be removed.
     pub fn removes(&self, number: u64) -> bool {
         self.removed.contains(&number)
-    }
-
-    /// Says whether something at a path or below it is to be renamed.
-    pub fn renames_below(&self, path: &EntryPath) -> bool {
-        self.list.iter().any(|stage| matches!(stage, Stage::Rename(from, _) if from == path || from.is_below(path)))
     }
 
     /// Returns the new path of an entry that is to be renamed.
@@ -177,7 +167,8 @@ mod tests {
         staged.push(Stage::Rename(path("a"), path("b")));
         staged.push(Stage::Add(PathBuf::from("x"), None, false));
         assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
-        assert!(staged.brings(&path("x")) && staged.brings(&path("b")) && !staged.brings(&path("a")));
+        let brought: Vec<_> = staged.list().iter().filter_map(Stage::brings).map(|(path, _)| path).collect();
+        assert_eq!(brought, [path("b"), path("x")]);
         assert_eq!(staged.undo().unwrap().told(), "add x");
         assert_eq!(staged.told(), "6 to remove, 1 to rename");
         assert!(staged.removes(8) && !staged.removes(9));

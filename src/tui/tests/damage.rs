@@ -1,10 +1,10 @@
 //! A damaged archive: what reads, what does not, and what is saved.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use insta::assert_snapshot;
 
+use super::deeds::open;
 use super::{Story, everything};
 use crate::format::archive::{OpenOptions, open_path};
 use crate::testing::noise;
@@ -25,14 +25,6 @@ fn damaged(file: &Path) {
     std::fs::write(file, bytes).unwrap();
 }
 
-fn open(story: &mut Story, file: &Path) {
-    story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
-    let mut facts = story.state.archive.clone();
-    facts.info = story.archive.info().clone();
-    story.event(Event::Opened(Box::new(facts)));
-    story.rest();
-}
-
 #[test]
 fn what_reads_is_listed_and_saved() {
     let work = tempfile::tempdir().unwrap();
@@ -42,8 +34,10 @@ fn what_reads_is_listed_and_saved() {
     open(&mut story, &file);
     story.then("V");
     story.sees("1 damage").sees("R lists what it hurts");
+    // From here on it is known, and nothing is written on top of it.
+    story.then("d").sees("a damaged archive can't be changed").sees("damaged ·");
     story.then("enter R");
-    story.sees("Damage").sees("list files that do not read whole");
+    story.sees("Damage").sees("list files that do not read whole").sees("at offset").misses("no damage is known");
     story.then("d");
     assert_eq!(story.names(), ["d/hurt.bin"]);
     story.then("R i");

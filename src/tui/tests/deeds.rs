@@ -11,6 +11,7 @@ use crate::format::progress::Recorder;
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect, Password};
 use crate::tui::event::Event;
+use crate::tui::state::Facts;
 use crate::tui::state::jobs::{Ending, News};
 
 fn files(directory: &Path) -> Vec<String> {
@@ -306,14 +307,13 @@ fn a_job_waits_and_goes_on() {
     assert_eq!(story.outside, [true, false, true, false].map(|pause| Effect::Pause(id, pause)));
 }
 
-/// Opens an archive file as the program does.
+/// Opens an archive file as the program does: as what was asked for, or another one.
 pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
-    let mut facts = story.state.archive.clone();
-    facts.info = story.archive.info().clone();
-    facts.file = Ok(file.to_owned());
-    story.event(Event::Opened(Box::new(facts)));
-    story.rest();
+    let door = story.state.opening.clone().unwrap_or_else(|| Door::File(file.to_owned()));
+    let name = file.file_name().unwrap().to_string_lossy().into_owned();
+    let facts = Facts { name, info: story.archive.info().clone(), file: Ok(file.to_owned()), ..Facts::default() };
+    story.opens(door, facts);
 }
 
 /// Returns the paths of all entries.
@@ -414,9 +414,15 @@ fn plans_are_not_dropped_without_a_question() {
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.state.archives = vec!["other.nra".into()];
+    story.then("f7").types("made");
+    story.then("enter W enter");
+    open(&mut story, &file);
+    story.outside.clear();
     let commits: Vec<_> = story.archive.commits().map(|commit| commit.unwrap()).collect();
     story.then("d j");
-    for keys in ["]", "ctrl-r", "O enter", "enter"] {
+    // There is none, so nothing is asked.
+    story.then("]").sees("this is the newest commit");
+    for keys in ["[", "ctrl-r", "O enter", "enter"] {
         story.then(keys);
         story.sees("Changes are not written").sees("remove a.txt: 1 entry");
         story.then("b");
@@ -428,17 +434,49 @@ fn plans_are_not_dropped_without_a_question() {
         story.then("enter");
     }
     story.event(Event::Resize(40, 10));
-    story.then("]");
+    story.then("[");
     story.sees("remove a.txt: 1 entry").sees("b  back").sees("d  drop them and go on");
     story.then("esc");
     story.event(Event::Resize(100, 24));
     story.then("H");
     story.outside.clear();
+    story.event(Event::Commits(Ok(commits.clone())));
+    story.then("enter").sees("that is the commit shown");
+    story.then("H");
+    story.outside.clear();
     story.event(Event::Commits(Ok(commits)));
-    story.then("enter");
+    story.then("j enter");
     story.sees("Changes are not written");
     story.then("d");
     assert_eq!(story.outside, [Effect::Open(Door::Commit(Some(1)))]);
+}
+
+#[test]
+fn nothing_goes_along_into_an_archive_of_the_same_name() {
+    let work = tempfile::tempdir().unwrap();
+    let (file, other) = (work.path().join("a.nra"), work.path().join("sub/a.nra"));
+    std::fs::create_dir(work.path().join("sub")).unwrap();
+    for path in [&file, &other] {
+        std::fs::write(path, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"b")])).unwrap();
+    }
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.state.archives = vec![other.clone()];
+    story.then("r ctrl-u").types("z.txt");
+    story.then("enter j m q enter f7").types("made");
+    story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and go on");
+    story.then("d");
+    assert_eq!(story.outside, [Effect::Open(Door::File(other.clone()))]);
+    // Until it is open nothing is lost.
+    assert_eq!(story.state.staged.list().len(), 2);
+    open(&mut story, &other);
+    assert!(story.state.staged.is_empty() && story.state.bookmarks.is_empty());
+    assert!(story.state.listing.scope.directory.is_none());
+    // What is chosen again is opened anew, too: what was to be dropped is.
+    story.state.archives = vec![other.clone()];
+    story.then("d O enter d");
+    open(&mut story, &other);
+    assert!(story.state.staged.is_empty());
 }
 
 #[test]
@@ -637,13 +675,82 @@ fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
     let with_key = OpenOptions { key: Some(secret), ..OpenOptions::default() };
     let mut story = Story::begin(everything(), 100, 24);
     story.archive = Arc::from(open_path(&file, &with_key).unwrap());
-    let mut facts = story.state.archive.clone();
-    facts.info = story.archive.info().clone();
-    facts.file = Ok(file.clone());
-    story.event(Event::Opened(Box::new(facts)));
+    let facts = Facts { info: story.archive.info().clone(), file: Ok(file.clone()), ..Facts::default() };
+    story.opens(Door::File(file.clone()), facts);
     story.then("f7").types("sealed");
     story.then("enter W enter");
     story.sees("commit 2 is written");
     assert_eq!(paths(&*open_path(&file, &with_key).unwrap()), ["sealed"]);
     assert!(open_path(&file, &OpenOptions::default()).is_err());
+}
+
+#[test]
+fn a_range_that_is_open_is_what_is_meant() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let files: [(&str, &[u8]); 5] = [("a", b"a"), ("b/1", b"1"), ("b/2", b"2"), ("c", b"c"), ("d", b"d")];
+    std::fs::write(&file, crate::tui::sample::bytes(&files)).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("v j d").sees("4 entries will be removed");
+    assert_eq!((story.state.anchor, story.state.marks.count()), (None, 0));
+    story.then("u j v j j e").sees("Extract 2 marked entries");
+    story.then("esc esc g v j alt-v").sees("(4 entries");
+    // Whatever lists other rows ends it: it would mean others there.
+    for keys in ["v j t", "v j enter", "v j s s"] {
+        story.then("esc esc g").then(keys);
+        assert_eq!(story.state.anchor, None, "{keys}");
+    }
+}
+
+#[test]
+fn where_nothing_is_that_is_said() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.state.archive.file = Ok("a.nra".into());
+    story.then("f").types("nothing like that");
+    story.then("enter");
+    for key in ["e", "E", "d", "r", "i", "y", "Y", "alt-v"] {
+        story.then("f1 esc").misses("nothing here");
+        story.then(key).sees("there is nothing here");
+    }
+    assert!(story.outside.is_empty() && story.state.staged.is_empty());
+}
+
+#[test]
+fn marks_are_back_when_nothing_comes_of_the_work() {
+    let mut story = Story::begin(everything(), 100, 24);
+    story.works = false;
+    let start = |story: &mut Story| {
+        story.then("j space space e ctrl-u").types("out");
+        story.then("enter");
+        assert!(story.state.marks.is_empty());
+        story.state.jobs.list.last().unwrap().id
+    };
+    for ending in [Ending::Failed, Ending::Cancelled] {
+        let id = start(&mut story);
+        story.event(Event::Job(id, News::End(ending, "no".to_owned())));
+        assert_eq!(story.state.marks.count(), 2);
+        story.then("esc g");
+    }
+    let id = start(&mut story);
+    story.event(Event::Job(id, News::End(Ending::Degraded, "mostly".to_owned())));
+    assert!(story.state.marks.is_empty());
+    story.then("g");
+    // Marks that were made since are the user's.
+    let id = start(&mut story);
+    story.then("g space");
+    story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
+    assert_eq!(story.state.marks.count(), 1);
+}
+
+#[test]
+fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now));
+    story.then("J j");
+    let now = story.now;
+    story.state.jobs.note("a.nra".to_owned(), Ending::Degraded, "something comes in between".to_owned(), now);
+    story.state.jobs.add("verify c.nra".to_owned(), now);
+    story.then("p x");
+    assert_eq!(story.outside, [Effect::Pause(first, true), Effect::Stop(first)]);
 }

@@ -272,8 +272,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     let around = story.state.archive.clone();
     story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
-    story.event(Event::Opened(Box::new(facts)));
-    story.rest();
+    story.opens(Door::Inside(entry), facts);
     story.sees("a.nra ▸ in.nra").sees("deep/");
     story.then("l");
     assert_eq!(story.name(), "deep/file");
@@ -282,8 +281,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     story.then("h h");
     assert_eq!(story.outside[1..], [Effect::Open(Door::Outside)]);
     story.archive = outer;
-    story.event(Event::Opened(Box::new(around)));
-    story.rest();
+    story.opens(Door::Outside, around);
     assert_eq!(story.name(), "a/in.nra");
     // A file by another name is looked at.
     story.then("j l");

@@ -30,7 +30,7 @@ use ratatui::backend::TestBackend;
 
 use crate::format::archive::Archive;
 use crate::tui::asked::Subject;
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
@@ -108,11 +108,18 @@ impl Story {
 
     pub fn event(&mut self, event: Event) {
         // What opens, or does not, answers what was asked last.
-        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening;
+        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.is_some();
         let ticket = self.state.asked.ticket(Subject::Opening);
         let event = if opens { Event::Answer(ticket, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
+    }
+
+    /// Opens what a door leads to, as if that had been asked for.
+    pub fn opens(&mut self, door: Door, facts: Facts) -> &mut Self {
+        self.state.opening = Some(door);
+        self.event(Event::Opened(Box::new(facts)));
+        self.rest()
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {

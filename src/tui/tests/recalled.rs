@@ -1,6 +1,7 @@
 //! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
 
 use super::{Story, everything};
+use crate::tui::effect::Door;
 use crate::tui::event::Event;
 use crate::tui::memory::Memory;
 use crate::tui::sample;
@@ -55,7 +56,8 @@ fn of_archives_within_archives_the_outermost_is_kept() {
     let mut story = open(Some("/a.nra"), Memory::default());
     story.then("G k enter j");
     let facts = Facts { name: "inner".to_owned(), depth: 1, home: None, ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    let entry = story.state.listing.entry().unwrap().clone();
+    story.opens(Door::Inside(entry), facts);
     story.then("G");
     let memory = end(&mut story);
     let place = memory.place("/a.nra").unwrap();
@@ -75,12 +77,12 @@ fn a_directory_that_is_gone_leads_to_what_is_above() {
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
     story.archive = sample::archive(&["docs/guide.md", "other"]);
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.opens(Door::Commit(None), facts);
     assert_eq!(story.names(), ["docs/guide.md"]);
     story.sees("docs/more is not in it");
     story.archive = sample::archive(&["other"]);
     let facts = Facts { info: story.archive.info().clone(), ..story.state.archive.clone() };
-    story.event(Event::Opened(Box::new(facts)));
+    story.opens(Door::Commit(None), facts);
     assert_eq!(story.names(), ["other"]);
     story.sees("docs is not in it");
 }

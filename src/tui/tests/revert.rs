@@ -5,6 +5,7 @@ use super::{Story, everything};
 use crate::format::archive::{OpenOptions, open_path};
 use crate::tui::effect::{Door, Effect, Task};
 use crate::tui::sample;
+use crate::tui::state::Facts;
 
 /// An archive of files `a` and `b/c`, and a second commit without the directory.
 fn two_commits(story: &mut Story, file: &std::path::Path) {
@@ -20,10 +21,8 @@ fn two_commits(story: &mut Story, file: &std::path::Path) {
 fn step_back(story: &mut Story, file: &std::path::Path) {
     let options = OpenOptions { commit: Some(1), ..OpenOptions::default() };
     story.archive = std::sync::Arc::from(open_path(file, &options).unwrap());
-    let mut facts = story.state.archive.clone();
-    (facts.info, facts.is_past) = (story.archive.info().clone(), true);
-    story.event(crate::tui::event::Event::Opened(Box::new(facts)));
-    story.rest();
+    let facts = Facts { info: story.archive.info().clone(), is_past: true, ..story.state.archive.clone() };
+    story.opens(Door::Commit(Some(1)), facts);
 }
 
 fn newest(file: &std::path::Path) -> (Option<u64>, Vec<String>) {

@@ -186,6 +186,7 @@ fn commits() {
         let list = vec![commit(2, "photos of May, and everything else that had been left out before"), commit(1, "")];
         story.event(Event::Commits(Ok(list)));
         assert_snapshot!(format!("commits-{width}x{height}"), story.screen());
+        story.state.archive.info.commit = Some(2);
         story.then("j enter");
         assert_eq!(story.outside[1], Effect::Open(Door::Commit(Some(1))));
     }

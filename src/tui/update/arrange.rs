@@ -8,7 +8,7 @@ use crate::tui::layout::Column;
 use crate::tui::query::{DUPLICATE, Query, WORDS};
 use crate::tui::rows::Order;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::tui::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::tui::update::browse;
 
@@ -84,7 +84,6 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
         return;
     }
     state.arrangement = arrangement;
-    state.anchor = None;
     // What is found at any depth is no tree.
     state.tree &= state.arrangement.query.is_empty();
     if state.arrangement.is_natural() {
@@ -143,7 +142,13 @@ fn ask_columns(state: &mut State, at: Column) {
     };
     let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
     let items = COLUMNS.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu { title: "Columns".to_owned(), lines: Vec::new(), items, cursor, waits: false }));
+    state.dialogs.push(Dialog::Menu(Menu {
+        title: "Columns".to_owned(),
+        lines: Vec::new(),
+        items,
+        cursor,
+        about: About::Choices,
+    }));
 }
 
 /// Does what the user asked for; says whether it was about arranging.
@@ -169,7 +174,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
                 lines: Vec::new(),
                 items,
                 cursor,
-                waits: false,
+                about: About::Choices,
             }));
         }
         Action::Columns => ask_columns(state, Column::Size),

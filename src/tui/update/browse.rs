@@ -11,7 +11,7 @@ use crate::tui::glyphs;
 use crate::tui::rows::{Order, Scope};
 use crate::tui::state::line;
 use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::{DAMAGED, Facts, Focus, Listing, State, Tone};
+use crate::tui::state::{Focus, Listing, State, Tone};
 use crate::tui::update::{arrange, history, nested, preview, sizes};
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
@@ -23,7 +23,6 @@ pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>
         state.arrangement.filter.clear();
         state.arrangement.query.clear();
     }
-    state.anchor = None;
     list(state, directory, Order::Path, at, effects);
     arrange::request(state, effects);
     sizes::request(state, effects);
@@ -45,6 +44,8 @@ pub fn open_directories(state: &State) -> Arc<BTreeSet<EntryPath>> {
 /// Begins a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     let scope = Scope { directory, open: open_directories(state), order };
+    // A range is one of the rows that it was begun in.
+    state.anchor = None;
     state.generation += 1;
     state.listed = state.arrangement.clone();
     if scope.order == Order::Path {
@@ -70,7 +71,7 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
     let request = state.listing.take(answer);
     if let Some(remarks) = damage {
         // It came to light only now.
-        state.archive = Facts { damaged: true, remarks, file: Err(DAMAGED), ..state.archive.clone() };
+        state.archive.turn_out_damaged(remarks);
         history::remark(state);
     }
     moved(state, request, effects);

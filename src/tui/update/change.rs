@@ -2,19 +2,20 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose, Way};
+use crate::tui::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::JobId;
 use crate::tui::state::staged::Stage;
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
-use crate::tui::update::jobs;
+use crate::tui::update::{entry, jobs};
 
 /// Does what the user asked for; says whether it was about changes.
-pub fn act(state: &mut State, action: Action) -> bool {
+pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     use Action::{Add, MakeDirectory, Plans, Remove, Rename, Undo, Write};
     if !matches!(action, Add | MakeDirectory | Plans | Remove | Rename | Undo | Write) {
         return false;
@@ -31,12 +32,13 @@ pub fn act(state: &mut State, action: Action) -> bool {
         state.say(Tone::Warning, WRITING);
         return true;
     }
+    let here = state.listing.scope.directory.clone();
     match action {
-        Remove => remove(state),
+        Remove => remove(state, effects),
         Rename => ask_name(state),
-        Add => ask(state, Purpose::Add, "Add to", "a file, or a directory with all that is in it"),
-        MakeDirectory => ask(state, Purpose::MakeDirectory, "Make a directory in", "its name, or a path with several"),
-        Undo if !state.staged.is_empty() => take_back(state, state.staged.list().len() - 1),
+        Add => ask(state, Purpose::Add(here), "Add to", "a file, or a directory with all that is in it"),
+        MakeDirectory => ask(state, Purpose::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
+        Undo if !state.staged.is_empty() => take_back(state, state.staged.list().len() - 1, effects),
         Plans if !state.staged.is_empty() => state.dialogs.push(Dialog::Plans { cursor: state.staged.list().len() - 1 }),
         _ if state.staged.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
@@ -47,25 +49,40 @@ pub fn act(state: &mut State, action: Action) -> bool {
 /// Why nothing is planned for a while.
 const WRITING: &str = "what was planned is being written: more can be planned when it is";
 
-fn remove(state: &mut State) {
-    let Some(ranges) = jobs::chosen(state) else {
-        state.say(Tone::Warning, "still reading the directory; try again");
-        return;
-    };
-    let count: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
-    if count == 0 {
-        return;
+fn remove(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(chosen) = jobs::chosen(state) {
+        let stage = Stage::Remove(chosen.ranges.to_vec(), chosen.told);
+        state.checking = Some(Checking::Plan);
+        effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
     }
-    if state.marks.is_empty() && state.listing.entry().is_some_and(|entry| state.staged.renames_below(&entry.path)) {
-        return state.say(Tone::Warning, "it is to be renamed, or something in it: take that back first (P)");
+}
+
+/// Takes whether a change can be planned, or taken back, by a key.
+pub fn checked(state: &mut State, checking: &Checking, answer: Result<Option<Stage>, String>) {
+    match (checking, answer) {
+        (_, Err(why)) => state.say(Tone::Warning, why),
+        (Checking::Back(index), Ok(_)) => forget(state, *index),
+        (_, Ok(stage)) => {
+            state.unmark();
+            stage.into_iter().for_each(|stage| plan(state, stage));
+        }
     }
-    let subject = jobs::subject(state);
-    state.unmark();
-    plan(state, Stage::Remove(ranges, subject));
+}
+
+/// Takes a plan back unless others need it.
+pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
+    // What can't be written any more can be taken back in any order.
+    if state.staged.list().len() < 2 || state.archive.plannable().is_err() {
+        return forget(state, index);
+    }
+    let mut rest = state.staged.clone();
+    rest.take_back(index);
+    state.checking = Some(Checking::Back(index));
+    effects.push(Effect::Check(Check::Without(rest, state.staged.clone())));
 }
 
 /// Takes a plan back and says which.
-pub fn take_back(state: &mut State, index: usize) {
+fn forget(state: &mut State, index: usize) {
     if let Some(stage) = state.staged.take_back(index) {
         state.say(Tone::Calm, format!("taken back: {}", stage.told()));
     }
@@ -96,17 +113,21 @@ pub fn plan(state: &mut State, stage: Stage) {
         Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
     state.staged.push(stage);
+    // What was dropped on leaving was something else.
+    if let Some(leaving) = &mut state.leaving {
+        leaving.drops = false;
+    }
     state.say(Tone::Calm, format!("{told}: W writes it, u takes it back"));
 }
 
 fn ask_name(state: &mut State) {
-    let Some(entry) = state.listing.entry() else { return };
+    let Some(Entry { path, .. }) = entry(state) else { return };
     // One that can't be typed is offered as nothing.
-    let planned = state.staged.renamed(&entry.path).filter(|to| to.parent() == entry.path.parent());
-    let name = std::str::from_utf8(planned.unwrap_or(&entry.path).name()).unwrap_or_default();
-    let title = format!("Rename {}", glyphs::shown(entry.path.name()));
+    let planned = state.staged.renamed(&path).filter(|to| to.parent() == path.parent());
+    let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();
+    let title = format!("Rename {}", glyphs::shown(path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename, title, note, name)));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Rename(path), title, note, name)));
 }
 
 /// Asks for something that goes into the directory shown.
@@ -120,39 +141,45 @@ fn place(directory: &EntryPath) -> String {
 }
 
 /// Plans to make a directory; says what is wrong with its name.
-pub fn make_directory(state: &State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let path = match (text.strip_prefix('/'), &state.listing.scope.directory) {
-        (Some(path), _) => EntryPath::try_from(path),
-        (None, Some(parent)) => parent.join(text.as_bytes()),
-        (None, None) => EntryPath::try_from(text),
-    };
-    let stage = Stage::MakeDirectory(path.map_err(|error| error.to_string())?);
+pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let stage = Stage::MakeDirectory(typed(directory, text)?);
     effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
     Ok(())
 }
 
-/// Takes the new name of the entry under the cursor; says what is wrong with it.
-pub fn rename(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    let Some(entry) = state.listing.entry().cloned() else { return Ok(()) };
-    let path = match (text.strip_prefix('/'), entry.path.parent()) {
+/// Returns the path that is typed: in a directory, or from the top on.
+fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String> {
+    let path = match (text.strip_prefix('/'), directory) {
         (Some(path), _) => EntryPath::try_from(path),
-        (None, Some(parent)) => parent.join(text.as_bytes()),
+        (None, Some(directory)) => directory.join(text.as_bytes()),
         (None, None) => EntryPath::try_from(text),
     };
     let path = path.map_err(|error| error.to_string())?;
-    if path.is_below(&entry.path) {
-        return Err("an entry can't go below itself".to_owned());
+    // Nobody would see it, nor tell it from another one.
+    if path.name().trim_ascii().is_empty() {
+        return Err("a name of blanks alone can't be seen".to_owned());
     }
+    Ok(path)
+}
+
+/// Takes the new name of an entry; says what is wrong with it.
+pub fn rename(state: &mut State, from: &EntryPath, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+    let to = typed(from.parent().as_ref(), text)?;
     // What was planned for it before is not in the way.
     let mut staged = state.staged.clone();
-    staged.keep_path(&entry.path);
-    if path != entry.path {
-        effects.push(Effect::Check(Check::Plan(Stage::Rename(entry.path, path), staged)));
+    staged.keep_path(from);
+    if to != *from {
+        effects.push(Effect::Check(Check::Plan(Stage::Rename(from.clone(), to), staged)));
     } else if staged != state.staged {
-        state.staged = staged;
-        state.say(Tone::Calm, format!("{} keeps its name", place(&entry.path)));
+        effects.push(Effect::Check(Check::Without(staged, state.staged.clone())));
     }
     Ok(())
+}
+
+/// Plans no other name for an entry any more.
+pub fn keep_name(state: &mut State, path: &EntryPath) {
+    state.staged.keep_path(path);
+    state.say(Tone::Calm, format!("{} keeps its name", place(path)));
 }
 
 fn ask_message(state: &mut State) {
@@ -193,20 +220,23 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
     let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    if ended && !state.opening && !state.dialogs.iter().any(over) {
+    if ended && state.opening.is_none() && !state.dialogs.iter().any(over) {
         effects.push(Effect::Open(Door::Commit(None)));
     }
 }
 
 /// Plans that are named one by one where there is a question about them.
 const TOLD: usize = 5;
-/// Title of the question on leaving.
-const LEAVING: &str = "Changes are not written";
 
 /// Asks what becomes of planned changes when the program ends; says whether there are any.
 pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
-    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING);
-    !asked && ask_before(state, "drop them and quit", Choice::Drop(way))
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Plans, .. })));
+    let plans: Vec<String> = state.staged.list().iter().map(Stage::told).collect();
+    if asked || plans.is_empty() {
+        return false;
+    }
+    ask_before(state, plans, "drop them and quit", Choice::Drop(way));
+    true
 }
 
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
@@ -215,32 +245,30 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
         return state.say(Tone::Warning, "changes of this archive are being written: x stops that");
     }
     // What goes by name is still planned when the archive is read anew.
-    let stays = door == Door::Commit(None) && state.staged == state.staged.by_name();
-    let words = if door == Door::Commit(None) { "go on, and remove nothing" } else { "drop them and go on" };
-    if stays || !ask_before(state, words, Choice::Open(door.clone())) {
-        effects.push(Effect::Open(door));
+    let anew = door == Door::Commit(None);
+    let is_dropped = |stage: &&Stage| !anew || matches!(stage, Stage::Remove(..));
+    let plans: Vec<String> = state.staged.list().iter().filter(is_dropped).map(Stage::told).collect();
+    if plans.is_empty() {
+        return effects.push(Effect::Open(door));
     }
+    let words = if anew { "go on, and remove nothing" } else { "drop them and go on" };
+    ask_before(state, plans, words, Choice::Open(door));
 }
 
-fn ask_before(state: &mut State, words: &str, choice: Choice) -> bool {
-    let plans = state.staged.list();
-    if plans.is_empty() {
-        return false;
-    }
-    let mut lines: Vec<String> = plans.iter().take(TOLD).map(Stage::told).collect();
-    if plans.len() > TOLD {
+/// Asks what becomes of plans before something is done that drops them.
+fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice) {
+    let mut lines = plans;
+    if lines.len() > TOLD {
+        lines.truncate(TOLD);
         lines.push(format!("… in all: {}", state.staged.told()));
     }
-    state.dialogs.push(Dialog::Menu(Menu {
-        title: LEAVING.to_owned(),
-        lines,
-        items: vec![
-            ('b', "back".to_owned(), Choice::Nothing),
-            ('w', "write them".to_owned(), Choice::Do(Action::Write)),
-            ('d', words.to_owned(), choice),
-        ],
-        cursor: 0,
-        waits: false,
-    }));
-    true
+    let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
+    if choice == Choice::Open(Door::Commit(None)) {
+        // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
+        lines.push("what is to be removed may not be the same any more".to_owned());
+    } else {
+        items.insert(1, ('w', "write them".to_owned(), Choice::Do(Action::Write)));
+    }
+    let title = "Changes are not written".to_owned();
+    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Plans }));
 }

@@ -3,7 +3,7 @@
 use crate::convert::compact::Compaction;
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::{Effect, Task};
-use crate::tui::state::dialog::{Choice, Menu};
+use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 
 /// Has it looked at what compacting would save, unless the archive can't be changed.
@@ -22,14 +22,14 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
         lines: vec!["looking for what it would save …".to_owned()],
         items: vec![('b', "back".to_owned(), Choice::Nothing)],
         cursor: 0,
-        waits: true,
+        about: About::Weighing,
     }));
     effects.push(Effect::Weigh(file));
 }
 
 /// Asks whether it is to be done, in the dialog that waits for it.
 pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
-    let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { waits: true, .. }));
+    let waiting = |dialog: &Dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. }));
     let Some(at) = state.dialogs.iter().position(waiting) else { return };
     let told = match &saved {
         Err(error) => Some((Tone::Error, error.as_str())),
@@ -44,7 +44,7 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
     }
     if let (Ok(saved), Some(Dialog::Menu(menu))) = (saved, state.dialogs.get_mut(at)) {
         let size = |bytes| SizeStyle::Binary.show(bytes);
-        menu.waits = false;
+        menu.about = About::Choices;
         menu.lines = vec![format!("{} → about {}", size(saved.before_bytes), size(saved.after_bytes))];
         if saved.dropped_commits > 0 {
             let gone = text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");

@@ -11,9 +11,9 @@ use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::preview::seek::Needle;
-use crate::tui::state::dialog::{self, Choice, Prompt, Purpose};
+use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::tui::state::staged::Stage;
-use crate::tui::state::{Arrangement, Dialog, Staged, State, Tone};
+use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
     act as do_action, arrange, browse, change, compact, find, jobs, jump, preview, revert, salvage, sealed,
@@ -31,7 +31,9 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
         Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
             let number = list.get(*cursor).map(|commit| commit.number);
             state.dialogs.pop();
-            if let Some(number) = number {
+            if number.is_some() && number == state.archive.info.commit {
+                state.say(Tone::Calm, "that is the commit shown");
+            } else if let Some(number) = number {
                 change::open(state, Door::Commit(Some(number)), effects);
             }
             true
@@ -40,7 +42,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
             match key.code {
                 KeyCode::Char('u' | 'x' | 'd') | KeyCode::Delete if key.modifiers.is_empty() => {
                     let cursor = *cursor;
-                    change::take_back(state, cursor);
+                    change::take_back(state, cursor, effects);
                 }
                 KeyCode::Char('W') => {
                     state.dialogs.pop();
@@ -79,7 +81,7 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         KeyCode::Enter => accept(state, effects),
         KeyCode::Tab if prompt.purpose.is_path() => {
             prompt.fresh = false;
-            effects.push(Effect::Complete(prompt.input.value().to_owned(), prompt.purpose == Purpose::Extract));
+            effects.push(Effect::Complete(prompt.input.value().to_owned(), prompt.purpose.is_directory()));
         }
         KeyCode::Down | KeyCode::Up => {
             let step = if key.code == KeyCode::Down { 1 } else { POLICIES.len() - 1 };
@@ -112,7 +114,7 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
         prompt.choices = paths.iter().take(50).map(name).collect::<Vec<_>>().join("  ");
     }
     prompt.input = first[..agreed].into();
-    if prompt.purpose == Purpose::Extract {
+    if prompt.purpose.is_directory() {
         effects.push(Effect::Room(prompt.input.value().to_owned()));
     }
 }
@@ -120,7 +122,8 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
 /// Takes what became of what was typed: done, or the dialog says why not.
 pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects: &mut Vec<Effect>) {
     // Nobody waits for it any more.
-    let Some((purpose, text)) = state.checking.take() else { return };
+    let Some(checking) = state.checking.take() else { return };
+    let Checking::Typed(purpose, text) = checking else { return change::checked(state, &checking, answer) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     match answer {
         Err(error) => prompt.error = Some(error),
@@ -128,6 +131,7 @@ pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects
             state.dialogs.pop();
             match (stage, purpose) {
                 (Some(stage), _) => change::plan(state, stage),
+                (None, Purpose::Rename(path)) => change::keep_name(state, &path),
                 (None, Purpose::Salvage) => salvage::start(state, &text, effects),
                 (None, _) => jobs::convert(state, &text, effects),
             }
@@ -152,7 +156,7 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     state.asked.forget(Subject::Room);
     state.asked.forget(Subject::Names);
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
-        && prompt.purpose == Purpose::Extract
+        && prompt.purpose.is_directory()
     {
         effects.push(Effect::Room(prompt.input.value().to_owned()));
     }
@@ -166,21 +170,22 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
 
 fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    let purpose = prompt.purpose;
+    let purpose = prompt.purpose.clone();
     // Names and what is sought may begin and end with spaces.
-    let is_exact = matches!(purpose, Purpose::Rename | Purpose::MakeDirectory | Purpose::Seek);
+    let is_exact = matches!(purpose, Purpose::Rename(_) | Purpose::MakeDirectory(_) | Purpose::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
-    let (purpose, policy) = (prompt.purpose, prompt.policy.unwrap_or(jobs::SAFE));
+    let policy = prompt.policy.unwrap_or(jobs::SAFE);
     if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query | Purpose::Message) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
-    let checked = match purpose {
-        Purpose::Rename => change::rename(state, &text, effects),
-        Purpose::MakeDirectory => change::make_directory(state, &text, effects),
-        Purpose::Add => {
-            let (directory, file) = (state.listing.scope.directory.clone(), state.archive.file.clone().unwrap_or_default());
-            effects.push(Effect::Check(Check::Add { path: text.clone().into(), directory, file }));
+    let checked = match &purpose {
+        Purpose::Rename(path) => change::rename(state, path, &text, effects),
+        Purpose::MakeDirectory(directory) => change::make_directory(state, directory.as_ref(), &text, effects),
+        Purpose::Add(directory) => {
+            let (directory, file) = (directory.clone(), state.archive.file.clone().unwrap_or_default());
+            let staged = state.staged.clone();
+            effects.push(Effect::Check(Check::Add { path: text.clone().into(), directory, file, staged }));
             Ok(())
         }
         Purpose::Query => arrange::find_by(state, &text, effects),
@@ -197,7 +202,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     }
     // The dialog stays until that has been looked at.
     let checking = effects.iter().any(|effect| matches!(effect, Effect::Check(_)));
-    state.checking = checking.then(|| (purpose, text.clone()));
+    state.checking = checking.then(|| Checking::Typed(purpose.clone(), text.clone()));
     if checking {
         return;
     }
@@ -210,12 +215,11 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
                 effects.push(Effect::Unlock(door, Password(hidden.take())));
             }
         }
-        Purpose::Extract => {
-            (state.target, state.policy) = (text.clone(), policy);
-            jobs::extract(state, text, policy, effects);
+        Purpose::Extract(chosen) => {
+            state.target.clone_from(&text);
+            jobs::extract(state, chosen, &text, policy, effects);
         }
-        Purpose::Mark(change) => {
-            let directory = state.listing.scope.directory.clone();
+        Purpose::Mark(directory, change) => {
             effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
         }
         Purpose::Seek => {
@@ -224,9 +228,9 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         }
         Purpose::Goto
         | Purpose::Filter
-        | Purpose::Add
-        | Purpose::Rename
-        | Purpose::MakeDirectory
+        | Purpose::Add(_)
+        | Purpose::Rename(_)
+        | Purpose::MakeDirectory(_)
         | Purpose::Convert
         | Purpose::Salvage
         | Purpose::Query => {}
@@ -301,8 +305,12 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         }
         Some(Dialog::Finder(finder)) => std::mem::replace(&mut finder.cursor, row) == row,
         Some(Dialog::Commits { cursor, .. }) => std::mem::replace(cursor, row) == row,
-        Some(Dialog::Plans { cursor } | Dialog::Jobs { cursor, .. }) => {
+        Some(Dialog::Plans { cursor }) => {
             *cursor = row;
+            false
+        }
+        Some(Dialog::Jobs { job, .. }) => {
+            *job = state.jobs.at(row);
             false
         }
         _ => false,
@@ -320,13 +328,10 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(door) => effects.push(Effect::Open(door)),
         Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
-        Choice::Drop(way) => {
-            state.staged = Staged::default();
-            self::jobs::leave_by(state, way, effects);
-        }
+        Choice::Drop(way) => self::jobs::end(state, way, true, effects),
         Choice::Compact => compact::start(state, effects),
         Choice::Return(commit) => revert::start(state, commit, None, effects),
-        Choice::BringBack(commit) => revert::bring_back(state, commit, effects),
+        Choice::BringBack(commit, chosen) => revert::start(state, commit, Some(chosen.ranges.to_vec()), effects),
         Choice::Nothing => {}
     }
 }
@@ -338,8 +343,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         state.dialogs.last().and_then(|dialog| frames::frame(dialog, state)).map_or_else(Default::default, |frame| frame.inner());
     let page = usize::from(inner.height / 4).max(1);
     let log = match state.dialogs.last() {
-        Some(Dialog::Jobs { cursor, .. }) => {
-            frames::job(state, *cursor).map_or(0, |job| frames::said(job, usize::from(inner.width)).len())
+        Some(Dialog::Jobs { job, .. }) => {
+            frames::job(state, state.jobs.place(*job)).map_or(0, |job| frames::said(job, usize::from(inner.width)).len())
         }
         _ => 0,
     };
@@ -364,8 +369,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { back, .. }) if matches!(action, Action::PageDown | Action::HalfDown) => {
             *back = back.saturating_sub(page);
         }
-        Some(Dialog::Jobs { cursor, back }) => {
-            *cursor = scrolled(*cursor, jobs.saturating_sub(1), action);
+        Some(Dialog::Jobs { job, back }) => {
+            *job = state.jobs.at(scrolled(state.jobs.place(*job), jobs.saturating_sub(1), action));
             *back = 0;
         }
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)) => {}

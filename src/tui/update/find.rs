@@ -126,7 +126,10 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     }
     let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
-    state.dialogs.pop();
+    // Without an archive the question stays until there is one.
+    if !(state.vacant && matches!(hit.goal, Goal::Archive(_))) {
+        state.dialogs.pop();
+    }
     match hit.goal {
         Goal::Entry(path) => {
             let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });

@@ -63,6 +63,10 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
         state.say(Tone::Warning, "this archive keeps no history");
         return;
     };
+    // With plans there would be a question that leads nowhere.
+    if later && !state.archive.is_past {
+        return state.say(Tone::Warning, "this is the newest commit: ctrl-r looks for a later one");
+    }
     match if later { number.checked_add(1) } else { number.checked_sub(1).filter(|number| *number > 0) } {
         Some(other) => change::open(state, Door::Commit(Some(other)), effects),
         None => state.say(Tone::Warning, "this is the first commit"),
@@ -96,36 +100,47 @@ pub fn remark(state: &mut State) {
 }
 
 /// Keeps where to come back to when an archive within this one is entered; returns it when this one is left.
-fn turn(state: &mut State, next: &Facts) -> Option<Spot> {
-    if next.depth > state.archive.depth {
-        let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
-        state.outer.push(Spot { name: state.archive.name.clone(), directory, at, home: state.archive.home.clone() });
-        return None;
+fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
+    match door {
+        Some(Door::Inside(_)) => {
+            let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
+            state.outer.push(Spot { directory, at, home: state.archive.home.clone() });
+            None
+        }
+        Some(Door::Outside) => state.outer.pop(),
+        Some(Door::Commit(_) | Door::Content) => None,
+        Some(Door::File(_)) | None => {
+            state.outer.clear();
+            None
+        }
     }
-    let spot = state.outer.get(next.depth).cloned();
-    state.outer.truncate(next.depth);
-    // Another file may have been opened instead.
-    spot.filter(|spot| spot.name == next.name)
 }
 
-/// Shows another archive, or another commit: the same place if it is there.
-pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
-    let same = facts.name == state.archive.name && !state.vacant;
+/// Shows what a door has led to. Whether that is the archive shown so far, at the same place, is told by the door: other archives may have its name.
+pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut Vec<Effect>) {
+    let same = matches!(door, Some(Door::Commit(_) | Door::Content));
     let commit = facts.info.commit.filter(|_| same);
     if facts.depth == 0 && !same && !state.vacant {
         recall::keep(state);
     }
-    let back = turn(state, &facts);
+    let back = turn(state, door.as_ref());
+    let known = std::mem::take(&mut state.archive.remarks);
+    let was_damaged = state.archive.damaged;
     state.vacant = false;
-    (state.opening, state.copying) = (false, false);
+    (state.opening, state.copying) = (None, false);
     state.asked.turn();
     state.archive = facts;
+    // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
+    if was_damaged && !state.archive.damaged && matches!(door, Some(Door::Commit(Some(_)) | Door::Content)) {
+        state.archive.turn_out_damaged(known);
+    }
     remark(state);
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
     // Numbers mean other entries now.
     state.unmark();
-    let stays = same && state.archive.plannable().is_ok();
+    // What is planned for another commit was dropped with a question.
+    let stays = matches!(door, Some(Door::Commit(None) | Door::Content)) && state.archive.plannable().is_ok();
     state.staged = if stays { state.staged.by_name() } else { Staged::default() };
     state.writing = None;
     state.pane = state.pane.renewed();
@@ -146,7 +161,7 @@ pub fn opened(state: &mut State, facts: Facts, effects: &mut Vec<Effect>) {
     if same {
         sealed::resume(state, effects);
     } else {
-        state.resume = None;
+        state.resume.clear();
         state.declined = false;
     }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {

@@ -1,18 +1,18 @@
 //! Jobs: asked for, followed, stopped; and leaving while some run.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::convert::extract::Overwrite;
 use crate::convert::kinds;
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::{Check, Effect, Task};
 use crate::tui::glyphs;
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose, Way};
+use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
-use crate::tui::state::line::Line;
-use crate::tui::state::{Dialog, State, Tone};
-use crate::tui::update::change;
+use crate::tui::state::marks::{Change, Chosen};
+use crate::tui::state::{Dialog, Leaving, State, Tone};
+use crate::tui::update::{NOTHING_HERE, change, marks};
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
@@ -29,49 +29,44 @@ const TO: &str = "to the directory";
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
 
-/// Returns the numbers that work is about: those that are marked, or the entry under the cursor with all below it.
-///
-/// `None` when the end of the directory under the cursor is not known: its path tells.
-pub fn chosen(state: &State) -> Option<Vec<Range<u64>>> {
-    if !state.marks.is_empty() {
-        return Some(state.marks.ranges().to_vec());
-    }
-    Some(vec![state.listing.numbers(state.listing.cursor)?])
-}
-
-/// Says what work is about.
-pub fn subject(state: &State) -> String {
-    if state.marks.is_empty() {
-        return state.listing.entry().map_or_else(String::new, |entry| glyphs::shown(entry.path.name()));
-    }
-    let entries = text::counted(state.marks.count(), "marked entry", "marked entries");
-    match state.marks.content_bytes {
-        Some(bytes) => format!("{entries}, {}", SizeStyle::Binary.show(bytes)),
-        None => entries,
-    }
+/// Returns what work is about: what is marked, or the entry under the cursor with all below it; `None`, and that is said, when there is nothing.
+pub fn chosen(state: &mut State) -> Option<Chosen> {
+    let marked = !state.marks.is_empty();
+    let (ranges, told, content_bytes) = if marked {
+        let entries = text::counted(state.marks.count(), "marked entry", "marked entries");
+        let bytes = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
+        (Arc::clone(state.marks.ranges()), format!("{entries}{bytes}"), state.marks.content_bytes)
+    } else if let Some((line, numbers)) = state.listing.current().zip(state.listing.numbers(state.listing.cursor)) {
+        (Arc::new(vec![numbers]), glyphs::shown(line.row.entry.path.name()), line.size())
+    } else {
+        state.say(Tone::Warning, NOTHING_HERE);
+        return None;
+    };
+    // Paths begin where the user is, unless marks lie elsewhere.
+    let below = &state.listing.below;
+    let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
+    let above = state.listing.scope.directory.as_ref().filter(|_| here).map_or(0, |directory| directory.components().count());
+    Some(Chosen { ranges, told, marked, content_bytes, above })
 }
 
 /// Asks where to extract to.
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.marks.is_empty() && state.listing.entry().is_none() {
-        return;
-    }
+    let Some(chosen) = chosen(state) else { return };
     let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
     effects.push(Effect::Room(target.clone()));
-    let prompt = Prompt::new(Purpose::Extract, format!("Extract {}", subject(state)), TO, target);
-    state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(state.policy), ..prompt }));
+    let title = format!("Extract {}", chosen.told);
+    let prompt = Prompt::new(Purpose::Extract(chosen), title, TO, target);
+    // Enter takes the safe way, whatever was chosen the last time.
+    state.dialogs.push(Dialog::Prompt(Prompt { policy: Some(SAFE), ..prompt }));
 }
 
 /// Takes how much room there is for what is to be extracted.
 pub fn room(state: &mut State, free: u64) {
-    let needed = match state.marks.is_empty() {
-        true => state.listing.current().and_then(Line::size),
-        false => state.marks.content_bytes,
-    };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    if prompt.purpose != Purpose::Extract {
-        return;
-    }
+    let Purpose::Extract(chosen) = &prompt.purpose else { return };
+    // What marks add up to may have come since.
+    let added = state.marks.content_bytes.filter(|_| Arc::ptr_eq(&chosen.ranges, state.marks.ranges()));
+    let needed = chosen.content_bytes.or(added);
     let shown = |bytes| SizeStyle::Binary.show(bytes);
     prompt.note = match needed {
         Some(needed) => format!("needs {}; {} are free there", shown(needed), shown(free)),
@@ -82,27 +77,27 @@ pub fn room(state: &mut State, free: u64) {
     }
 }
 
-/// Starts an extraction.
-pub fn extract(state: &mut State, target: String, policy: usize, effects: &mut Vec<Effect>) {
-    let Some(ranges) = chosen(state) else {
-        state.say(Tone::Warning, "still reading the directory; try again");
-        return;
-    };
-    if ranges.iter().all(Range::is_empty) {
-        return;
+/// Extracts what is chosen to the current directory, without a question.
+pub fn extract_here(state: &mut State, effects: &mut Vec<Effect>) {
+    if let Some(chosen) = chosen(state) {
+        extract(state, chosen, ".", SAFE, effects);
     }
-    // Paths begin where the user is, unless marks lie elsewhere.
-    let below = &state.listing.below;
-    let here = ranges.iter().all(|range| below.start <= range.start && range.end <= below.end);
-    let depth = state.listing.scope.directory.as_ref().map_or(0, |directory| directory.components().count());
+}
+
+/// Starts an extraction.
+pub fn extract(state: &mut State, chosen: Chosen, target: &str, policy: usize, effects: &mut Vec<Effect>) {
+    let Chosen { ranges, told, marked, above, .. } = chosen;
     let task = Task::Extract {
-        ranges,
-        target: PathBuf::from(&target),
-        strip: if here { depth } else { 0 },
+        ranges: ranges.to_vec(),
+        target: PathBuf::from(target),
+        strip: above,
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
-    let id = state.jobs.add(format!("extract {} to {}", subject(state), glyphs::shown(target.as_bytes())), state.now);
-    state.unmark();
+    let id = state.jobs.add(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), state.now);
+    if marked {
+        state.jobs.took(id, ranges);
+        state.unmark();
+    }
     effects.push(Effect::Start(id, task));
 }
 
@@ -117,15 +112,9 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Starts a verification of what is marked, or of the entry.
 pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.marks.is_empty() && state.listing.entry().is_none() {
-        return;
-    }
-    let Some(ranges) = chosen(state) else {
-        state.say(Tone::Warning, "still reading the directory; try again");
-        return;
-    };
-    let id = state.jobs.add(format!("verify {}", subject(state)), state.now);
-    effects.push(Effect::Start(id, Task::Verify { ranges: Some(ranges) }));
+    let Some(chosen) = chosen(state) else { return };
+    let id = state.jobs.add(format!("verify {}", chosen.told), state.now);
+    effects.push(Effect::Start(id, Task::Verify { ranges: Some(chosen.ranges.to_vec()) }));
 }
 
 /// Asks for the archive that everything is written to.
@@ -175,14 +164,22 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Takes what a job tells.
-pub fn take(state: &mut State, id: JobId, news: News) {
+pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
     if let News::Sealed(task, wrong) = news {
         // A password is asked for only where it is of use: what a job of another archive was to do means other entries here.
         let epoch = state.asked.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
         if let Some(job) = job {
-            state.resume = Some((job.title.clone(), *task));
+            state.resume.push((job.title.clone(), *task));
             state.question = Some(wrong);
+        }
+        return;
+    }
+    if let News::Damage(remarks) = news {
+        let epoch = state.asked.epoch;
+        if state.jobs.list.iter().any(|job| job.id == id && job.epoch == epoch) {
+            let remarks = state.archive.remarks.iter().cloned().chain(remarks).collect();
+            state.archive.turn_out_damaged(remarks);
         }
         return;
     }
@@ -198,6 +195,12 @@ pub fn take(state: &mut State, id: JobId, news: News) {
             Ending::Degraded | Ending::Cancelled => Tone::Warning,
             Ending::Failed => Tone::Error,
         };
+        // What comes to nothing is tried again, with the same marks unless there are others by now.
+        let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.asked.epoch;
+        let marks = Arc::clone(&job.marks);
+        if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
+            marks::set(state, marks.to_vec(), Change::Add, effects);
+        }
         state.say(tone, format!("{text}{more}"));
         change::ended(state, id);
     }
@@ -208,11 +211,11 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Whoever asks again wants to be asked again.
     state.leaving = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(menu)) if menu.title == LEAVING) {
+    if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving, .. }))) {
         return leave_by(state, Way::Stop, effects);
     }
     state.dialogs.push(Dialog::Menu(Menu {
-        title: LEAVING.to_owned(),
+        title: "Work is under way".to_owned(),
         lines: running,
         items: vec![
             ('w', "wait until it is done, then quit".to_owned(), Choice::Leave(Way::Wait)),
@@ -221,26 +224,27 @@ pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
             ('b', "back".to_owned(), Choice::Nothing),
         ],
         cursor: 0,
-        waits: false,
+        about: About::Leaving,
     }));
 }
 
-/// Title of the question on leaving.
-const LEAVING: &str = "Work is under way";
-
 /// Ends the program in this way, or asks what becomes of planned changes first.
 pub fn leave_by(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
-    if change::ask_on_leaving(state, way) {
-        return;
+    if !change::ask_on_leaving(state, way) {
+        end(state, way, false, effects);
     }
+}
+
+/// Ends the program in this way; what is planned is dropped then if `drops` says so, and kept until then: waiting can be taken back.
+pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) {
     match way {
         Way::Stop => effects.push(Effect::Quit),
         Way::Wait => {
-            wait(state, effects);
+            wait(state, drops, effects);
             state.say(Tone::Calm, "ends when all work is done; to quit again takes that back");
         }
         Way::Detach => {
-            wait(state, effects);
+            wait(state, drops, effects);
             effects.push(Effect::Detach);
         }
     }
@@ -249,11 +253,9 @@ pub fn leave_by(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
 /// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
 /// for, or plans, about which there is a question first.
 pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
-    let busy = state.jobs.running().next().is_some() || state.resume.is_some() || state.is_typing();
-    if state.leaving.is_none() || busy {
-        return;
-    }
-    if state.staged.is_empty() {
+    let busy = state.jobs.running().next().is_some() || !state.resume.is_empty() || state.is_typing();
+    let Some(leaving) = state.leaving.filter(|_| !busy) else { return };
+    if state.staged.is_empty() || leaving.drops {
         effects.push(Effect::Quit);
     } else {
         state.leaving = None;
@@ -262,8 +264,8 @@ pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// Lets all jobs come to their end before the program ends.
-fn wait(state: &mut State, effects: &mut Vec<Effect>) {
-    state.leaving = Some(state.now);
+fn wait(state: &mut State, drops: bool, effects: &mut Vec<Effect>) {
+    state.leaving = Some(Leaving { since: state.now, drops });
     for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
         job.pause(false, state.now);
         effects.push(Effect::Pause(job.id, false));
@@ -272,8 +274,8 @@ fn wait(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Returns the job under the cursor of the list of jobs, if it runs.
 fn running(state: &mut State) -> Option<&mut Job> {
-    let Some(Dialog::Jobs { cursor, .. }) = state.dialogs.last() else { return None };
-    let index = state.jobs.list.len().checked_sub(cursor + 1)?;
+    let Some(Dialog::Jobs { job, .. }) = state.dialogs.last() else { return None };
+    let index = state.jobs.list.len().checked_sub(state.jobs.place(*job) + 1)?;
     state.jobs.list.get_mut(index).filter(|job| job.ending.is_none())
 }
 

@@ -9,7 +9,7 @@ use crate::tui::rows::Order;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::marks::{Change, Marked};
 use crate::tui::state::{Dialog, Focus, State, Tone};
-use crate::tui::update::browse;
+use crate::tui::update::{act as act_on, browse};
 
 /// Does what the user asked for; says whether it was about marks.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
@@ -32,12 +32,41 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     true
 }
 
+/// Does nothing yet of what is about marks while it is still being found out which there are: such as those of an open range, which ends with it, or what
+/// lies below the entry under the cursor. Says whether the action has to wait, and the keys behind it.
+pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    let changes = matches!(
+        action,
+        Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert | Action::MarkGlob | Action::UnmarkGlob
+    );
+    let entry = matches!(action, Action::Extract | Action::ExtractHere | Action::Remove | Action::VerifyEntry)
+        || action == Action::Revert && state.archive.is_past;
+    if !changes && !entry && action != Action::Verify {
+        return false;
+    }
+    if !changes && let Some(anchor) = state.anchor.take() {
+        range(state, anchor, effects);
+    }
+    let asked = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Marks(_)));
+    let waits = state.asked.finds_marks() || asked(effects);
+    if !waits
+        && entry
+        && state.marks.is_empty()
+        && state.listing.numbers(state.listing.cursor).is_none()
+        && let Some(line) = state.listing.current()
+    {
+        effects.push(Effect::Marks(MarksRequest::Numbers([line.row.number].into(), Change::Add)));
+    }
+    state.due = (waits || asked(effects)).then_some(action);
+    state.due.is_some()
+}
+
 /// Ends a range that was begun, or takes all marks away; says whether there was something.
 pub fn step_back(state: &mut State) -> bool {
     if state.anchor.take().is_some() {
         return true;
     }
-    let any = !state.marks.is_empty() && state.focus == Focus::List && !state.zoom;
+    let any = (!state.marks.is_empty() || state.asked.finds_marks()) && state.focus == Focus::List && !state.zoom;
     if any {
         state.unmark();
     }
@@ -88,22 +117,34 @@ fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
 
 fn ask(state: &mut State, change: Change, title: &str) {
     let note = "a glob: *.json here, **/*.json at any depth";
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Mark(change), title, note, "*")));
+    let purpose = Purpose::Mark(state.listing.scope.directory.clone(), change);
+    state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, title, note, "*")));
 }
 
-fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
+/// Changes the marks of these numbers.
+pub fn set(state: &mut State, numbers: Vec<Range<u64>>, change: Change, effects: &mut Vec<Effect>) {
     state.marks.change(numbers, change);
     let (generation, ranges) = (state.marks.generation, Arc::clone(state.marks.ranges()));
     effects.push(Effect::Totals(TotalsRequest { generation, ranges }));
 }
 
-/// Takes numbers whose marks change.
+/// Takes numbers whose marks change, and goes on with what waits for them. Where there are none nothing is done: it was not meant for the cursor's entry.
 pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: Change, effects: &mut Vec<Effect>) {
-    match ranges {
-        Ok(ranges) if ranges.is_empty() => state.say(Tone::Warning, "nothing matches"),
-        Ok(ranges) => set(state, ranges, change, effects),
-        Err(error) => state.say(Tone::Error, error),
+    let (tone, why) = match ranges {
+        Ok(ranges) if ranges.is_empty() => (Tone::Warning, "nothing matches".to_owned()),
+        Ok(ranges) => {
+            set(state, ranges, change, effects);
+            if let Some(action) = state.due.take_if(|_| !state.asked.finds_marks()) {
+                act_on(state, action, effects);
+            }
+            return;
+        }
+        Err(error) => (Tone::Error, error),
+    };
+    if state.due.take().is_some() {
+        state.held.clear();
     }
+    state.say(tone, why);
 }
 
 /// Takes how much the marks hold.

@@ -35,7 +35,7 @@ use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
-use crate::tui::state::dialog::Menu;
+use crate::tui::state::dialog::{About, Menu};
 use crate::tui::state::finder::{Finder, Over};
 use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, Sizes, State, Tone};
@@ -67,7 +67,7 @@ fn settle(state: &mut State) {
     let chooses = any(|dialog| matches!(dialog, Dialog::Finder(Finder { over: Over::Archives, .. })));
     let shown = [
         (Subject::Sheet, any(|dialog| matches!(dialog, Dialog::Sheet { .. }))),
-        (Subject::Weight, any(|dialog| matches!(dialog, Dialog::Menu(Menu { waits: true, .. })))),
+        (Subject::Weight, any(|dialog| matches!(dialog, Dialog::Menu(Menu { about: About::Weighing, .. })))),
         (Subject::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
         (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
@@ -102,14 +102,18 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         state.message = None;
     }
     let mut effects = Vec::new();
+    let mut door = None;
     let event = match event {
         Event::Answer(ticket, _) if !state.asked.awaits(ticket) => Event::Tick,
         Event::Answer(ticket, answer) => {
-            state.opening &= ticket.subject != Subject::Opening;
+            state.asked.answered(ticket);
             state.copying &= ticket.subject != Subject::Copy;
-            // The commit that was written does not open.
-            if ticket.subject == Subject::Opening && !matches!(*answer, Event::Opened(_)) {
-                state.writing.take_if(|writing| writing.done);
+            if ticket.subject == Subject::Opening {
+                door = state.opening.take();
+                // The commit that was written does not open.
+                if !matches!(*answer, Event::Opened(_)) {
+                    state.writing.take_if(|writing| writing.done);
+                }
             }
             *answer
         }
@@ -119,7 +123,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         // It has been taken out above.
         Event::Answer(..) => {}
         // What is shown, or typed, is looked at, and stays as it is.
-        Event::Paste(_) | Event::Mouse(_) if state.opening || state.copying || state.checking.is_some() => {}
+        Event::Paste(_) | Event::Mouse(_) if state.opening.is_some() || state.copying || state.checking.is_some() => {}
         Event::Key(key) => take_key(state, key, &mut effects),
         // It may be a password.
         Event::Paste(text) => dialogs::paste(state, &Zeroizing::new(text), &mut effects),
@@ -173,9 +177,9 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             // Without an archive there is another one to choose.
             if state.vacant && state.dialogs.is_empty() {
                 find::archives(state);
-                if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
-                    finder.error = Some(error.clone());
-                }
+            }
+            if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.vacant) {
+                finder.error = Some(error.clone());
             }
             state.say(Tone::Error, error);
         }
@@ -193,8 +197,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Commits(commits) => history::take(state, commits),
         Event::Archives(list) => find::renew(state, list, &mut effects),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
-        Event::Opened(facts) => history::opened(state, *facts, &mut effects),
-        Event::Job(id, news) => jobs::take(state, id, news),
+        Event::Opened(facts) => history::opened(state, door, *facts, &mut effects),
+        Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
         Event::Suspended => effects.push(Effect::Suspend),
         Event::Continued => effects.push(Effect::Retake),
         Event::Terminate(_) => effects.push(Effect::Quit),
@@ -232,9 +236,11 @@ fn number(state: &mut State, effect: &mut Effect) {
     let Some(subject) = effect.subject() else { return };
     if matches!(effect, Effect::Open(_)) {
         // What waits for a password of this archive waits in vain.
-        (state.resume, state.question) = (None, None);
+        (state.resume, state.question) = (Vec::new(), None);
     }
-    state.opening |= subject == Subject::Opening;
+    if let Effect::Open(door) | Effect::Unlock(door, _) = effect {
+        state.opening = Some(door.clone());
+    }
     state.copying |= subject == Subject::Copy;
     let asked = std::mem::replace(effect, Effect::Redraw);
     *effect = Effect::Ask(state.asked.ask(subject), Box::new(asked));
@@ -242,12 +248,12 @@ fn number(state: &mut State, effect: &mut Effect) {
 
 /// Gives up what is being opened; says whether there was something.
 fn give_up(state: &mut State) -> bool {
-    if !std::mem::take(&mut state.opening) {
+    if state.opening.take().is_none() {
         return false;
     }
     state.asked.forget(Subject::Opening);
     state.writing.take_if(|writing| writing.done);
-    state.resume = None;
+    state.resume.clear();
     if state.vacant && state.dialogs.is_empty() {
         find::archives(state);
     }
@@ -276,6 +282,9 @@ fn hold(state: &mut State, key: Key) -> bool {
             if state.checking.take().is_some() {
                 state.asked.forget(Subject::Check);
             }
+            if state.due.take().is_some() {
+                state.asked.forget(Subject::Marks);
+            }
             if std::mem::take(&mut state.copying) {
                 state.asked.forget(Subject::Copy);
                 state.say(Tone::Calm, "no copy is made");
@@ -284,9 +293,10 @@ fn hold(state: &mut State, key: Key) -> bool {
             return give_up(state);
         }
         _ if !state.held.is_empty()
-            || state.opening
+            || state.opening.is_some()
             || state.copying
             || state.checking.is_some()
+            || state.due.is_some()
             || jump::is_awaited(state)
             || find::is_awaited(state)
             || state.listing.is_leaping() =>
@@ -310,7 +320,8 @@ fn hold(state: &mut State, key: Key) -> bool {
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    state.opening || state.copying || state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state) || rows
+    let typed = state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state);
+    state.opening.is_some() || state.copying || typed || state.due.is_some() || rows
 }
 
 /// Says whether an action needs rows.
@@ -359,21 +370,22 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Suspend => effects.push(Effect::Suspend),
         Action::Redraw => effects.push(Effect::Redraw),
         _ if dialogs::act(state, action, effects) => {}
+        _ if marks::gather(state, action, effects) => {}
         Action::Inspect => {
-            if let Some(entry) = state.listing.entry().cloned() {
+            if let Some(entry) = entry(state) {
                 let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::remark("reading …"));
                 state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
                 effects.push(Effect::Inspect(entry));
             }
         }
         Action::Extract => jobs::ask_target(state, effects),
-        Action::ExtractHere => jobs::extract(state, ".".to_owned(), jobs::SAFE, effects),
+        Action::ExtractHere => jobs::extract_here(state, effects),
         Action::Verify => jobs::verify(state, effects),
         Action::VerifyEntry => jobs::verify_entry(state, effects),
         Action::Convert => jobs::ask_output(state),
         Action::Compact => compact::ask(state, effects),
         Action::Revert => revert::ask(state),
-        Action::Jobs => state.dialogs.push(Dialog::Jobs { cursor: 0, back: 0 }),
+        Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), back: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
@@ -409,7 +421,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         _ if salvage::act(state, action, effects) => {}
         _ if marks::act(state, action, effects) => {}
         _ if places::act(state, action, effects) => {}
-        _ if change::act(state, action) => {}
+        _ if change::act(state, action, effects) => {}
         _ if arrange::act(state, action, effects) => {}
         _ => browse::act(state, action, effects),
     }
@@ -423,8 +435,20 @@ fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
         || arrange::step_back(state, effects)
 }
 
+/// What is said where there is no entry to do something with.
+const NOTHING_HERE: &str = "there is nothing here";
+
+/// Returns the entry under the cursor, or says that there is none.
+fn entry(state: &mut State) -> Option<Entry> {
+    let entry = state.listing.entry().cloned();
+    if entry.is_none() {
+        state.say(Tone::Warning, NOTHING_HERE);
+    }
+    entry
+}
+
 fn copy(state: &mut State, effects: &mut Vec<Effect>) {
-    if let Some(entry) = state.listing.entry() {
+    if let Some(entry) = entry(state) {
         let path = entry.path.as_bytes().to_vec();
         let text = format!("copied {}", entry.path);
         effects.push(Effect::Copy(path));
@@ -434,10 +458,10 @@ fn copy(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Returns the file under the cursor, or says that there is none.
 fn content(state: &mut State) -> Option<Entry> {
-    let entry = state.listing.entry()?;
+    let entry = entry(state)?;
     if entry.kind != Kind::File {
         state.say(Tone::Warning, "only files have content");
         return None;
     }
-    Some(entry.clone())
+    Some(entry)
 }

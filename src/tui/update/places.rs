@@ -8,7 +8,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
-use crate::tui::state::dialog::{Choice, Menu};
+use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Focus, State, Tone, Trail};
 use crate::tui::update::browse;
 
@@ -72,7 +72,13 @@ fn choose(state: &mut State) {
     }
     let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
     let items = state.bookmarks.iter().map(item).collect();
-    state.dialogs.push(Dialog::Menu(Menu { title: "Bookmarks".to_owned(), lines: Vec::new(), items, cursor: 0, waits: false }));
+    state.dialogs.push(Dialog::Menu(Menu {
+        title: "Bookmarks".to_owned(),
+        lines: Vec::new(),
+        items,
+        cursor: 0,
+        about: About::Choices,
+    }));
 }
 
 /// Goes to the next path that was found last, or the one before.

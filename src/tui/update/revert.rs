@@ -3,26 +3,27 @@
 use std::ops::Range;
 
 use crate::tui::effect::{Effect, Task};
-use crate::tui::state::dialog::{Choice, Menu};
+use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 use crate::tui::update::jobs;
 
 /// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.
 pub fn ask(state: &mut State) {
-    let archive = &state.archive;
-    if let Err(why) = archive.file {
+    if let Err(why) = state.archive.file {
         return state.say(Tone::Warning, why);
     }
     if !state.staged.is_empty() || state.writing.is_some() {
         return state.say(Tone::Warning, "what is planned comes first: W writes it, P shows it");
     }
-    let Some(shown) = archive.info.commit else { return };
+    let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
-    let (title, items) = if archive.is_past {
-        let chosen = format!("bring back {}", jobs::subject(state));
+    let (title, items) = if state.archive.is_past {
+        // Of an empty commit there is nothing but all of it.
+        let chosen = state.listing.entry().is_some().then(|| jobs::chosen(state)).flatten();
+        let chosen = chosen.map(|chosen| ('m', format!("bring back {}", chosen.told), Choice::BringBack(shown, chosen)));
         let whole = format!("all as it was at commit {shown}");
         let title = format!("Return to commit {shown}");
-        (title, vec![back, ('m', chosen, Choice::BringBack(shown)), ('a', whole, Choice::Return(shown))])
+        (title, [Some(back), chosen, Some(('a', whole, Choice::Return(shown)))].into_iter().flatten().collect())
     } else if shown > 1 {
         let before = shown - 1;
         let words = format!("undo it: all as it was at commit {before}");
@@ -31,19 +32,11 @@ pub fn ask(state: &mut State) {
         return state.say(Tone::Warning, "this is the first commit: there is nothing to undo");
     };
     let mut lines = vec!["as one more commit; the others stay (H)".to_owned()];
-    if archive.info.recovery.is_some() {
+    if state.archive.info.recovery.is_some() {
         lines.push("recovery data goes; nra protect makes it anew".to_owned());
     }
     state.message = None;
-    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, waits: false }));
-}
-
-/// Has what is marked, or the entry, brought back from the commit shown.
-pub fn bring_back(state: &mut State, commit: u64, effects: &mut Vec<Effect>) {
-    match jobs::chosen(state) {
-        Some(ranges) => start(state, commit, Some(ranges), effects),
-        None => state.say(Tone::Warning, "still reading the directory; try again"),
-    }
+    state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));
 }
 
 /// Has a commit made the newest state again, or what of it has these numbers brought back.

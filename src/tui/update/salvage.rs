@@ -7,7 +7,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Check, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::query::{DAMAGED, INTACT};
-use crate::tui::state::dialog::{Choice, Menu, Prompt, Purpose};
+use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::tui::state::{Arrangement, Dialog, Focus, State};
 use crate::tui::update::{arrange, browse, preview};
 
@@ -47,7 +47,7 @@ fn ask(state: &mut State) {
             item('s', "write what reads to a new archive", Action::SalvageTo),
         ],
         cursor: 0,
-        waits: false,
+        about: About::Choices,
     }));
 }
 

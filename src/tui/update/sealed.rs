@@ -36,7 +36,7 @@ pub fn ask(state: &mut State, wrong: bool) {
 /// Asks for the password that a job waits for, as soon as nothing is being typed or chosen.
 pub fn ask_in_turn(state: &mut State) {
     let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
-    if !state.opening
+    if state.opening.is_none()
         && !state.dialogs.iter().any(over)
         && let Some(wrong) = state.question.take()
     {
@@ -47,13 +47,13 @@ pub fn ask_in_turn(state: &mut State) {
 /// Takes that no password was given.
 pub fn decline(state: &mut State) {
     state.declined |= state.door.take() == Some(Door::Content);
-    state.resume = None;
+    state.resume.clear();
 }
 
 /// Goes on with what waited for a password.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.declined = false;
-    if let Some((title, task)) = state.resume.take() {
+    for (title, task) in std::mem::take(&mut state.resume) {
         let id = state.jobs.add(title, state.now);
         effects.push(Effect::Start(id, task));
     }

@@ -35,7 +35,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             };
             (message.text.clone(), style)
         }
-        None if state.opening => ("opening …".to_owned(), state.theme.dim),
+        None if state.opening.is_some() => ("opening …".to_owned(), state.theme.dim),
         None if state.listing.lost > 0 => {
             let lost = text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.theme.error)

@@ -57,7 +57,7 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
             (Dialog::Sheet { title, sheet, top }, Some(frame)) => dialog::sheet(title, sheet, *top, &frame, theme, area, buffer),
             (Dialog::Commits { list, cursor }, Some(frame)) => commits::view(state, list, *cursor, &frame, buffer),
             (Dialog::Plans { cursor }, Some(frame)) => plans::view(state, *cursor, &frame, buffer),
-            (Dialog::Jobs { cursor, back }, Some(frame)) => jobs::view(state, *cursor, *back, &frame, buffer),
+            (Dialog::Jobs { job, back }, Some(frame)) => jobs::view(state, state.jobs.place(*job), *back, &frame, buffer),
         };
         cursor = own.or(cursor);
     }

@@ -1,13 +1,12 @@
 //! Writes planned changes as one commit.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rangemap::RangeSet;
-
-use crate::convert::change::{make_directory, remove};
+use crate::convert::change::remove;
 use crate::convert::pack::{Input, PackOptions, add_to};
 use crate::convert::select::Selection;
 use crate::format::archive::Archive;
@@ -15,7 +14,7 @@ use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result, reason};
 use crate::format::nra::changes::Change as Difference;
 use crate::format::nra::revert::revert as go_back;
-use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions};
+use crate::format::nra::writer::{NewContent, StoreEnd, Writer, WriterOptions};
 use crate::format::path::EntryPath;
 use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
@@ -24,6 +23,7 @@ use crate::tui::effect::Check;
 use crate::tui::glyphs;
 use crate::tui::state::staged::{Stage, Staged};
 use crate::tui::work::jobs::expand;
+use crate::tui::work::plans::{Plans, removable};
 use crate::tui::work::told;
 
 /// What has been written.
@@ -109,63 +109,46 @@ pub fn commit(
     monitor: &dyn Monitor,
 ) -> Result<Done> {
     let (mut writer, _) = begin(archive, file, message, Some(planned_at))?;
-    let mut left_out = 0;
-    // Numbers and paths are those of the commit that is shown. So what goes goes first, what is renamed is renamed from the depth up, and what comes
-    // goes to where its directory is by then.
-    let removed = changes.iter().filter_map(|change| if let Stage::Remove(ranges, _) = change { Some(ranges) } else { None });
-    // What was planned twice goes once.
-    let removed: RangeSet<u64> = removed.flatten().filter(|range| !range.is_empty()).cloned().collect();
-    if !removed.is_empty() {
+    // They were judged when they were made, some of them perhaps at an earlier commit.
+    let plans = Plans::of(archive, changes).map_err(usage)?;
+    // What goes goes first, and what comes goes to where its directory is by then.
+    if !plans.removed.is_empty() {
         // It is the commit that is changed.
-        let selection = Selection::of_numbers(archive, removed.iter().cloned())?;
+        let selection = Selection::of_numbers(archive, plans.removed.iter().cloned())?;
         remove::<_, Error>(&mut writer, &selection, monitor, &mut |_| Ok(()))?;
     }
-    let mut renames: Vec<(&EntryPath, &EntryPath)> =
-        changes.iter().filter_map(|change| if let Stage::Rename(from, to) = change { Some((from, to)) } else { None }).collect();
-    renames.sort_by_key(|(from, _)| std::cmp::Reverse(from.components().count()));
-    for (index, (from, to)) in renames.iter().enumerate() {
-        writer.rename(from, &moved(to, &renames[..index])?)?;
+    for (from, to) in plans.steps().map_err(usage)? {
+        writer.rename(&from, &to)?;
     }
+    let mut added: BTreeMap<Option<EntryPath>, Vec<Input>> = BTreeMap::new();
     for change in changes {
         match change {
             Stage::Remove(..) | Stage::Rename(..) => {}
-            Stage::MakeDirectory(path) => make_directory(&mut writer, &moved(path, &renames)?, now())?,
+            Stage::MakeDirectory(path) => {
+                let mut entry = Entry::new(plans.placed(path).map_err(usage)?, Kind::Directory);
+                entry.modified = now();
+                writer.add(entry, NewContent::None)?;
+            }
             Stage::Add(path, directory, _) => {
-                let directory = directory.as_ref().map(|directory| moved_whole(directory, &renames)).transpose()?;
-                let prefix = directory.map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
-                let options = PackOptions { prefix, ..PackOptions::default() };
-                let lost;
-                (writer, lost) = add_to(&[input(path)], file, writer, &options, monitor)?;
-                left_out += lost;
+                let directory = directory.as_ref().map(|directory| plans.then(directory)).transpose().map_err(usage)?;
+                added.entry(directory).or_default().push(input(path));
             }
         }
+    }
+    let mut left_out = 0;
+    for (directory, inputs) in added {
+        let prefix = directory.map_or_else(Vec::new, |directory| directory.as_bytes().to_vec());
+        let options = PackOptions { prefix, ..PackOptions::default() };
+        let lost;
+        (writer, lost) = add_to(&inputs, file, writer, &options, monitor)?;
+        left_out += lost;
     }
     let done = end(writer, planned_at, "", "nothing has changed, no commit is written", monitor)?;
     Ok(Done { left_out, ..done })
 }
 
-/// Returns where a new path is once the directories above it have their new names.
-fn moved(path: &EntryPath, renames: &[(&EntryPath, &EntryPath)]) -> Result<EntryPath> {
-    match path.parent() {
-        Some(parent) => moved_whole(&parent, renames)?.join(path.name()).map_err(|error| unfit(path, &error)),
-        None => Ok(path.clone()),
-    }
-}
-
-/// Returns where a directory is once it, or what it lies in, has its new name.
-fn moved_whole(path: &EntryPath, renames: &[(&EntryPath, &EntryPath)]) -> Result<EntryPath> {
-    let mut path = path.clone();
-    for (from, to) in renames {
-        if path == **from || path.is_below(from) {
-            let there = [to.as_bytes(), &path.as_bytes()[from.as_bytes().len()..]].concat();
-            path = EntryPath::new(there).map_err(|error| unfit(to, &error))?;
-        }
-    }
-    Ok(path)
-}
-
-fn unfit(path: &EntryPath, error: &dyn std::fmt::Display) -> Error {
-    Error::Usage { detail: format!("{path}: {error}") }
+fn usage(detail: String) -> Error {
+    Error::Usage { detail }
 }
 
 /// Returns a file or directory that goes into the archive under its own name.
@@ -182,18 +165,23 @@ fn input(path: &Path) -> Input {
 /// Why it can't.
 pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<Stage>, String> {
     match check {
-        Check::Add { path, directory, file } => look(archive, &path, directory, &file).map(Some),
+        Check::Add { path, directory, file, staged } => look(archive, &path, directory, &file, &staged).map(Some),
         Check::Plan(stage, staged) => {
-            if let Stage::Rename(from, _) = &stage
-                && archive.find(from.as_bytes()).is_ok_and(|found| found.is_some_and(|(number, _)| staged.removes(number)))
-            {
-                return Err("it is to be removed: take that back first (P)".to_owned());
-            }
-            if let Some((path, _)) = stage.brings() {
-                is_free(archive, &path, &staged)?;
-            }
+            let stage = match stage {
+                Stage::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
+                    ranges if ranges.is_empty() => return Err(format!("{what}: something in it stays, and so does it")),
+                    ranges => Stage::Remove(ranges, what),
+                },
+                stage => stage,
+            };
+            Plans::of(archive, &with(&staged, &stage))?;
             Ok(Some(stage))
         }
+        Check::Without(rest, staged) => match Plans::of(archive, rest.list()) {
+            // What could not be written with it, either, is no reason to keep it.
+            Err(why) if Plans::of(archive, staged.list()).is_ok() => Err(format!("{why}: take that back first")),
+            _ => Ok(None),
+        },
         Check::Output(path) => {
             let path = expand(&path);
             // An empty one is this directory.
@@ -207,30 +195,19 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<
     }
 }
 
-/// Says what is in the way of a new path, once what is planned is done.
-fn is_free(archive: &dyn Archive, path: &EntryPath, staged: &Staged) -> std::result::Result<(), String> {
-    let there = |path: &EntryPath| -> std::result::Result<Option<Entry>, String> {
-        let found = archive.find(path.as_bytes()).map_err(|error| told(&error))?;
-        let stays = |(number, entry): &(u64, Entry)| !staged.removes(*number) && staged.renamed(&entry.path).is_none();
-        Ok(found.filter(stays).map(|(_, entry)| entry))
-    };
-    let shown = |path: &EntryPath| glyphs::shown(path.as_bytes());
-    if staged.brings(path) {
-        return Err(format!("{} is planned already", shown(path)));
-    }
-    if there(path)?.is_some() {
-        return Err(format!("{} is there already", shown(path)));
-    }
-    for above in std::iter::successors(path.parent(), EntryPath::parent) {
-        if there(&above)?.is_some_and(|entry| entry.kind != Kind::Directory) {
-            return Err(format!("{} is no directory", shown(&above)));
-        }
-    }
-    Ok(())
+/// Returns changes with one more.
+fn with(staged: &Staged, stage: &Stage) -> Vec<Stage> {
+    staged.list().iter().chain([stage]).cloned().collect()
 }
 
-/// Finds out whether there is something to add, and what it meets in the archive.
-fn look(archive: &dyn Archive, path: &Path, directory: Option<EntryPath>, file: &Path) -> std::result::Result<Stage, String> {
+/// Finds out whether there is something to add, and what it meets in the archive, once what is planned is done.
+fn look(
+    archive: &dyn Archive,
+    path: &Path,
+    directory: Option<EntryPath>,
+    file: &Path,
+    staged: &Staged,
+) -> std::result::Result<Stage, String> {
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
@@ -239,16 +216,16 @@ fn look(archive: &dyn Archive, path: &Path, directory: Option<EntryPath>, file: 
     if named.canonicalize().ok().is_some_and(|named| file.canonicalize().is_ok_and(|file| file == named)) {
         return Err("that is the archive itself".to_owned());
     }
-    let stage = Stage::Add(named, directory, false);
-    let Some((place, _)) = stage.brings() else { return Ok(stage) };
-    let met = archive.find(place.as_bytes()).map_err(|error| told(&error))?;
-    match (met.map(|(_, entry)| entry.kind == Kind::Directory), stage) {
-        (Some(met), _) if met != is_directory => {
+    let stage = Stage::Add(named.clone(), directory.clone(), false);
+    let plans = Plans::of(archive, &with(staged, &stage))?;
+    let (place, _) = stage.brings().ok_or("no entry can have this name")?;
+    let met = plans.there(&plans.placed(&place)?)?.map(|entry| entry.kind == Kind::Directory);
+    match met {
+        Some(met) if met != is_directory => {
             let what = if met { "a directory" } else { "no directory" };
             Err(format!("{} is there already, and {what}", glyphs::shown(place.as_bytes())))
         }
-        (met, Stage::Add(named, directory, _)) => Ok(Stage::Add(named, directory, met.is_some())),
-        (_, stage) => Ok(stage),
+        met => Ok(Stage::Add(named, directory, met.is_some())),
     }
 }
 

@@ -226,9 +226,20 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
     };
     match done {
         Ok(ending) => ending,
-        Err(Error::Cancelled) => (Ending::Cancelled, "stopped".to_owned()),
-        Err(error) => (Ending::Failed, told(&error)),
+        Err(Error::Cancelled) => (Ending::Cancelled, format!("stopped{}", left(task, monitor))),
+        Err(error) => (Ending::Failed, format!("{}{}", told(&error), left(task, monitor))),
     }
+}
+
+/// Says what is on disk of an extraction that does not go on.
+fn left(task: &Task, monitor: &Teller) -> String {
+    let Task::Extract { target, .. } = task else { return String::new() };
+    let [done, all] = [0, 1].map(|index| monitor.counts[index].load(Ordering::Relaxed));
+    if done == 0 {
+        return String::new();
+    }
+    let target = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
+    format!("; {} of {} are done and stay in {target}", text::count(done), text::counted(all, "entry", "entries"))
 }
 
 /// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
@@ -349,7 +360,16 @@ fn verify(archive: &dyn Archive, ranges: Option<&[std::ops::Range<u64>]>, monito
     archive.verify(Depth::Full, Some(&|entry| selection.matches(entry)), monitor)
 }
 
+/// Damages that are told of an archive from then on; the log of the job has more.
+const KNOWN: usize = 3;
+
 fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
+    if !verdict.damage.is_empty() {
+        let known = verdict.damage.iter().take(KNOWN);
+        monitor.tell(News::Damage(
+            known.map(|damage| format!("{} at offset {}: {}", damage.structure, damage.offset, damage.detail)).collect(),
+        ));
+    }
     for damage in verdict.damage.iter().take(usize::try_from(MAX_WARNINGS).unwrap_or(usize::MAX)) {
         let first: Vec<String> = damage.entries.iter().take(5).map(ToString::to_string).collect();
         let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");

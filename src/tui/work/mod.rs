@@ -9,6 +9,7 @@ mod find;
 pub mod jobs;
 mod map;
 mod marks;
+mod plans;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

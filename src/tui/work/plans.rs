@@ -1,0 +1,482 @@
+//! What planned changes come to: where everything is then, what is in the way, and the steps in which they are written.
+//!
+//! Paths of plans are those of the commit shown, and all plans happen at once: what is renamed takes along what lies in it, and what goes into a directory goes
+//! to where that is then. So it does not matter in which order they were made.
+
+use std::collections::BTreeMap;
+
+use rangemap::RangeSet;
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::Result;
+use crate::format::path::EntryPath;
+use crate::tui::glyphs;
+use crate::tui::state::staged::Stage;
+use crate::tui::work::told;
+
+/// Why something can't be planned.
+type Refusal = String;
+
+/// Planned changes that can be written together.
+pub struct Plans<'a> {
+    archive: &'a dyn Archive,
+    /// Numbers of what goes.
+    pub removed: RangeSet<u64>,
+    /// What is renamed, and the path that was typed for it.
+    renames: BTreeMap<EntryPath, EntryPath>,
+    /// What comes, by where it is then.
+    brought: BTreeMap<EntryPath, Brought>,
+}
+
+/// What comes to a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Brought {
+    /// The entry that had this path, perhaps a directory.
+    Renamed(EntryPath, bool),
+    /// A new directory.
+    Made,
+    /// What lies on disk, with all that is in it.
+    Added,
+}
+
+impl<'a> Plans<'a> {
+    /// Puts changes together.
+    ///
+    /// # Errors
+    ///
+    /// What of them can't be done with the others.
+    pub fn of(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, Refusal> {
+        let mut plans = Self { archive, removed: RangeSet::default(), renames: BTreeMap::new(), brought: BTreeMap::new() };
+        for stage in stages {
+            match stage {
+                Stage::Remove(ranges, _) => {
+                    plans.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
+                }
+                Stage::Rename(from, to) => drop(plans.renames.insert(from.clone(), to.clone())),
+                Stage::MakeDirectory(_) | Stage::Add(..) => {}
+            }
+        }
+        for stage in stages {
+            plans.bring(stage)?;
+        }
+        plans.brought.keys().try_for_each(|path| plans.is_free(path))?;
+        Ok(plans)
+    }
+
+    /// Notes what a change brings.
+    fn bring(&mut self, stage: &Stage) -> std::result::Result<(), Refusal> {
+        let brought = match stage {
+            Stage::Remove(..) => return Ok(()),
+            Stage::MakeDirectory(_) => Brought::Made,
+            Stage::Add(..) => Brought::Added,
+            Stage::Rename(from, _) => {
+                let Some((number, entry)) = self.find(from)? else {
+                    return Err(format!("{} is not there any more", shown(from)));
+                };
+                if self.removed.contains(&number) {
+                    return Err(format!("{} is to be removed and renamed: take one back first (P)", shown(from)));
+                }
+                Brought::Renamed(from.clone(), entry.kind == Kind::Directory)
+            }
+        };
+        let (path, _) = stage.brings().ok_or("no entry can have this name")?;
+        let path = self.placed(&path)?;
+        match self.brought.insert(path.clone(), brought) {
+            Some(_) => Err(format!("{} is planned already", shown(&path))),
+            None => Ok(()),
+        }
+    }
+
+    /// Says what is in the way of what is brought to a path.
+    fn is_free(&self, path: &EntryPath) -> std::result::Result<(), Refusal> {
+        // What is added replaces what is there, which is told, or fills it up.
+        if self.brought.get(path) != Some(&Brought::Added) && self.there(path)?.is_some() {
+            return Err(format!("{} is there already", shown(path)));
+        }
+        for above in std::iter::successors(path.parent(), EntryPath::parent) {
+            let is_directory = match self.brought.get(&above) {
+                // Nobody knows yet what is in it.
+                Some(Brought::Added) => {
+                    return Err(format!(
+                        "{} is to be added: what goes into it can be planned when that is written",
+                        shown(&above)
+                    ));
+                }
+                Some(Brought::Renamed(_, is_directory)) => *is_directory,
+                Some(Brought::Made) => true,
+                None => self.there(&above)?.is_none_or(|entry| entry.kind == Kind::Directory),
+            };
+            if !is_directory {
+                return Err(format!("{} is no directory", shown(&above)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns where a path of the commit shown is then.
+    ///
+    /// # Errors
+    ///
+    /// When directories would lie in each other, or the path gets too long.
+    pub fn then(&self, path: &EntryPath) -> std::result::Result<EntryPath, Refusal> {
+        let (mut at, mut behind) = (path.clone(), Vec::new());
+        // Each of them once: whoever comes by one again goes in a circle.
+        for _ in 0..=self.renames.len() {
+            let renamed = std::iter::successors(Some(at.clone()), EntryPath::parent)
+                .find_map(|above| self.renames.get(&above).map(|to| (above, to)));
+            let Some((from, to)) = renamed else { return joined(at.as_bytes(), &behind) };
+            behind = [to.name(), &at.as_bytes()[from.as_bytes().len()..], &behind].concat();
+            let Some(parent) = to.parent() else { return joined(&behind, b"") };
+            behind.insert(0, b'/');
+            at = parent;
+        }
+        Err("an entry can't go below itself".to_owned())
+    }
+
+    /// Returns where something new is then: the directory it goes to may have another name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Plans::then`].
+    pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, Refusal> {
+        match path.parent() {
+            Some(parent) => joined(self.then(&parent)?.as_bytes(), &[b"/", path.name()].concat()),
+            None => Ok(path.clone()),
+        }
+    }
+
+    /// Returns what of the commit shown is at a path then, unless it has come there by its own new name.
+    ///
+    /// # Errors
+    ///
+    /// What reading the archive gives.
+    pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, Refusal> {
+        // It was there before, or has come with a directory above it.
+        let came = std::iter::successors(path.parent(), EntryPath::parent).filter_map(|above| match self.brought.get(&above) {
+            Some(Brought::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
+            _ => None,
+        });
+        for before in std::iter::once(Ok(path.clone())).chain(came) {
+            // One that is too long for a path is none.
+            let Ok(before) = before else { continue };
+            if let Some((number, entry)) = self.find(&before)?
+                && !self.removed.contains(&number)
+                && !self.renames.contains_key(&before)
+                && self.then(&before)? == *path
+            {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the renames that lead there one after the other: those that get into each other's way by way of names that nothing has.
+    ///
+    /// # Errors
+    ///
+    /// What reading the archive gives.
+    pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, Refusal> {
+        let moves: Vec<(&EntryPath, &EntryPath)> = (self.brought.iter())
+            .filter_map(|(to, brought)| if let Brought::Renamed(from, _) = brought { Some((from, to)) } else { None })
+            .collect();
+        let meets = |a: &EntryPath, b: &EntryPath| a == b || a.is_below(b) || b.is_below(a);
+        let is_alone = |(from, to): &(&EntryPath, &EntryPath)| {
+            let mut others = moves.iter().filter(|(other, _)| other != from);
+            !others.any(|(other, there)| [from, to].iter().any(|path| meets(path, other) || meets(path, there)))
+        };
+        let (alone, mut others): (Vec<_>, Vec<_>) = moves.iter().copied().partition(is_alone);
+        // It may be where it was by a detour of names.
+        let goes = alone.into_iter().filter(|(from, to)| from != to);
+        let mut steps: Vec<_> = goes.map(|(from, to)| (from.clone(), to.clone())).collect();
+        let depth = |path: &EntryPath| path.components().count();
+        // Away from the depth up, so that the paths of the others stay what they are; and there from the top down.
+        others.sort_by_key(|(from, _)| std::cmp::Reverse(depth(from)));
+        let mut there = Vec::new();
+        let mut number = 0u64;
+        for (from, to) in others {
+            let between = self.unused(&mut number)?;
+            steps.push((from.clone(), between.clone()));
+            there.push((between, to.clone()));
+        }
+        there.sort_by_key(|(_, to)| depth(to));
+        steps.append(&mut there);
+        Ok(steps)
+    }
+
+    /// Returns a path that nothing has, now or then; the next one is looked for from `number` on.
+    fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, Refusal> {
+        loop {
+            let path = joined(format!("~{number}").as_bytes(), b"")?;
+            *number += 1;
+            let comes = self.brought.keys().any(|brought| *brought == path || brought.is_below(&path));
+            if !comes && self.find(&path)?.is_none() {
+                return Ok(path);
+            }
+        }
+    }
+
+    fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, Refusal> {
+        self.archive.find(path.as_bytes()).map_err(|error| told(&error))
+    }
+}
+
+/// Returns what of these numbers can be removed: no directory in which something stays.
+///
+/// # Errors
+///
+/// What reading the archive gives.
+pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Result<Vec<std::ops::Range<u64>>> {
+    let mut removed: RangeSet<u64> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
+    // What is below a directory follows it: if something of that stays, so does what stands behind the range.
+    let behind: Vec<u64> = removed.iter().map(|range| range.end).filter(|end| *end < archive.entry_count()).collect();
+    for number in behind {
+        let stays = archive.entry(number)?;
+        for above in std::iter::successors(stays.path.parent(), EntryPath::parent) {
+            match archive.find(above.as_bytes())? {
+                Some((number, _)) if removed.contains(&number) => removed.remove(number..number + 1),
+                _ => break,
+            }
+        }
+    }
+    Ok(removed.iter().cloned().collect())
+}
+
+fn joined(path: &[u8], behind: &[u8]) -> std::result::Result<EntryPath, Refusal> {
+    EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
+}
+
+fn shown(path: &EntryPath) -> String {
+    glyphs::shown(path.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::ops::Range;
+    use std::path::Path;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::archive::{OpenOptions, open_path};
+    use crate::format::progress::Recorder;
+    use crate::tui::effect::Check;
+    use crate::tui::rows;
+    use crate::tui::sample;
+    use crate::tui::state::Staged;
+    use crate::tui::work::change::{check, commit};
+
+    fn path(text: &str) -> EntryPath {
+        EntryPath::try_from(text).unwrap()
+    }
+
+    /// Paths with what files hold; directories hold nothing.
+    type Tree = BTreeMap<String, Option<Vec<u8>>>;
+
+    fn tree(archive: &dyn Archive) -> Tree {
+        let content = |entry: &Entry| {
+            let mut bytes = vec![0; usize::try_from(entry.size).unwrap()];
+            archive.read_at(entry, 0, &mut bytes).unwrap();
+            bytes
+        };
+        let entries = archive.entries(0..archive.entry_count()).map(std::result::Result::unwrap);
+        entries.map(|entry| (entry.path.to_string(), (entry.kind == Kind::File).then(|| content(&entry)))).collect()
+    }
+
+    /// Where a path is once all renames are done: told from the top down.
+    fn then(renames: &BTreeMap<String, String>, path: &str) -> String {
+        let path = renames.get(path).map_or(path, String::as_str);
+        match path.rsplit_once('/') {
+            Some((parent, name)) => format!("{}/{name}", then(renames, parent)),
+            None => path.to_owned(),
+        }
+    }
+
+    /// What was announced.
+    fn announced(archive: &dyn Archive, plans: &[Stage]) -> Tree {
+        let text = |path: &EntryPath| path.to_string();
+        let renames: BTreeMap<String, String> = (plans.iter())
+            .filter_map(|plan| if let Stage::Rename(from, to) = plan { Some((text(from), text(to))) } else { None })
+            .collect();
+        let removed = |number: u64| {
+            plans
+                .iter()
+                .any(|plan| matches!(plan, Stage::Remove(ranges, _) if ranges.iter().any(|range| range.contains(&number))))
+        };
+        let placed = |path: &str| match path.rsplit_once('/') {
+            Some((parent, name)) => format!("{}/{name}", then(&renames, parent)),
+            None => path.to_owned(),
+        };
+        let mut tree: Tree = BTreeMap::new();
+        for (number, (path, content)) in (0u64..).zip(super::tests::tree(archive)) {
+            if !removed(number) {
+                let there = tree.insert(then(&renames, &path), content);
+                assert_eq!(there, None, "two entries meet: {plans:?}");
+            }
+        }
+        for plan in plans {
+            match plan {
+                Stage::Remove(..) | Stage::Rename(..) => {}
+                Stage::MakeDirectory(path) => assert_eq!(tree.insert(placed(&text(path)), None), None, "{plans:?}"),
+                Stage::Add(file, directory, _) => {
+                    let name = file.file_name().unwrap().to_str().unwrap();
+                    let place = placed(&directory.as_ref().map_or(name.to_owned(), |directory| format!("{directory}/{name}")));
+                    if file.is_dir() {
+                        tree.insert(format!("{place}/in"), Some(b"in".to_vec()));
+                        tree.insert(place, None);
+                    } else {
+                        tree.insert(place, Some(b"new".to_vec()));
+                    }
+                }
+            }
+        }
+        let paths: BTreeSet<String> = tree.keys().cloned().collect();
+        for path in paths {
+            for (at, _) in path.match_indices('/') {
+                let above = tree.entry(path[..at].to_owned()).or_default();
+                assert_eq!(*above, None, "{path} lies in a file: {plans:?}");
+            }
+        }
+        tree
+    }
+
+    /// Writes plans on top of an archive file, and returns what is there then.
+    fn written(archive: &dyn Archive, file: &Path, plans: &[Stage]) -> Tree {
+        let number = archive.info().commit.unwrap();
+        commit(archive, file, (number, ""), plans, &Recorder::default()).unwrap_or_else(|error| panic!("{error}: {plans:?}"));
+        tree(&*open_path(file, &OpenOptions::default()).unwrap())
+    }
+
+    /// Plans one more change as the browser does.
+    fn plan(archive: &dyn Archive, staged: &mut Staged, stage: Stage) -> std::result::Result<(), String> {
+        let mut others = staged.clone();
+        let asked = match stage {
+            Stage::Add(path, directory, _) => Check::Add { path, directory, file: "none".into(), staged: others.clone() },
+            stage => {
+                if let Stage::Rename(from, _) = &stage {
+                    others.keep_path(from);
+                }
+                Check::Plan(stage, others.clone())
+            }
+        };
+        others.push(check(archive, asked)?.unwrap());
+        *staged = others;
+        Ok(())
+    }
+
+    #[test]
+    fn what_gets_into_its_own_way_is_written_or_refused() {
+        let work = tempfile::tempdir().unwrap();
+        let file = work.path().join("a.nra");
+        let files: [(&str, &[u8]); 4] = [("b", b"b"), ("c", b"c"), ("d/y", b"y"), ("e/z", b"z")];
+        type Renames<'a> = &'a [(&'a str, &'a str)];
+        let all: [(Renames<'_>, &[&str]); 5] = [
+            // Out of a directory to where something comes from that goes into it.
+            (&[("b", "d/x"), ("d/y", "b")], &["b", "c", "d", "d/x", "e", "e/z"]),
+            // Names are swapped by way of a third one.
+            (&[("b", "t"), ("c", "b"), ("b", "c")], &["b", "c", "d", "d/y", "e", "e/z"]),
+            (&[("d", "e/d"), ("e", "d")], &["b", "c", "d", "d/d", "d/d/y", "d/z"]),
+            // Into what has come there by then.
+            (&[("d", "n"), ("b", "n/b")], &["c", "e", "e/z", "n", "n/b", "n/y"]),
+            (&[("d/y", "n/m/y"), ("d", "n")], &["b", "c", "e", "e/z", "n", "n/m", "n/m/y"]),
+        ];
+        for (renames, paths) in all {
+            std::fs::write(&file, sample::bytes(&files)).unwrap();
+            let archive = open_path(&file, &OpenOptions::default()).unwrap();
+            let mut staged = Staged::default();
+            for (from, to) in renames {
+                plan(&*archive, &mut staged, Stage::Rename(path(from), path(to))).unwrap();
+            }
+            let written = written(&*archive, &file, staged.list());
+            assert_eq!(written, announced(&*archive, staged.list()));
+            assert_eq!(written.keys().map(String::as_str).collect::<Vec<_>>(), paths);
+        }
+        let archive = sample::with_contents(&files);
+        let mut staged = Staged::default();
+        plan(&*archive, &mut staged, Stage::Rename(path("d"), path("e/d"))).unwrap();
+        for (from, to, why) in [
+            ("e", "d/e", "can't go below itself"),
+            ("b", "e/d", "planned already"),
+            ("b", "e/z", "there already"),
+            ("b", "c/b", "c is no directory"),
+        ] {
+            let refused = plan(&*archive, &mut staged, Stage::Rename(path(from), path(to))).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_directory_stays_with_what_stays_in_it() {
+        let archive = sample::archive(&["a", "d/e/1", "d/e/2", "d/f", "g"]);
+        // a, d, d/e, d/e/1, d/e/2, d/f, g
+        let kept = |ranges: [Range<u64>; 2]| removable(&*archive, &ranges).unwrap();
+        assert_eq!(kept([0..3, 4..7]), [0..1, 4..7]);
+        assert_eq!(kept([0..1, 1..6]), kept([1..6, 0..3]));
+        assert_eq!(kept([1..5, 6..7]), [2..5, 6..7]);
+        assert_eq!(kept([1..2, 3..3]), []);
+    }
+
+    #[test]
+    fn what_others_need_is_not_taken_back() {
+        let archive = sample::archive(&["a", "b"]);
+        let mut staged = Staged::default();
+        plan(&*archive, &mut staged, Stage::Rename(path("b"), path("c"))).unwrap();
+        plan(&*archive, &mut staged, Stage::Rename(path("a"), path("b"))).unwrap();
+        let without = |index| {
+            let mut rest = staged.clone();
+            rest.take_back(index);
+            check(&*archive, Check::Without(rest, staged.clone()))
+        };
+        assert!(without(0).unwrap_err().contains("b is there already"));
+        assert_eq!(without(1), Ok(None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn what_is_accepted_is_written_as_announced(
+            names in prop::collection::btree_set("[abc](/[abc]){0,2}", 1..8),
+            steps in prop::collection::vec((0usize..12, any::<prop::sample::Index>(), "[abc](/[abc]){0,2}"), 1..12),
+        ) {
+            let names: Vec<&str> = names.iter().map(String::as_str)
+                .filter(|name| !names.iter().any(|other| other.starts_with(&format!("{name}/"))))
+                .collect();
+            let work = tempfile::tempdir().unwrap();
+            let file = work.path().join("archive");
+            let contents: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, name.as_bytes())).collect();
+            std::fs::write(&file, sample::bytes(&contents)).unwrap();
+            std::fs::write(work.path().join("a"), "new").unwrap();
+            std::fs::create_dir(work.path().join("b")).unwrap();
+            std::fs::write(work.path().join("b/in"), "in").unwrap();
+            let archive = open_path(&file, &OpenOptions::default()).unwrap();
+            let mut staged = Staged::default();
+            for (what, which, to) in steps {
+                let number = which.index(usize::try_from(archive.entry_count()).unwrap()) as u64;
+                let from = archive.entry(number).unwrap().path;
+                let stage = match what {
+                    0 => {
+                        let whole = rows::subtree(&*archive, &from).unwrap_or(number..number + 1);
+                        Stage::Remove(vec![whole], "it".to_owned())
+                    }
+                    // All but one.
+                    1 => Stage::Remove(vec![0..number, number + 1..archive.entry_count()], "all but one".to_owned()),
+                    2 | 3 => Stage::MakeDirectory(path(&to)),
+                    4 | 5 => Stage::Add(work.path().join(["a", "b"][what % 2]), path(&to).parent(), false),
+                    6 if !staged.is_empty() => {
+                        let mut rest = staged.clone();
+                        rest.take_back(which.index(staged.list().len()));
+                        if check(&*archive, Check::Without(rest.clone(), staged.clone())).is_ok() {
+                            staged = rest;
+                        }
+                        continue;
+                    }
+                    _ if from == path(&to) => continue,
+                    _ => Stage::Rename(from, path(&to)),
+                };
+                drop(plan(&*archive, &mut staged, stage));
+            }
+            prop_assert_eq!(written(&*archive, &file, staged.list()), announced(&*archive, staged.list()), "{:?}", staged);
+        }
+    }
+}

@@ -141,7 +141,13 @@ def stopped_from_outside(terminal, nra):
         pid = pid_of(terminal)
         os.kill(pid, number)
         terminal.wait(lambda _: "T" in (pathlib.Path("/proc/%d/stat" % pid).read_text().split()[2]), "waited until it is stopped")
-        terminal.run("stty -a | grep -o ' -*echo ' | head -1; fg")
+        if number == signal.SIGSTOP:
+            # The line is as the browser had it.
+            terminal.types("stty sane")
+            terminal.keys("C-j")
+        else:
+            terminal.is_restored()
+        terminal.run("fg")
         terminal.wait(lambda screen: "6 entries" in screen and "ready>" not in screen, "waited for the browser")
         terminal.keys("?")
         terminal.sees("Keys: list")

@@ -1,7 +1,7 @@
 //! Order, tree and columns of the list.
 
 use super::{Story, everything};
-use crate::tui::effect::Effect;
+use crate::tui::asked::Subject;
 use crate::tui::event::Event;
 use crate::tui::layout::Column;
 use crate::tui::state::arrange::Sort;
@@ -76,11 +76,12 @@ fn an_order_under_way_is_stopped() {
     assert!(story.state.arranging);
     story.event(Event::Arranging(story.state.listing.generation, 0.4));
     story.sees("arranging … 40 %, esc stops it");
+    let ticket = story.state.asked.ticket(Subject::Order);
     let asked = std::mem::take(&mut story.back);
     story.keys("esc");
     assert!(!story.state.arranging && story.state.arrangement.sort == Sort::Size);
-    // The thread turns to nothing.
-    assert!(matches!(&story.back[..], [Effect::Arrange(request)] if request.arrangement.is_natural()));
+    // The thread ends what nobody awaits.
+    assert!(story.back.is_empty() && !story.state.asked.awaits(ticket));
     // An answer that comes all the same changes nothing.
     story.held_back = false;
     story.perform(asked);

@@ -1,9 +1,9 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
+use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect};
 use crate::tui::event::Event;
-use crate::tui::update::update;
 
 #[test]
 fn entries_are_found_by_what_they_are() {
@@ -68,12 +68,12 @@ fn letters_keep_their_accents_and_matches_their_places() {
 #[test]
 fn a_search_that_is_taken_away_ends() {
     let mut story = Story::begin(everything(), 80, 24);
-    story.state.arrangement.query = "has:deep".to_owned();
-    story.state.arranging = true;
-    let effects = update(&mut story.state, Event::Key("esc".parse().unwrap()), story.now);
-    // The thread turns to nothing instead.
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Arrange(request) if request.arrangement.is_natural())));
-    assert!(!story.state.arranging);
+    let nothing = story.state.asked.ticket(Subject::Order);
+    story.held_back = true;
+    story.keys("F").types("has:deep").keys("enter");
+    assert!(story.state.arranging && story.state.asked.ticket(Subject::Order) != nothing);
+    story.keys("esc");
+    assert!(!story.state.arranging && story.state.asked.ticket(Subject::Order) == nothing);
 }
 
 #[test]

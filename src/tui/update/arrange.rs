@@ -33,11 +33,11 @@ const COLUMNS: [(char, Column); 6] = [
     ('d', Column::Kind),
 ];
 
-/// Asks for the arrangement of the list, unless it is that of the archive; then what is under way for another one ends.
+/// Asks for the arrangement of the list, unless it is that of the archive. What is under way for another one is not awaited any more, and ends.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
-    let before = std::mem::replace(&mut state.arranging, !state.arrangement.is_natural());
+    state.arranging = !state.arrangement.is_natural();
     state.arranged = 0.0;
-    if before || state.arranging {
+    if state.arranging {
         effects.push(Effect::Arrange(wanted(state)));
     }
 }
@@ -96,10 +96,9 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
 /// Ends an order that is under way, or takes filter and query away; says whether there was something.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if state.arranging && !matches!(state.sizes, Sizes::Map(_)) {
-        // The rows are as they were; the thread turns to nothing.
+        // The rows are as they were; the thread ends what nobody awaits.
         state.arrangement = state.listed.clone();
         state.arranging = false;
-        effects.push(Effect::Arrange(ArrangeRequest { arrangement: Arrangement::default(), ..wanted(state) }));
         return true;
     }
     if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {

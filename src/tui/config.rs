@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::format::error::reason;
 use crate::text::parse_size;
 use crate::tui::canvas::Pictures;
+use crate::tui::environment::Environment;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
 use crate::tui::layout::Column;
@@ -234,8 +235,8 @@ impl Config {
 
     /// Reads the settings of the user: `$NRA_CONFIG`, or `nra/config.toml` in the directory for configuration. No file there is no failure.
     /// What is wrong is told beside them, with file and line.
-    pub fn read() -> (Self, Vec<String>) {
-        let named = std::env::var_os("NRA_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    pub fn read(environment: &Environment) -> (Self, Vec<String>) {
+        let named = environment.path("NRA_CONFIG");
         let usual = || Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nra").join("config.toml"));
         match (&named, named.clone().or_else(usual)) {
             (_, None) => Default::default(),

@@ -11,6 +11,7 @@ pub mod canvas;
 pub mod config;
 pub mod crumbs;
 pub mod effect;
+pub mod environment;
 pub mod event;
 pub mod frames;
 pub mod glyphs;

@@ -24,31 +24,12 @@ use crate::tui::preview::encoding::Encoding;
 /// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
 const MAX_NAME: usize = 64;
 
-/// Returns the command line that the first of these variables names, or `default`.
-fn command(variables: &[&str], default: &str) -> String {
-    let set = |name: &&str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
-    variables.iter().find_map(set).unwrap_or_else(|| default.to_owned())
-}
-
-/// Shows the content of a file in `$PAGER`, or `less`, and waits for it.
+/// Shows the content of a file in a pager and waits for it.
 ///
 /// # Errors
 ///
 /// When there is no such program, or the content does not read.
-pub fn show(archive: &dyn Archive, entry: &Entry) -> io::Result<()> {
-    page(archive, entry, &command(&["PAGER"], "less"))
-}
-
-/// Shows a copy in `$VISUAL`, `$EDITOR`, or `vi`, and waits for it. Returns what the user should know.
-///
-/// # Errors
-///
-/// When there is no such program.
-pub fn edit(copy: &Path) -> io::Result<Option<&'static str>> {
-    edit_with(&command(&["VISUAL", "EDITOR"], "vi"), copy)
-}
-
-fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
+pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
     // The variable is a command line, not a path.
     let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn()?;
     let mut pipe = child.stdin.take().expect("asked for above");
@@ -196,7 +177,12 @@ fn on_file(line: &str, path: &Path) -> Command {
     command
 }
 
-fn edit_with(editor: &str, copy: &Path) -> io::Result<Option<&'static str>> {
+/// Shows a copy in an editor and waits for it. Returns what the user should know.
+///
+/// # Errors
+///
+/// When there is no such program.
+pub fn edit(editor: &str, copy: &Path) -> io::Result<Option<&'static str>> {
     let before = state(copy);
     let status = on_file(editor, copy).status()?;
     let changed = state(copy) != before;
@@ -266,7 +252,7 @@ mod tests {
         );
         let edit = |editor: &str, limit| {
             let directory = private_directory()?;
-            edit_with(editor, &copy_to(&*archive, &entry, directory.path(), limit, &|| true)?)
+            super::edit(editor, &copy_to(&*archive, &entry, directory.path(), limit, &|| true)?)
         };
         assert_eq!(edit(&editor, 6).unwrap(), None);
         let seen = std::fs::read_to_string(seen).unwrap();

@@ -20,9 +20,10 @@ use crate::format::progress::Recorder;
 use crate::format::source::MemorySource;
 use crate::tui::ask::{Told, ask};
 use crate::tui::asked::Ticket;
-use crate::tui::canvas::{self, Canvas, Pictures, Protocol};
+use crate::tui::canvas::{self, Canvas, Protocol};
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::{Door, Effect, Outside, Password};
+use crate::tui::environment::Environment;
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keyboard::Keyboard;
@@ -87,6 +88,8 @@ pub type Opener = Arc<dyn Fn(&Door, &Path, Option<Secret>) -> Result<Opened> + S
 /// How the browser runs.
 #[derive(Clone)]
 pub struct Options {
+    /// What the environment says.
+    pub environment: Environment,
     /// Settings.
     pub config: Config,
     /// What was wrong with them.
@@ -115,11 +118,11 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let vacant = archive.is_none();
     let opened = archive.map_or_else(nothing, Ok)?;
     let (facts, archive, file) = (opened.facts(options), opened.archive, opened.path);
-    let mut state = State::new(facts, theme(options.config.theme, None), options.config.keymap.clone(), width, height);
+    let mut state = State::new(facts, theme(options, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
     state.linear = options.config.linear;
     state.pane.limits = options.config.limits;
-    state.plain = terminal::is_plain(|name| std::env::var(name).ok());
+    state.plain = terminal::is_plain(|name| options.environment.text(name));
     if options.config.remember && !options.read_only {
         state.memory = Memory::read();
         state.share = state.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.share);
@@ -142,13 +145,13 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let mut screen = Screen::take(options.config.mouse)?;
     let work = Work::start(&archive, &sender);
     drop(archive);
-    let ask_ground = needs_ground(&options.config);
-    let known = protocol(options.config.pictures, &state);
+    let ask_ground = needs_ground(options);
+    let known = protocol(options, &state);
     let font = terminal::font();
     // A terminal that draws says how large its cells are.
     let told = if ask_ground || known.is_none() && font.is_some() { ask(ask_ground)? } else { Told::default() };
     if ask_ground {
-        state.theme = theme(options.config.theme, told.ground);
+        state.theme = theme(options, told.ground);
     }
     let protocol = known.unwrap_or(if told.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
     state.pane.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
@@ -216,7 +219,8 @@ fn outside(
         }
         Outside::Page(entry) => {
             let archive = Arc::clone(session.work.archive());
-            let shown = screen.lend(|| program::show(&*archive, &entry))?;
+            let pager = options.environment.command(&["PAGER"], "less");
+            let shown = screen.lend(|| program::page(&*archive, &entry, &pager))?;
             session.read_on();
             if let Err(error) = shown {
                 return Ok(session.feed(trouble("show it in another program", &error)));
@@ -228,7 +232,8 @@ fn outside(
             }
         }
         Outside::Edit(copy) => {
-            let edited = screen.lend(|| program::edit(&copy))?;
+            let editor = options.environment.command(&["VISUAL", "EDITOR"], "vi");
+            let edited = screen.lend(|| program::edit(&editor, &copy))?;
             let mut copies = session.copies.lock().unwrap_or_else(PoisonError::into_inner);
             copies.retain(|directory| !copy.starts_with(directory.path()));
             drop(copies);
@@ -386,11 +391,11 @@ fn nothing() -> io::Result<Opened> {
 }
 
 /// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
-fn theme(name: ThemeName, told: Option<Ground>) -> Theme {
-    let variable = |name: &str| std::env::var(name).ok();
+fn theme(options: &Options, told: Option<Ground>) -> Theme {
+    let variable = |name: &str| options.environment.text(name);
     let depth = terminal::depth(variable);
     let ground = terminal::ground(variable).or(told).unwrap_or_default();
-    match name {
+    match options.config.theme {
         ThemeName::Auto => Theme::new(ground, depth),
         ThemeName::Dark => Theme::new(Ground::Dark, depth),
         ThemeName::Light => Theme::new(Ground::Light, depth),
@@ -399,20 +404,20 @@ fn theme(name: ThemeName, told: Option<Ground>) -> Theme {
 }
 
 /// Says whether the colours depend on what only the terminal knows.
-fn needs_ground(config: &Config) -> bool {
-    let variable = |name: &str| std::env::var(name).ok();
-    config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
+fn needs_ground(options: &Options) -> bool {
+    let variable = |name: &str| options.environment.text(name);
+    options.config.theme == ThemeName::Auto && terminal::depth(variable) != Depth::Mono && terminal::ground(variable).is_none()
 }
 
 /// Returns how pictures are drawn, as was asked for or as the environment says; `None` when only the terminal can tell.
-fn protocol(pictures: Pictures, state: &State) -> Option<Protocol> {
+fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     let rich = state.theme.depth != Depth::Mono && !state.plain;
-    let by_environment = || match canvas::known(|name| std::env::var(name).ok()) {
+    let by_environment = || match canvas::known(|name| options.environment.text(name)) {
         // Shades are for those who want no colours, and for whom the screen is read out.
         _ if !rich || state.linear => Some(Protocol::Blocks),
         known => known,
     };
-    pictures.chosen(rich).or_else(by_environment)
+    options.config.pictures.chosen(rich).or_else(by_environment)
 }
 
 fn trouble(what: &str, error: &io::Error) -> Event {

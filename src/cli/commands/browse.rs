@@ -24,6 +24,7 @@ use crate::text;
 use crate::tui::canvas::Pictures;
 use crate::tui::config::{Config, ThemeName};
 use crate::tui::effect::Door;
+use crate::tui::environment::Environment;
 use crate::tui::glyphs;
 use crate::tui::left::{Left, Told};
 use crate::tui::run::{self, Opened, Options};
@@ -179,7 +180,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !is_named && archives.is_empty() {
         return Err(Failure::usage("there is no archive in this directory").hint("nra browse ARCHIVE names one"));
     }
-    let (mut config, warnings) = Config::read();
+    let environment = Environment::read();
+    let (mut config, warnings) = Config::read(&environment);
     config.theme = args.theme.map_or(config.theme, Into::into);
     config.pictures = args.pictures.map_or(config.pictures, Into::into);
     config.linear |= args.linear;
@@ -189,7 +191,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opener = opener(current, options);
     let look = Arc::new(move || archives_in(&place));
     let (pass, read_only) = (signals::pass, args.read_only);
-    let options = Options { config, warnings, opener, pass, archives, look, locked, read_only };
+    let options = Options { environment, config, warnings, opener, pass, archives, look, locked, read_only };
     // Signals end the browser, which gives the terminal back; jobs that go on without it stop cleanly.
     let _clean = CleanStop::begin();
     let attended = Attended::begin();

@@ -1,8 +1,8 @@
-"""Everyday tasks in nra and in mc on the same zip archive, in the same terminal: keys pressed and seconds until the result is seen.
+"""Everyday tasks in nra, mc and yazi on the same zip archive, in the same terminal: keys pressed and seconds until the result is seen.
 
-    python3 tests/tui/beside_mc.py --bin target/fast/nra [--files 20000]
+    python3 tests/tui/beside.py --bin target/fast/nra [--yazi PATH] [--files 20000]
 
-Needs tmux and mc (with unzip or python3 for its helper). A key is one press; typed text counts each character.
+Needs tmux and mc (with unzip or python3 for its helper); with --yazi also 7zz and fd. A key is one press; typed text counts each character.
 """
 
 import argparse
@@ -60,12 +60,20 @@ def begin_mc(hands, _):
     hands.sees("data")
 
 
-def open_nra(hands, directory):
-    pass
+# `ya`, by which yazi extracts on its own, may be missing where yazi is installed from source.
+YAZI = """[opener]
+extract = [{ run = '7zz x -y "$1"', desc = "Extract here" }]
+"""
 
 
-def open_mc(hands, directory):
-    pass
+def begin_yazi(hands, yazi):
+    hands.terminal.run("cd work; YAZI_CONFIG_HOME=../yazi " + yazi)
+    # The preview lists the archive.
+    hands.sees("f0000.json")
+
+
+def nothing(hands, directory):
+    """What is seen at once takes no keys."""
 
 
 def look_nra(hands, directory):
@@ -77,15 +85,39 @@ def look_nra(hands, directory):
     hands.sees('"number": 77,')
 
 
-def look_mc(hands, directory):
+def seek_mc(hands, name):
     hands.press("M-?")
     hands.sees("File name:")
-    hands.type("f0077.json")
+    hands.type(name)
     hands.press("Enter")
     hands.sees("Finished")
+
+
+def look_mc(hands, directory):
+    seek_mc(hands, "f0077.json")
     hands.press("Down", "Enter")
     hands.sees("f0077.json")
     hands.press("F3")
+    hands.sees('"number": 77,')
+
+
+def unpack_yazi(hands, directory):
+    """Extracts everything: yazi does not go into archives."""
+    hands.press("Enter")
+    last = directory / "data/large/model.bin"
+    hands.until(lambda: last.exists() and last.stat().st_size == 10_240_000)
+    hands.sees("d00")
+
+
+def look_yazi(hands, directory):
+    unpack_yazi(hands, directory)
+    hands.press("s")
+    hands.sees("Search via fd")
+    hands.type("f0077.json")
+    hands.press("Enter")
+    hands.sees("(search: f0077.json)")
+    # What was found has no preview here: the editor shows it.
+    hands.press("Enter")
     hands.sees('"number": 77,')
 
 
@@ -96,11 +128,7 @@ def extract_nra(hands, directory):
 
 
 def extract_mc(hands, directory):
-    hands.press("M-?")
-    hands.sees("File name:")
-    hands.type("f0077.json")
-    hands.press("Enter")
-    hands.sees("Finished")
+    seek_mc(hands, "f0077.json")
     hands.press("Down", "Enter")
     hands.sees("f0077.json")
     hands.press("F5")
@@ -120,11 +148,7 @@ def pick_nra(hands, directory):
 
 
 def pick_mc(hands, directory):
-    hands.press("M-?")
-    hands.sees("File name:")
-    hands.type("*.md")
-    hands.press("Enter")
-    hands.sees("Finished")
+    seek_mc(hands, "*.md")
     # A panel of what was found.
     hands.type("l")
     hands.sees("n0000.md")
@@ -149,11 +173,17 @@ def room_mc(hands, directory):
     hands.sees("10240000")
 
 
-TASKS = [("open it and see the first rows", open_nra, open_mc),
-         ("find a file by its name and read it", look_nra, look_mc),
-         ("find a file and extract it here", extract_nra, extract_mc),
-         ("extract all *.md at any depth", pick_nra, pick_mc),
-         ("see which directory takes the most room", room_nra, room_mc)]
+def room_yazi(hands, directory):
+    unpack_yazi(hands, directory)
+    hands.press("l", ",", "S")
+    hands.sees("9.8M")
+
+
+TASKS = [("open it and see the first rows", nothing, nothing, nothing),
+         ("find a file by its name and read it", look_nra, look_mc, look_yazi),
+         ("find a file and extract it here", extract_nra, extract_mc, unpack_yazi),
+         ("extract all *.md at any depth", pick_nra, pick_mc, unpack_yazi),
+         ("see which directory takes the most room", room_nra, room_mc, room_yazi)]
 
 
 def make(path, files):
@@ -168,25 +198,32 @@ def make(path, files):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
+    parser.add_argument("--yazi")
     parser.add_argument("--files", type=int, default=20_000)
     arguments = parser.parse_args()
-    nra = str(pathlib.Path(arguments.bin).resolve())
-    print("| task | nra: keys | seconds | mc: keys | seconds |\n| --- | --- | --- | --- | --- |")
+    programs = [(str(pathlib.Path(arguments.bin).resolve()), begin_nra), ("mc", begin_mc)]
+    if arguments.yazi:
+        programs.append((str(pathlib.Path(arguments.yazi).resolve()), begin_yazi))
+    heads = "".join(" %s: keys | seconds |" % pathlib.Path(program).name for program, _ in programs)
+    print("| task |%s\n| --- |%s" % (heads, " --- | --- |" * len(programs)))
     with tempfile.TemporaryDirectory() as made:
         whole = pathlib.Path(made) / "many.zip"
         make(whole, arguments.files)
-        for title, with_nra, with_mc in TASKS:
+        for title, *tasks in TASKS:
             cells = []
-            for begin, task in ((begin_nra, with_nra), (begin_mc, with_mc)):
-                with tempfile.TemporaryDirectory() as place:
+            for (program, begin), task in zip(programs, tasks):
+                # A helper may still be writing.
+                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
                     directory = pathlib.Path(place) / "work"
                     directory.mkdir()
                     (directory / "many.zip").hardlink_to(whole)
+                    (directory.parent / "yazi").mkdir()
+                    (directory.parent / "yazi/yazi.toml").write_text(YAZI)
                     terminal = Terminal(directory.parent, 120, 40)
                     try:
                         terminal.run("clear")
                         hands = Hands(terminal)
-                        begin(hands, nra)
+                        begin(hands, program)
                         if title.startswith("open"):
                             seconds = time.monotonic() - hands.start
                         else:

@@ -5,10 +5,10 @@ use ratatui::layout::{Position, Rect};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::HELP;
-use crate::tui::layout::centred;
+use crate::tui::layout::{Choices, centred};
 use crate::tui::preview::sheet::Line;
 use crate::tui::state::dialog::Prompt;
-use crate::tui::state::finder::Over;
+use crate::tui::state::finder::{Finder, Over};
 use crate::tui::state::jobs::Job;
 use crate::tui::state::{Dialog, State};
 use crate::tui::update::POLICIES;
@@ -23,15 +23,24 @@ const BETWEEN: &str = " · ";
 pub struct Frame {
     /// With its border.
     pub area: Rect,
+    /// What it is about, in its border.
+    pub title: String,
+    /// The same within, line by line, where the border has no room for it.
+    pub told: Vec<String>,
     /// The keys that it tells in its border, as far as there is room: where there is not, the first and the last.
     pub keys: String,
 }
 
 impl Frame {
     /// Returns the area inside of the border.
-    pub fn inner(&self) -> Rect {
+    pub fn inside(&self) -> Rect {
         let Rect { x, y, width, height } = self.area;
         Rect { x: x + width.min(2), y: y + height.min(1), width: width.saturating_sub(4), height: height.saturating_sub(2) }
+    }
+
+    /// Returns what of that is below the title.
+    pub fn inner(&self) -> Rect {
+        below(self.inside(), self.told.len())
     }
 
     /// Returns the key that is told at a place of the screen.
@@ -50,6 +59,47 @@ impl Frame {
         }
         None
     }
+}
+
+/// Returns an area without so many rows at its top.
+fn below(area: Rect, rows: usize) -> Rect {
+    let rows = u16::try_from(rows).unwrap_or(u16::MAX).min(area.height);
+    Rect { y: area.y + rows, height: area.height - rows, ..area }
+}
+
+/// Returns what a dialog is about.
+fn title(dialog: &Dialog) -> String {
+    match dialog {
+        Dialog::Jump(_) => String::new(),
+        Dialog::Help { place, .. } => format!("Keys: {}", place.title()),
+        Dialog::Prompt(prompt) => prompt.title.clone(),
+        Dialog::Menu(menu) => menu.title.clone(),
+        Dialog::Finder(finder) => match finder.over {
+            Over::Paths if finder.whole == Some(true) => "Find in the whole archive".to_owned(),
+            Over::Paths => "Find below here".to_owned(),
+            Over::Commands => "Commands".to_owned(),
+            Over::Archives => "Open an archive".to_owned(),
+        },
+        // The path is the first of the facts.
+        Dialog::Sheet { title, .. } => glyphs::fit(title, 60).into_owned(),
+        Dialog::Commits { .. } => "Commits".to_owned(),
+        Dialog::Plans { .. } => "Planned".to_owned(),
+        Dialog::Jobs { .. } => "Jobs".to_owned(),
+    }
+}
+
+/// Divides a title between the border and the lines below it, of which there are no more than so many; what is longer loses its middle.
+fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
+    let columns = usize::from(width.saturating_sub(4));
+    if glyphs::width(&title) <= columns || most < 2 {
+        return (glyphs::fit(&title, columns).into_owned(), Vec::new());
+    }
+    let most = usize::from(most);
+    let title = glyphs::fit(&title, columns * most);
+    let lines = |room| glyphs::wrapped(&glyphs::fit(&title, room), columns).map(str::to_owned).collect::<Vec<_>>();
+    // Words leave the ends of lines empty.
+    let lines = (0..=columns * most).rev().map(lines).find(|lines| lines.len() <= most);
+    (String::new(), lines.unwrap_or_default())
 }
 
 /// Returns the frame of a dialog; `None` for one that has none.
@@ -71,8 +121,8 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
                 (None, false) => "enter · esc cancels",
             };
             let width = PROMPT.min(screen.width.saturating_sub(4));
-            let policy = prompt.policy.map_or(0, |policy| 1 + policy_told(policy, width).len());
-            let height = note(prompt, width).len() + 2 + policy;
+            let policy = prompt.policy.map_or(0, |policy| policy_told(policy, width).len());
+            let height = note(prompt, width).len() + 1 + faults(prompt, width).len().max(1) + policy;
             (PROMPT, rows(height), keys)
         }
         Dialog::Menu(menu) => {
@@ -116,17 +166,24 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
         }
     };
-    let area = centred(width + 4, height + 2, screen);
+    let width = (width + 4).min(screen.width);
+    let (title, told) = divided(title(dialog), width, screen.height / 3);
+    let area = centred(width, (height + 2).saturating_add(rows(told.len())), screen);
     let mut keys: Vec<&str> = keys.split(BETWEEN).collect();
     while keys.len() > 2 && glyphs::width(&keys.join(BETWEEN)) + 4 > usize::from(area.width) {
         keys.remove(keys.len() - 2);
     }
-    Some(Frame { area, keys: keys.join(BETWEEN) })
+    Some(Frame { area, title, told, keys: keys.join(BETWEEN) })
 }
 
 /// Returns what a prompt says about itself, in lines of a width.
 pub fn note(prompt: &Prompt, width: u16) -> Vec<&str> {
     glyphs::wrapped(&prompt.note, usize::from(width)).collect()
+}
+
+/// Returns what was wrong with what was typed, in lines of a width.
+pub fn faults(prompt: &Prompt, width: u16) -> Vec<&str> {
+    prompt.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
 }
 
 /// Returns what becomes of existing files, in lines of a width.
@@ -158,30 +215,52 @@ pub fn jobs_shown(rows: u16, has_log: bool) -> usize {
     usize::from(if has_log { (rows / 2).max(2) } else { rows } / 2).max(1)
 }
 
-/// Returns which row of a dialog's list is at a place inside its frame.
-pub fn row_at(dialog: &Dialog, state: &State, frame: &Frame, at: Position) -> Option<usize> {
+/// Returns the list of a dialog; `None` for one that has none.
+pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices> {
     let inner = frame.inner();
-    let row = usize::from(at.y.checked_sub(inner.y)?);
-    if at.y >= inner.bottom() {
-        return None;
-    }
-    let height = usize::from(inner.height);
-    let (index, count) = match dialog {
-        Dialog::Menu(menu) => (row.checked_sub(menu.first(inner.height))? + menu.top(inner.height), menu.items.len()),
-        Dialog::Finder(finder) => {
-            let top = (finder.cursor + 1).saturating_sub(height.saturating_sub(1));
-            (row.checked_sub(1)? + top, finder.hits.len())
+    match dialog {
+        Dialog::Menu(menu) => {
+            let told = menu.told(inner.width, inner.height).len();
+            Some(Choices::new(below(inner, told + usize::from(told > 0)), menu.each(inner.width), menu.cursor, menu.items.len()))
         }
-        Dialog::Commits { list, cursor } => (row + (cursor + 1).saturating_sub(height), list.len()),
-        Dialog::Plans { cursor } => (row + (cursor + 1).saturating_sub(height), state.staged.list().len()),
+        Dialog::Finder(finder) => {
+            let list = below(inner, 1 + finder_fault(finder, inner.width).len());
+            let each = if is_wrapped(finder, list.width) { 2 } else { 1 };
+            Some(Choices::new(list, each, finder.cursor, finder.hits.len()))
+        }
+        Dialog::Commits { list, cursor } => Some(Choices::new(inner, 1, *cursor, list.len())),
+        Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.staged.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
             let has_log = job(state, cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
-            let shown = jobs_shown(inner.height, has_log);
-            let index = row / 2;
-            (index + (cursor + 1).saturating_sub(shown), if index < shown { state.jobs.list.len() } else { 0 })
+            let rows = 2 * u16::try_from(jobs_shown(inner.height, has_log)).unwrap_or(u16::MAX);
+            let area = Rect { height: rows.min(inner.height), ..inner };
+            Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
         }
-        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Sheet { .. } => return None,
-    };
-    (index < count).then_some(index)
+        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Sheet { .. } => None,
+    }
+}
+
+/// Returns where stands what a job said: below the jobs, with an empty row between.
+pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
+    below(inner, jobs.rows().count() * 2 + 1)
+}
+
+/// Returns how many lines of what the job under the cursor said can be scrolled away.
+pub fn log_hidden(dialog: &Dialog, state: &State, frame: &Frame) -> usize {
+    let (Dialog::Jobs { job: chosen, .. }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else { return 0 };
+    let area = log_area(jobs, frame.inner());
+    let lines = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, usize::from(area.width)).len());
+    lines.saturating_sub(usize::from(area.height))
+}
+
+/// Returns why a search ended, in lines of a width.
+pub fn finder_fault(finder: &Finder, width: u16) -> Vec<&str> {
+    finder.error.as_deref().map_or_else(Vec::new, |error| glyphs::wrapped(error, usize::from(width)).collect())
+}
+
+/// Says whether commands take two rows each, because some are longer than one.
+fn is_wrapped(finder: &Finder, width: u16) -> bool {
+    let room = usize::from(width).saturating_sub(2);
+    finder.over == Over::Commands && finder.hits.iter().any(|hit| glyphs::width(&hit.text) > room)
 }

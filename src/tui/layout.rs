@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 /// From this many columns on the preview stands beside the list.
 pub const TWO_PANES: u16 = 100;
@@ -57,6 +57,42 @@ pub struct Wanted {
 pub fn centred(width: u16, height: u16, screen: Rect) -> Rect {
     let (width, height) = (width.min(screen.width), height.min(screen.height));
     Rect { x: screen.x + (screen.width - width) / 2, y: screen.y + (screen.height - height) / 2, width, height }
+}
+
+/// The list of a dialog: what of it is on the screen, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choices {
+    area: Rect,
+    /// Rows of the screen that each takes.
+    each: u16,
+    cursor: usize,
+    top: usize,
+    len: usize,
+}
+
+impl Choices {
+    /// Shows as many of `len` choices as there is room for; the one under the cursor is among them.
+    pub fn new(area: Rect, each: u16, cursor: usize, len: usize) -> Self {
+        let room = usize::from(area.height / each.max(1)).max(1);
+        Self { area, each: each.max(1), cursor, top: (cursor + 1).saturating_sub(room), len }
+    }
+
+    /// Iterates over what is shown: the index of each, and its rows.
+    pub fn rows(self) -> impl Iterator<Item = (usize, Rect)> {
+        let Self { area, each, top, len, .. } = self;
+        let rows = (area.top()..area.bottom()).step_by(usize::from(each));
+        (top..len).zip(rows).map(move |(index, y)| (index, Rect { y, height: each.min(area.bottom() - y), ..area }))
+    }
+
+    /// Returns the index of the one at a place.
+    pub fn at(self, place: Position) -> Option<usize> {
+        self.rows().find(|(_, rows)| (rows.top()..rows.bottom()).contains(&place.y)).map(|(index, _)| index)
+    }
+
+    /// Returns where the one under the cursor begins.
+    pub fn cursor(self) -> Option<Position> {
+        self.rows().find(|(index, _)| *index == self.cursor).map(|(_, rows)| rows.as_position())
+    }
 }
 
 impl Areas {
@@ -219,6 +255,25 @@ impl Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_choice_under_the_cursor_is_shown_and_found_where_it_is() {
+        for height in 1..9 {
+            for each in 1..=height {
+                for (len, cursor) in (1..12).flat_map(|len| (0..len).map(move |cursor| (len, cursor))) {
+                    let area = Rect::new(3, 2, 10, height);
+                    let choices = Choices::new(area, each, cursor, len);
+                    let place = choices.cursor().expect("it is shown");
+                    assert_eq!(choices.at(place), Some(cursor));
+                    for (index, rows) in choices.rows() {
+                        assert!(area.union(rows) == area && index < len, "{index} {rows}");
+                        assert_eq!(choices.at(Position { y: rows.bottom() - 1, ..rows.as_position() }), Some(index));
+                    }
+                }
+            }
+        }
+        assert_eq!(Choices::new(Rect::new(0, 0, 9, 9), 1, 0, 0).cursor(), None);
+    }
 
     #[test]
     fn columns_fit_and_names_have_room() {

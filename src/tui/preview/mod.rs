@@ -233,7 +233,7 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
             return whole(Form::Table, Body::Json(json::load(&**archive, entry, request, a_line_each)?));
         }
         if request.form == Form::Table {
-            return remark(Form::Table, "this is nothing with rows and columns that nra knows");
+            return remark(Form::Table, "no rows and columns that nra knows");
         }
     }
     if request.form == Form::Hex || request.form == Form::Auto && is_binary {

@@ -63,8 +63,8 @@ pub enum Dialog {
     Jobs {
         /// The job under the cursor, if there was one: others may come above it.
         job: Option<JobId>,
-        /// Lines of what it said that stand below those that are shown.
-        back: usize,
+        /// First line shown of what it said.
+        top: usize,
     },
 }
 
@@ -314,34 +314,48 @@ pub enum About {
 }
 
 impl Menu {
+    /// Rows of its sentences at most, where there are many.
+    const MOST_TOLD: usize = 8;
+    /// Columns of the key in front of the words of a choice.
+    pub const WORDS: u16 = 3;
+
     /// Returns columns and rows inside its frame.
     pub fn size(&self, screen: Rect) -> (u16, u16) {
         let words = self.items.iter().map(|(_, words, _)| glyphs::width(words) + 4);
         let lines = self.lines.iter().map(|line| glyphs::width(line));
         let width = words.chain(lines).chain([glyphs::width(&self.title) + 4, 24]).max().unwrap_or(24).min(70);
-        let gap = usize::from(!self.lines.is_empty());
-        let rows = u16::try_from(self.lines.len() + gap + self.items.len()).unwrap_or(u16::MAX);
-        let height = rows.min(screen.height.saturating_sub(2));
-        (u16::try_from(width).unwrap_or(70), height)
+        let width = u16::try_from(width).unwrap_or(70).min(screen.width.saturating_sub(4));
+        let told = self.told(width, u16::MAX).len();
+        let rows = u16::try_from(told + usize::from(told > 0) + self.rows(width)).unwrap_or(u16::MAX);
+        (width, rows.min(screen.height.saturating_sub(2)))
     }
 
-    /// Returns how many sentences are shown in so many rows: the choices come first.
-    pub fn told(&self, height: u16) -> usize {
-        self.lines.len().min(usize::from(height).saturating_sub(self.items.len() + 1))
+    /// Returns how many rows each choice takes in so many columns: two where the words of some are longer than one.
+    pub fn each(&self, width: u16) -> u16 {
+        let room = usize::from(width.saturating_sub(Self::WORDS));
+        1 + u16::from(self.items.iter().any(|(_, words, _)| glyphs::width(words) > room))
     }
 
-    /// Returns the row of the first choice.
-    pub fn first(&self, height: u16) -> usize {
-        match self.told(height) {
-            0 => 0,
-            told => told + 1,
+    fn rows(&self, width: u16) -> usize {
+        self.items.len() * usize::from(self.each(width))
+    }
+
+    /// Returns its sentences in lines of a width, as far as the choices, which come first, leave room for them and an empty row; and how many more
+    /// there are.
+    pub fn told(&self, width: u16, height: u16) -> Vec<String> {
+        let room = usize::from(height).saturating_sub(self.rows(width) + 1).min(Self::MOST_TOLD);
+        let wrapped = |line: &String| glyphs::wrapped(line, usize::from(width)).map(str::to_owned).collect::<Vec<_>>();
+        let mut sentences: Vec<Vec<String>> = self.lines.iter().take(room + 1).map(wrapped).collect();
+        let rows = |sentences: &[Vec<String>]| sentences.iter().map(Vec::len).sum::<usize>();
+        if sentences.len() < self.lines.len() || rows(&sentences) > room {
+            // One row says what there is no room for.
+            while rows(&sentences) >= room && sentences.len() > 1 {
+                sentences.pop();
+            }
+            let more = self.lines.len() - sentences.len();
+            sentences.extend((more > 0).then(|| vec![format!("… and {more} more")]));
         }
-    }
-
-    /// Returns the first choice shown in so many rows: the one under the cursor is among them.
-    pub fn top(&self, height: u16) -> usize {
-        let room = usize::from(height).saturating_sub(self.first(height)).max(1);
-        (self.cursor + 1).saturating_sub(room)
+        sentences.into_iter().flatten().take(room).collect()
     }
 }
 

@@ -120,7 +120,7 @@ fn the_order_can_be_changed() {
     assert_eq!(story.name(), "train");
     story.then("s n");
     assert_eq!(story.names()[0], "README.md");
-    story.misses("▾");
+    story.sees("name ▾").misses("size ▾");
 }
 
 #[test]

@@ -221,9 +221,9 @@ fn a_damaged_picture_says_so_and_has_bytes() {
     story.then("2");
     story.sees("hex · ").sees("89 50 4e 47");
     story.then("3 k k");
-    story.sees("this is no image that nra knows");
+    story.sees("this is no image that nra knows").sees("0 shows it by what it is");
     story.then("0 j");
-    story.sees("PNG · 64 × 48");
+    story.sees("PNG · 64 × 48").misses("by what it is");
 }
 
 #[test]
@@ -296,7 +296,8 @@ fn content_is_searched_and_gone_through_by_numbers() {
     let mut story = Story::begin(archive, 80, 24);
     story.then("enter /");
     story.types("LINE 4").then("enter");
-    story.sees("nothing more is found").sees("this is line 1");
+    story.sees("nothing is found").sees("this is line 1");
+    story.then("j n").sees("nothing is found from here on");
     story.then("/ ctrl-u").types("line 51234").then("enter");
     let first = |story: &Story| story.screen().lines().nth(2).unwrap_or_default().to_owned();
     assert!(first(&story).contains("this is line 51234"), "{}", story.screen());

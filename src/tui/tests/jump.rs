@@ -10,10 +10,14 @@ use crate::tui::update::update;
 
 #[test]
 fn letters_lead_to_rows() {
+    for (width, height) in [(120, 40), (80, 24)] {
+        let mut story = Story::begin(everything(), width, height);
+        story.then("; t");
+        assert_snapshot!(format!("jump-{width}x{height}"), story.screen());
+    }
     let mut story = Story::begin(everything(), 80, 24);
     story.then("; t");
     assert_eq!(story.name(), "train");
-    assert_snapshot!("jump-80x24", story.screen());
     // Letters are letters, whatever they do elsewhere; small ones stand for capitals.
     story.then("esc ; r e a");
     assert_eq!(story.name(), "README.md");

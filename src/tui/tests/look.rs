@@ -44,13 +44,20 @@ fn what_a_job_said_is_scrolled() {
     for number in 0..100 {
         story.event(Event::Job(id, News::Warning(format!("remark {number:02}"))));
     }
-    story.then("J").sees("remark 99").misses("remark 80");
-    story.then("pageup pageup pageup pageup pageup").sees("remark 70").misses("remark 99");
-    story.then("pagedown pagedown pagedown pagedown pagedown").sees("remark 99");
+    story.then("J").sees("remark 00").misses("remark 20");
+    story.then("pagedown pagedown pagedown").sees("remark 30").misses("remark 20");
+    story.then("pageup pageup pageup").sees("remark 00");
+    story.then("G").sees("remark 99").misses("remark 80");
+    story.then("k").sees("remark 98").misses("remark 99");
     for _ in 0..40 {
-        story.then("ctrl-u");
+        story.then("ctrl-d");
     }
-    story.sees("remark 00");
+    story.sees("remark 99");
+    story.then("g").sees("remark 00");
+    // Another job begins with its own first line.
+    story.state.jobs.add("convert".to_owned(), story.now);
+    story.then("G j ctrl-d").misses("remark 00");
+    story.then("k j").sees("remark 00");
 }
 
 #[test]

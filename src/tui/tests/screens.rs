@@ -6,6 +6,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, everything};
+use crate::convert::compact::Compaction;
 use crate::format::archive::CommitInfo;
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect};
@@ -207,18 +208,103 @@ fn an_earlier_commit_says_so_all_the_time() {
 
 #[test]
 fn password() {
-    let mut story = Story::begin(everything(), 80, 24);
-    story.event(Event::Locked(Door::File("secret.nra".into()), true));
-    story.types("secret");
-    assert_snapshot!("password", story.screen());
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        story.event(Event::Locked(Door::File("secret.nra".into()), true));
+        story.types("secret");
+        assert_snapshot!(format!("password-{width}x{height}"), story.screen());
+    }
+}
+
+/// Begins with an archive that can be changed.
+fn changeable(width: u16, height: u16) -> Story {
+    let mut story = Story::begin(everything(), width, height);
+    story.state.archive.file = Ok("a.nra".into());
+    story
+}
+
+#[test]
+fn questions_and_lines_to_type() {
+    let screens = [
+        ("rename", "r"),
+        ("rename-long", "j r"),
+        ("add", "a"),
+        ("message", "d W"),
+        ("goto", "enter ctrl-g"),
+        ("search", "enter /"),
+        ("query", "F"),
+        ("query-fault", "F s i z e > 1 0 q enter"),
+        ("convert-fault", "c x . f o o enter"),
+        ("extract-long", "j e"),
+        ("columns", "C"),
+        ("bookmarks", "m a j m b '"),
+        ("plans-leaving", "d j d j d j d j d j d j d Q"),
+    ];
+    for (name, keys) in screens {
+        for (width, height) in SIZES {
+            let mut story = changeable(width, height);
+            story.then(keys);
+            assert!(!story.state.dialogs.is_empty(), "{name}");
+            assert_snapshot!(format!("{name}-{width}x{height}"), story.screen());
+        }
+    }
+}
+
+#[test]
+fn what_goes_for_good_and_what_comes_back_is_asked_about() {
+    for (width, height) in SIZES {
+        let mut story = changeable(width, height);
+        story.state.archive.info.commit = Some(12);
+        story.then("U");
+        assert_snapshot!(format!("undo-{width}x{height}"), story.screen());
+        story.held_back = true;
+        story.then("b Z");
+        let saved = Compaction { before_bytes: 5 << 30, after_bytes: 3 << 30, dropped_commits: 11, ..Compaction::default() };
+        let ticket = story.state.asked.ticket(Subject::Weight);
+        story.event(Event::Answer(ticket, Box::new(Event::Weighed(Ok(saved)))));
+        assert_snapshot!(format!("compact-{width}x{height}"), story.screen());
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_a_row_is_read_whole() {
+    let words = |story: &Story| story.screen().replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let sees = |story: &Story, what: &str| assert!(words(story).contains(what), "{what:?}\n{}", story.screen());
+    let mut story = changeable(40, 10);
+    story.state.archive.info.commit = Some(12);
+    story.then("F").types("size>10q").then("enter");
+    sees(&story, "unknown unit 'q' (known: K, M, G, T, P, E, with iB or B behind)");
+    story.then("esc c ctrl-u").types("x.foo").then("enter");
+    sees(&story, "known endings:");
+    story.then("esc :").types("sort-by-st");
+    sees(&story, "sort-by-stored-size: Order by stored size, the largest first");
+    // What there is no room for is counted.
+    story.then("esc d j d j d j d Q");
+    sees(&story, "Changes are not written");
+    sees(&story, "more b back");
+    story.then("b u u u u U");
+    sees(&story, "undo it: all as it was at commit 11");
+    story.then("b");
+    // What a job said begins with its first line.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let damage = "rand.bin: block at offset 1234 is damaged: its checksum is 0123456789abcdef, not fedcba9876543210, and that of its record neither";
+    story.event(Event::Job(id, News::Warning(damage.to_owned())));
+    story.then("J").sees("rand.bin: block at offset");
+    story.then("end").misses("rand.bin");
+    story.then("home").sees("rand.bin: block at offset");
 }
 
 #[test]
 fn an_archive_is_chosen() {
+    for (width, height) in SIZES {
+        let mut story = Story::begin(everything(), width, height);
+        story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
+        story.then("O");
+        assert_snapshot!(format!("archives-{width}x{height}"), story.screen());
+    }
     let mut story = Story::begin(everything(), 80, 24);
     story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
     story.then("O");
-    assert_snapshot!("archives", story.screen());
     story.types("ph");
     story.then("enter");
     assert_eq!(story.outside, [Effect::Open(Door::File("photos.nra".into()))]);

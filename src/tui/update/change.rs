@@ -225,9 +225,6 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Plans that are named one by one where there is a question about them.
-const TOLD: usize = 5;
-
 /// Asks what becomes of planned changes when the program ends; says whether there are any.
 pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Plans, .. })));
@@ -257,15 +254,12 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
 
 /// Asks what becomes of plans before something is done that drops them.
 fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice) {
+    // There may be room for some of them only.
     let mut lines = plans;
-    if lines.len() > TOLD {
-        lines.truncate(TOLD);
-        lines.push(format!("… in all: {}", state.staged.told()));
-    }
     let mut items = vec![('b', "back".to_owned(), Choice::Nothing), ('d', words.to_owned(), choice.clone())];
     if choice == Choice::Open(Door::Commit(None)) {
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
-        lines.push("what is to be removed may not be the same any more".to_owned());
+        lines.insert(0, "what is to be removed may not be the same any more".to_owned());
     } else {
         items.insert(1, ('w', "write them".to_owned(), Choice::Do(Action::Write)));
     }

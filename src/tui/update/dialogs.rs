@@ -297,7 +297,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         super::take_key(state, key, effects);
         return false;
     }
-    let Some(row) = frames::row_at(dialog, state, &frame, at) else { return false };
+    let Some(row) = frames::choices(dialog, state, &frame).and_then(|choices| choices.at(at)) else { return false };
     let taken = match state.dialogs.last_mut() {
         Some(Dialog::Menu(menu)) => {
             menu.cursor = row;
@@ -339,15 +339,9 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
 /// Does what the user asked for in a dialog; says whether there was one.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let jobs = state.jobs.list.len();
-    let inner =
-        state.dialogs.last().and_then(|dialog| frames::frame(dialog, state)).map_or_else(Default::default, |frame| frame.inner());
-    let page = usize::from(inner.height / 4).max(1);
-    let log = match state.dialogs.last() {
-        Some(Dialog::Jobs { job, .. }) => {
-            frames::job(state, state.jobs.place(*job)).map_or(0, |job| frames::said(job, usize::from(inner.width)).len())
-        }
-        _ => 0,
-    };
+    let frame = state.dialogs.last().and_then(|dialog| frames::frame(dialog, state));
+    let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);
+    let hidden = frame.as_ref().zip(state.dialogs.last()).map_or(0, |(frame, dialog)| frames::log_hidden(dialog, state, frame));
     let rows = usize::from(inner.height);
     let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {
@@ -362,16 +356,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
         Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.staged.list().len().saturating_sub(1), action),
-        // Pages are those of what the job said.
-        Some(Dialog::Jobs { back, .. }) if matches!(action, Action::PageUp | Action::HalfUp) => {
-            *back = back.saturating_add(page).min(log.saturating_sub(1));
-        }
-        Some(Dialog::Jobs { back, .. }) if matches!(action, Action::PageDown | Action::HalfDown) => {
-            *back = back.saturating_sub(page);
-        }
-        Some(Dialog::Jobs { job, back }) => {
-            *job = state.jobs.at(scrolled(state.jobs.place(*job), jobs.saturating_sub(1), action));
-            *back = 0;
+        Some(Dialog::Jobs { job, top }) => {
+            let cursor = state.jobs.place(*job);
+            let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);
+            let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1), action) };
+            // Pages, and what leads to no other job, are for what this one said.
+            *top = if to == cursor { self::scrolled(*top, hidden, (rows / 2).max(2), action) } else { 0 };
+            *job = state.jobs.at(to);
         }
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)) => {}
     }

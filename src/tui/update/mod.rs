@@ -138,7 +138,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
         Event::Preview(answer) => {
             if state.pane.awaits(&answer) && answer.found == Found::Nowhere {
-                state.say(Tone::Warning, "nothing more is found");
+                state.say(Tone::Warning, state.pane.missed());
             }
             let sealed = answer.sealed.filter(|_| state.pane.awaits(&answer));
             state.pane.take(answer);
@@ -385,7 +385,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Convert => jobs::ask_output(state),
         Action::Compact => compact::ask(state, effects),
         Action::Revert => revert::ask(state),
-        Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), back: 0 }),
+        Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),

@@ -9,9 +9,10 @@ use crate::tui::glyphs;
 use crate::tui::preview::Scroll;
 use crate::tui::preview::sheet::{self, Sheet};
 use crate::tui::theme::Theme;
+use crate::tui::view::put;
 
 /// Draws a frame and returns the area inside.
-pub fn frame(title: &str, frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Rect {
+pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Rect {
     let area = frame.area;
     Clear.render(area, buffer);
     // A wide character that ends under the frame would push it aside.
@@ -20,29 +21,24 @@ pub fn frame(title: &str, frame: &Frame, theme: &Theme, screen: Rect, buffer: &m
             buffer[(area.x - 1, y)].set_symbol(" ");
         }
     }
-    let title = glyphs::fit(title, usize::from(area.width.saturating_sub(4)));
+    let title = if frame.title.is_empty() { String::new() } else { format!(" {} ", frame.title) };
     Block::bordered()
         .border_type(BorderType::Rounded)
         .border_style(theme.frame)
         .style(theme.dialog)
-        .title(format!(" {title} "))
+        .title(title)
         .title_style(theme.accent)
         .title_bottom(format!(" {} ", frame.keys))
         .render(area, buffer);
+    for (row, line) in (0..).zip(&frame.told) {
+        put(buffer, frame.inside(), 0, row, line, theme.accent);
+    }
     frame.inner()
 }
 
 /// Draws facts in a frame.
-pub fn sheet(
-    title: &str,
-    sheet: &Sheet,
-    top: usize,
-    place: &Frame,
-    theme: &Theme,
-    screen: Rect,
-    buffer: &mut Buffer,
-) -> Option<Position> {
-    let area = frame(&glyphs::fit(title, 60), place, theme, screen, buffer);
+pub fn sheet(sheet: &Sheet, top: usize, place: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = frame(place, theme, screen, buffer);
     sheet::view(sheet, Scroll { top, ..Scroll::default() }, theme, area, buffer);
     Some(Position { x: area.x, y: area.y })
 }

@@ -11,7 +11,7 @@ use crate::tui::view::{dialog, put};
 
 /// Draws the help.
 pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(&format!("Keys: {}", place.title()), frame, &state.theme, state.screen, buffer);
+    let area = dialog::frame(frame, &state.theme, state.screen, buffer);
     let lines = state.keymap.help(place, area.width);
     let keys_width = HelpLine::keys_width(area.width);
     let top = top.min(lines.len().saturating_sub(usize::from(area.height)));

@@ -6,6 +6,7 @@ use ratatui::layout::{Position, Rect};
 use crate::text::{self, SizeStyle};
 use crate::tui::frames::{self, Frame};
 use crate::tui::glyphs;
+use crate::tui::layout::Choices;
 use crate::tui::state::State;
 use crate::tui::state::jobs::{Ending, Job, Progress};
 use crate::tui::theme::Theme;
@@ -54,57 +55,56 @@ fn figures(job: &Job) -> String {
     format!("{done}{rate} ETA {left}")
 }
 
-/// Draws the list of jobs, the newest on top, and what the one under the cursor said, but for so many lines at its end.
-pub fn view(state: &State, cursor: usize, back: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
+/// Draws the list of jobs, the newest on top, and what the one under the cursor said, from a line on.
+pub fn view(state: &State, jobs: Choices, cursor: usize, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
-    let area = dialog::frame("Jobs", frame, theme, state.screen, buffer);
-    let log = frames::job(state, cursor).map_or_else(Vec::new, |job| frames::said(job, usize::from(area.width)));
+    let area = dialog::frame(frame, theme, state.screen, buffer);
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "no job has run yet", theme.dim);
         return None;
     }
-    let jobs: Vec<&Job> = state.jobs.list.iter().rev().collect();
-    let shown = frames::jobs_shown(area.height, !log.is_empty());
-    let top = (cursor + 1).saturating_sub(shown);
-    let mut row = 0;
-    let mut place = None;
-    for (index, job) in jobs.iter().enumerate().skip(top).take(shown) {
-        let (sign, style, text) = match &job.ending {
-            None if job.paused => ("‖", theme.warning, "paused: p goes on".to_owned()),
-            None if job.waiting => ("…", theme.dim, "waiting for its turn: x takes it away".to_owned()),
-            None => ("▶", theme.accent, job.current.clone()),
-            Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
-            Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),
-            Some((Ending::Cancelled, text)) => ("■", theme.warning, text.clone()),
-            Some((Ending::Failed, text)) => ("✗", theme.error, text.clone()),
-        };
-        put(buffer, area, 0, row, sign, style);
-        let width = usize::from(area.width.saturating_sub(2));
-        match job.ending {
-            None => drop(bar(job, theme, Rect { x: area.x + 2, width: area.width - 2, ..area }, row, width, buffer)),
-            Some(_) => {
-                let elapsed = job.elapsed();
-                // A remark takes no time.
-                let time = if elapsed.is_zero() && job.progress == Progress::default() {
-                    String::new()
-                } else {
-                    format!("  {}", text::duration(elapsed))
-                };
-                let title = format!("{}{time}", job.title);
-                put(buffer, area, 2, row, &glyphs::fit(&title, width), theme.text);
-            }
+    for (index, rows) in jobs.rows() {
+        if let Some(job) = frames::job(state, index) {
+            told(job, theme, rows, buffer);
         }
-        put(buffer, area, 2, row + 1, &glyphs::fit(&text, width), style);
-        if index == cursor && row < area.height {
-            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
-            place = Some(Position { x: area.x, y: area.y + row });
+        if index == cursor {
+            buffer.set_style(Rect { height: 1, ..rows }, theme.cursor);
         }
-        row += 2;
     }
-    let left = usize::from(area.height.saturating_sub(row + 1));
-    let first = log.len().saturating_sub(left).saturating_sub(back);
-    for (line, row) in log[first..].iter().zip(row + 1..area.height) {
-        put(buffer, area, 0, row, line, theme.warning);
+    let below = frames::log_area(jobs, area);
+    let log = frames::job(state, cursor).map_or_else(Vec::new, |job| frames::said(job, usize::from(below.width)));
+    for (row, line) in (0..below.height).zip(log.iter().skip(top)) {
+        put(buffer, below, 0, row, line, theme.warning);
     }
-    place
+    jobs.cursor()
+}
+
+/// Draws a job in two rows: what it is, and how far, or how it ended.
+fn told(job: &Job, theme: &Theme, area: Rect, buffer: &mut Buffer) {
+    let (sign, style, text) = match &job.ending {
+        None if job.paused => ("‖", theme.warning, "paused: p goes on".to_owned()),
+        None if job.waiting => ("…", theme.dim, "waiting for its turn: x takes it away".to_owned()),
+        None => ("▶", theme.accent, job.current.clone()),
+        Some((Ending::Done, text)) => ("✓", theme.success, text.clone()),
+        Some((Ending::Degraded, text)) => ("!", theme.warning, text.clone()),
+        Some((Ending::Cancelled, text)) => ("■", theme.warning, text.clone()),
+        Some((Ending::Failed, text)) => ("✗", theme.error, text.clone()),
+    };
+    put(buffer, area, 0, 0, sign, style);
+    let width = usize::from(area.width.saturating_sub(2));
+    match job.ending {
+        None => drop(bar(job, theme, Rect { x: area.x + 2, width: area.width - 2, ..area }, 0, width, buffer)),
+        Some(_) => {
+            let elapsed = job.elapsed();
+            // A remark takes no time.
+            let time = if elapsed.is_zero() && job.progress == Progress::default() {
+                String::new()
+            } else {
+                format!("  {}", text::duration(elapsed))
+            };
+            let title = format!("{}{time}", job.title);
+            put(buffer, area, 2, 0, &glyphs::fit(&title, width), theme.text);
+        }
+    }
+    put(buffer, area, 2, 1, &glyphs::fit(&text, width), style);
 }

@@ -23,8 +23,7 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     let head = |column: Column| {
         let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
         let by = Some(state.arrangement.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
-        let sorted = by == column && !state.arrangement.is_natural();
-        if sorted { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
+        if by == column { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
     put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
     for (column, x, width) in columns.right_of_name() {

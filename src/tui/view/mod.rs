@@ -46,25 +46,32 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     footer::hints(state, areas.hints, buffer);
     let mut cursor = focus(state, &areas);
     for dialog in &state.dialogs {
-        let theme = &state.theme;
-        let own = match (dialog, frames::frame(dialog, state)) {
-            (Dialog::Jump(jump), _) => footer::jump(jump, theme, areas.status, buffer),
-            (_, None) => None,
-            (Dialog::Help { place, top }, Some(frame)) => help::view(state, *place, *top, &frame, buffer),
-            (Dialog::Prompt(prompt), Some(frame)) => prompt::view(prompt, theme, &frame, area, buffer),
-            (Dialog::Menu(menu), Some(frame)) => prompt::menu(menu, theme, &frame, area, buffer),
-            (Dialog::Finder(finder), Some(frame)) => finder::view(finder, theme, &frame, area, buffer),
-            (Dialog::Sheet { title, sheet, top }, Some(frame)) => dialog::sheet(title, sheet, *top, &frame, theme, area, buffer),
-            (Dialog::Commits { list, cursor }, Some(frame)) => commits::view(state, list, *cursor, &frame, buffer),
-            (Dialog::Plans { cursor }, Some(frame)) => plans::view(state, *cursor, &frame, buffer),
-            (Dialog::Jobs { job, back }, Some(frame)) => jobs::view(state, state.jobs.place(*job), *back, &frame, buffer),
-        };
-        cursor = own.or(cursor);
+        cursor = over(dialog, state, &areas, buffer).or(cursor);
     }
     if state.plain {
         plain(buffer, area);
     }
     cursor.filter(|_| state.linear || state.is_typing())
+}
+
+/// Draws what lies over the browser.
+fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> Option<Position> {
+    let (theme, screen) = (&state.theme, state.screen);
+    if let Dialog::Jump(jump) = dialog {
+        return footer::jump(jump, theme, areas.status, buffer);
+    }
+    let frame = frames::frame(dialog, state)?;
+    match (dialog, frames::choices(dialog, state, &frame)) {
+        (Dialog::Help { place, top }, _) => help::view(state, *place, *top, &frame, buffer),
+        (Dialog::Prompt(prompt), _) => prompt::view(prompt, theme, &frame, screen, buffer),
+        (Dialog::Sheet { sheet, top, .. }, _) => dialog::sheet(sheet, *top, &frame, theme, screen, buffer),
+        (Dialog::Menu(menu), Some(choices)) => prompt::menu(menu, choices, theme, &frame, screen, buffer),
+        (Dialog::Finder(finder), Some(choices)) => finder::view(finder, choices, theme, &frame, screen, buffer),
+        (Dialog::Commits { list, cursor }, Some(choices)) => commits::view(state, list, choices, *cursor, &frame, buffer),
+        (Dialog::Plans { cursor }, Some(choices)) => plans::view(state, choices, *cursor, &frame, buffer),
+        (Dialog::Jobs { job, top }, Some(choices)) => jobs::view(state, choices, state.jobs.place(*job), *top, &frame, buffer),
+        (_, _) => None,
+    }
 }
 
 /// Puts ASCII in the place of every other character.

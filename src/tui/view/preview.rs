@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use regex::bytes::Regex;
 
 use crate::text::SizeStyle;
+use crate::tui::action::Action;
 use crate::tui::glyphs;
 use crate::tui::layout::Areas;
 use crate::tui::preview::{self, Body, Form, Scroll};
@@ -58,6 +59,13 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
             let scroll = Scroll { focused: state.focus == Focus::Preview, ..state.pane.scroll };
             let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
             highlight(state.pane.needle.pattern(), theme, text, buffer);
+            // It is shown in a form that was chosen for another file.
+            let auto = state.keymap.commands().find(|(command, _)| command.action == Action::AsAuto);
+            if let (Form::Image | Form::Table, Body::Sheet(_)) = (loaded.form, &loaded.body)
+                && let Some(key) = auto.and_then(|(_, keys)| keys.first())
+            {
+                put(buffer, area, 0, 1, &format!("{key} shows it by what it is"), theme.dim);
+            }
         }
         Some(Err(error)) => {
             for (row, part) in (0..area.height).zip(glyphs::wrapped(error, usize::from(area.width))) {

@@ -6,17 +6,18 @@ use tui_input::Input;
 
 use crate::tui::frames::{self, Frame};
 use crate::tui::glyphs;
+use crate::tui::layout::Choices;
 use crate::tui::state::dialog::{Menu, Prompt};
 use crate::tui::theme::Theme;
 use crate::tui::view::{dialog, put};
 
 /// Draws a prompt and returns where its cursor is.
 pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(&prompt.title, frame, theme, screen, buffer);
-    let room = usize::from(area.width);
-    // What is typed comes first where there is not room for all.
+    let area = dialog::frame(frame, theme, screen, buffer);
+    let faults = frames::faults(prompt, area.width);
+    // What is typed, and what is wrong with it, come first where there is not room for all.
     let mut note = frames::note(prompt, area.width);
-    note.truncate(usize::from(area.height).saturating_sub(2));
+    note.truncate(usize::from(area.height).saturating_sub(1 + faults.len().max(1)));
     for (row, line) in (0..).zip(&note) {
         put(buffer, area, 0, row, line, theme.dim);
     }
@@ -29,12 +30,13 @@ pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer:
         let width = u16::try_from(glyphs::width(input.value())).unwrap_or(u16::MAX).min(place.width.saturating_sub(3));
         buffer.set_style(Rect { x: place.x + 2, width, ..place }, theme.cursor_away);
     }
-    put(buffer, area, 0, typed + 1, glyphs::start(&prompt.choices, room), theme.dim);
-    if let Some(error) = &prompt.error {
-        put(buffer, area, 0, typed + 1, &glyphs::fit(error, room), theme.error);
+    put(buffer, area, 0, typed + 1, glyphs::start(&prompt.choices, usize::from(area.width)), theme.dim);
+    for (row, line) in (typed + 1..area.height).zip(&faults) {
+        put(buffer, area, 0, row, line, theme.error);
     }
     let policy = prompt.policy.map_or_else(Vec::new, |policy| frames::policy_told(policy, area.width));
-    for (row, line) in (typed + 2..area.height).zip(&policy) {
+    let behind = typed + 1 + u16::try_from(faults.len().max(1)).unwrap_or(u16::MAX);
+    for (row, line) in (behind..area.height).zip(&policy) {
         put(buffer, area, 0, row, line, theme.text);
     }
     cursor
@@ -55,23 +57,23 @@ pub fn line(input: &Input, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Op
 }
 
 /// Draws a menu.
-pub fn menu(menu: &Menu, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(&menu.title, frame, theme, screen, buffer);
-    let room = usize::from(area.width);
-    for (row, line) in (0..).zip(&menu.lines[..menu.told(area.height)]) {
-        put(buffer, area, 0, row, &glyphs::fit(line, room), theme.text);
+pub fn menu(menu: &Menu, choices: Choices, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let area = dialog::frame(frame, theme, screen, buffer);
+    for (row, line) in (0..).zip(menu.told(area.width, area.height)) {
+        put(buffer, area, 0, row, &line, theme.text);
     }
-    let first = u16::try_from(menu.first(area.height)).unwrap_or(u16::MAX);
-    // The choice under the cursor is on the screen, however many there are.
-    let top = menu.top(area.height);
-    let mut place = None;
-    for (row, (index, (key, words, _))) in (first..area.height).zip(menu.items.iter().enumerate().skip(top)) {
-        put(buffer, area, 0, row, &key.to_string(), theme.accent);
-        put(buffer, area, 3, row, &glyphs::fit(words, room.saturating_sub(3)), theme.text);
+    for (index, row) in choices.rows() {
+        let (key, words, _) = &menu.items[index];
+        put(buffer, row, 0, 0, &key.to_string(), theme.accent);
+        let room = usize::from(row.width.saturating_sub(Menu::WORDS));
+        // What is longer than its rows, a name, loses its middle.
+        let words = glyphs::fit(words, room * usize::from(row.height));
+        for (line, words) in (0..).zip(glyphs::wrapped(&words, room)) {
+            put(buffer, row, Menu::WORDS, line, words, theme.text);
+        }
         if index == menu.cursor {
-            buffer.set_style(Rect { y: area.y + row, height: 1, ..area }, theme.cursor);
-            place = Some(Position { x: area.x, y: area.y + row });
+            buffer.set_style(row, theme.cursor);
         }
     }
-    place
+    choices.cursor()
 }

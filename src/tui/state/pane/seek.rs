@@ -144,12 +144,23 @@ impl Pane {
         let pattern = self.needle.pattern().ok_or("this can't be sought")?;
         let holds = |row: &usize| window.holds(*row, pattern);
         let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
-        let row = row.ok_or("nothing more is found")?;
+        let row = row.ok_or_else(|| self.missed())?;
         let places = (0..window.rows()).filter(holds).map(|row| row as u64).collect();
         let needle = self.needle.text().to_owned();
         self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.cursor) = (row, row);
         Ok(None)
+    }
+
+    /// Says that the text which is sought is not found: where it was found before, there is no more of it.
+    pub fn missed(&self) -> &'static str {
+        let is_known = self.stops.as_ref().is_some_and(|stops| stops.needle == self.needle.text());
+        let from_start = self.scroll.top == 0 && matches!(&self.preview, Some(Ok(preview)) if preview.body.scrolled().at_start());
+        match (is_known, from_start) {
+            (true, _) => "nothing more is found",
+            (false, true) => "nothing is found",
+            (false, false) => "nothing is found from here on",
+        }
     }
 
     /// Goes to a line, or in bytes to an offset.

@@ -754,3 +754,14 @@ fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
     story.then("p x");
     assert_eq!(story.outside, [Effect::Pause(first, true), Effect::Stop(first)]);
 }
+
+#[test]
+fn a_directory_whose_end_lies_far_away_is_meant_whole() {
+    let names: Vec<String> = (0..3_000).map(|number| format!("d/{number:04}")).chain(["e".to_owned()]).collect();
+    let archive = crate::tui::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut story = Story::begin(archive, 100, 24);
+    story.state.archive.file = Ok("a.nra".into());
+    story.then("t enter");
+    assert_eq!((story.name().as_str(), story.state.listing.is_whole()), ("d", false));
+    story.then("d").sees("d: 3,001 entries will be removed");
+}

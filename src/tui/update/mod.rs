@@ -389,7 +389,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
-        Action::Page => effects.extend(content(state).map(|entry| Effect::Page(entry))),
+        Action::Page => effects.extend(content(state).map(Effect::Page)),
         Action::Edit => {
             if let Some(entry) = content(state) {
                 state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));

@@ -73,7 +73,8 @@ fn next(turns: &[Turn]) -> Option<JobId> {
     let at_work = || turns.iter().filter(|turn| turn.begun && !turn.paused);
     let has_room = at_work().count() < AT_ONCE;
     let writes = turns.iter().any(|turn| turn.begun && turn.writes);
-    turns.iter().find(|turn| has_room && !turn.begun && !turn.paused && !(turn.writes && writes)).map(|turn| turn.id)
+    let waits = |turn: &&Turn| !turn.begun && !turn.paused;
+    turns.iter().filter(waits).find(|turn| has_room && !(turn.writes && writes)).map(|turn| turn.id)
 }
 
 /// What a job asks whether it is to go on.
@@ -514,6 +515,18 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_stays_of_an_extraction_is_told() {
+        let (sender, _events) = crossbeam_channel::unbounded();
+        let teller = Teller::new(1, Rein::free(1), sender);
+        let extract = Task::Extract { ranges: Vec::new(), target: "out".into(), strip: 0, overwrite: Overwrite::Rename };
+        assert_eq!(left(&extract, &teller), "");
+        teller.expect(Counter::Entries, 70_000);
+        teller.add(Counter::Entries, 33_776);
+        assert_eq!(left(&extract, &teller), "; 33,776 of 70,000 entries are done and stay in out");
+        assert_eq!(left(&Task::Verify { ranges: None }, &teller), "");
+    }
 
     #[test]
     fn a_job_that_is_paused_waits() {

@@ -698,7 +698,7 @@ mod tests {
         let entry = Entry { size: 10, ..Entry::new(path.clone(), Kind::File) };
         let (generation, directory, scope) = (1, None, Scope::default());
         let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
-        let totals = TotalsRequest { generation, ranges: Arc::new(vec![0..1]) };
+        let totals = TotalsRequest { generation, ranges: Arc::new(vec![0..1, 2..3]) };
         let effects = [
             Effect::Rows(RowsRequest { generation, scope: scope.clone(), want: Want::Start, count: 10 }),
             Effect::Facts(FactsRequest { generation, entries: vec![(0, entry.clone())] }),

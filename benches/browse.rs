@@ -1,9 +1,9 @@
 //! What the browser costs on an archive of a million entries: reads, CPU of keys, memory.
 //!
 //! `cargo bench --bench browse` writes an archive of 1,000,000 files in one directory to a temporary file and goes through it key by key, with the threads
-//! of the browser and without a terminal: `-- --entries N` makes another one, `-- --test` a small one. Reads and the CPU of the thread that takes keys
-//! and draws have budgets, beyond which it fails; other programs on the machine do not change them. Times and memory are printed. The same in a real
-//! terminal: `tests/tui/measure.py`. Figures: `docs/benchmarks.md`.
+//! of the browser and without a terminal: `-- --entries N` makes another one, `-- --test` a small one. Reads, the CPU of the thread that takes keys
+//! and draws, and the most memory have budgets, beyond which it fails; other programs on the machine do not change them. Times are printed. The same
+//! in a real terminal: `tests/tui/measure.py`. Figures: `docs/benchmarks.md`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is a table")]
 
@@ -36,13 +36,17 @@ use ratatui::layout::Rect;
 /// Entries of the archive unless the command line says otherwise, and with `--test`.
 const ENTRIES: (u64, u64) = (1_000_000, 20_000);
 /// Bound for decoded blocks and pages, bytes: as the browser sets it.
-const CACHE: u64 = 32 << 20;
+const CACHE: u64 = 16 << 20;
 /// The screen.
 const SCREEN: (u16, u16) = (120, 40);
 /// CPU of a key, or of what the threads answer to it, at most: a frame.
 const FRAME: Duration = Duration::from_millis(16);
 /// Reads that a step may make, and their bytes.
 const READS: (usize, u64) = (24, 1 << 20);
+/// The most memory that the browser may take, bytes: whatever the archive, and for each of its entries. 100 MB for a million.
+const MEMORY: (u64, u64) = (50_000_000, 50);
+/// Files that are extracted before that is stopped: what the rest takes it has by then.
+const EXTRACTED: u64 = 5_000;
 /// Times a key is taken for its figure: the system counts CPU in steps of some milliseconds.
 const TIMES: u32 = 20;
 /// Nothing has come for so long: nothing more comes.
@@ -80,14 +84,18 @@ fn main() -> ExitCode {
     let mut failures = Vec::new();
     let mut driver = look_around(&path, entries, &mut failures);
     keys(&mut driver, "alone", &mut failures);
-    tell_memory("after looking around");
+    memory(entries, "looking around", &mut failures);
     search(&mut driver, entries, &mut failures);
-    tell_memory("after searching all paths");
-    order(&mut driver, &mut failures);
-    tell_memory("after sorting all rows");
+    memory(entries, "searching all paths", &mut failures);
+    arrange(&mut driver, "all rows sorted by size", "s s", "s n", &mut failures);
+    memory(entries, "sorting all rows", &mut failures);
+    arrange(&mut driver, "what has its content in common listed", "D", "D", &mut failures);
+    memory(entries, "listing duplicates", &mut failures);
     driver.busy = true;
     keys(&mut driver, "while the archive is verified", &mut failures);
-    tell_memory("in the end");
+    memory(entries, "verifying", &mut failures);
+    extract(&mut driver, &directory.path().join("out"));
+    memory(entries, "extracting", &mut failures);
     for failure in &failures {
         eprintln!("beyond its budget: {failure}");
     }
@@ -138,6 +146,11 @@ impl Driver {
         }
     }
 
+    /// Returns how many entries the last job has done.
+    fn done(&self) -> u64 {
+        self.state.jobs.list.last().map_or(0, |job| job.progress.entries)
+    }
+
     fn draw(&self) {
         view(&self.state, self.area(), &mut Buffer::empty(self.area()));
     }
@@ -145,6 +158,21 @@ impl Driver {
     fn press(&mut self, key: &str) {
         let key: Key = key.parse().expect("a key");
         let effects = self.take(Event::Key(key));
+        self.perform(effects);
+    }
+
+    /// Waits for what a thread answers, takes it and draws.
+    fn next(&mut self) {
+        let event = self.events.recv().expect("something comes");
+        self.answer(event);
+    }
+
+    /// Takes what a thread has answered and draws.
+    fn answer(&mut self, event: Event) {
+        let before = on_the_processor();
+        let effects = self.take(event);
+        self.draw();
+        self.answers = self.answers.max(on_the_processor().saturating_sub(before));
         self.perform(effects);
     }
 
@@ -162,11 +190,7 @@ impl Driver {
                 }
                 Err(_) => return,
             };
-            let before = on_the_processor();
-            let effects = self.take(event);
-            self.draw();
-            self.answers = self.answers.max(on_the_processor().saturating_sub(before));
-            self.perform(effects);
+            self.answer(event);
             let awaited = self.state.listing.is_waiting() || self.state.arranging;
             if self.busy && !awaited && begun.elapsed() > PATIENCE {
                 return;
@@ -283,28 +307,43 @@ fn search(driver: &mut Driver, entries: u64, failures: &mut Vec<String>) {
     driver.settle();
 }
 
-/// Sorts the directory: the keys go on meanwhile.
-fn order(driver: &mut Driver, failures: &mut Vec<String>) {
+/// Puts the rows into another order and back: the keys go on meanwhile.
+fn arrange(driver: &mut Driver, what: &str, there: &str, back: &str, failures: &mut Vec<String>) {
     driver.answers = Duration::ZERO;
     let begun = Instant::now();
-    driver.press("s");
-    driver.press("s");
+    there.split(' ').for_each(|key| driver.press(key));
     while driver.state.arranging {
-        let event = driver.events.recv().expect("the order comes");
-        let before = on_the_processor();
-        let effects = driver.take(event);
-        driver.draw();
-        driver.answers = driver.answers.max(on_the_processor().saturating_sub(before));
-        driver.perform(effects);
+        driver.next();
     }
-    println!("\nsorted by size after {} ms; the slowest answer took {:?} of CPU", begun.elapsed().as_millis(), driver.answers);
+    println!("\n{what} after {} ms; the slowest answer took {:?} of CPU", begun.elapsed().as_millis(), driver.answers);
     if driver.answers > FRAME {
-        failures.push(format!("an answer while sorting: {:?} of CPU", driver.answers));
+        failures.push(format!("an answer until {what}: {:?} of CPU", driver.answers));
     }
     driver.settle();
-    driver.press("s");
-    driver.press("n");
+    back.split(' ').for_each(|key| driver.press(key));
     driver.settle();
+}
+
+/// Extracts everything, but stops when that does not take more memory any longer.
+fn extract(driver: &mut Driver, target: &Path) {
+    while driver.state.jobs.running().next().is_some() {
+        driver.press("x");
+        driver.next();
+    }
+    ["esc", "A", "e"].iter().for_each(|key| driver.press(key));
+    let effects = driver.take(Event::Paste(target.display().to_string()));
+    driver.perform(effects);
+    driver.press("enter");
+    let begun = Instant::now();
+    while driver.state.jobs.running().next().is_some() {
+        if driver.done() >= EXTRACTED {
+            driver.press("x");
+        }
+        driver.next();
+    }
+    let done = driver.done();
+    println!("\n{done} files extracted after {} ms", begun.elapsed().as_millis());
+    assert!(done > 0, "nothing was extracted");
 }
 
 /// Returns the CPU that this thread has had, which other work on the machine does not lengthen.
@@ -322,11 +361,21 @@ fn on_the_processor() -> Duration {
     BEGUN.get_or_init(Instant::now).elapsed()
 }
 
-/// Prints the most memory that this process has had so far, where the system tells.
-fn tell_memory(when: &str) {
+/// Prints the most memory that this process has had so far, where the system tells, and compares it with its budget.
+fn memory(entries: u64, after: &str, failures: &mut Vec<String>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    if let Some(most) = most {
-        println!("\nmost memory {when}: {} MB", most * 1_024 / 1_000_000);
+    let kibibytes =
+        |name| status.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let Some((most, now)) = kibibytes("VmHWM:").zip(kibibytes("VmRSS:")) else { return };
+    let (most, now) = (most * 1_024, now * 1_024);
+    let budget = MEMORY.0 + MEMORY.1 * entries;
+    println!(
+        "\nafter {after}: {} MB, at most {} MB so far; the budget is {} MB",
+        now / 1_000_000,
+        most / 1_000_000,
+        budget / 1_000_000
+    );
+    if most > budget {
+        failures.push(format!("memory after {after}: {} MB of {} MB", most / 1_000_000, budget / 1_000_000));
     }
 }

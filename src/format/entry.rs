@@ -1,5 +1,6 @@
 //! Values that describe an entry, the same for every container.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use crate::format::nra::content::Content;
@@ -210,6 +211,11 @@ impl Entry {
     /// Says whether both have their content from the same place of the same archive, so that it is stored once.
     pub fn shares_content(&self, other: &Self) -> bool {
         self.location == other.location && self.location != Location::Nra(Content::None)
+    }
+
+    /// Returns 64 bits that stand for where the content lies: equal for entries that share it.
+    pub fn content_print(&self, keys: &impl BuildHasher) -> u64 {
+        keys.hash_one(&self.location)
     }
 
     /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.

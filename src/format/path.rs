@@ -75,6 +75,13 @@ impl EntryPath {
         self.0.split(|&b| b == b'/')
     }
 
+    /// Returns the path of so many components from the top; `None` for none, all of it where there are not more.
+    pub fn first(&self, count: usize) -> Option<Self> {
+        let mut slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let end = slashes.nth(count.checked_sub(1)?).unwrap_or(self.0.len());
+        Some(Self(self.0[..end].into()))
+    }
+
     /// Says whether this entry lies below `directory` (at any depth).
     pub fn is_below(&self, directory: &EntryPath) -> bool {
         self.0.len() > directory.0.len() && self.0.starts_with(&directory.0) && self.0[directory.0.len()] == b'/'

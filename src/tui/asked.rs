@@ -115,6 +115,11 @@ impl Asked {
         self.numbers.iter_mut().for_each(|number| *number = number.wrapping_add(1));
     }
 
+    /// Says whether any answer of what is numbered by the screen is awaited.
+    pub fn awaits_any(&self, subject: Subject) -> bool {
+        self.numbers[subject as usize] != NOTHING
+    }
+
     /// Says whether an answer is awaited.
     pub fn awaits(&self, ticket: Ticket) -> bool {
         self.ticket(ticket.subject) == ticket

@@ -6,6 +6,8 @@ use crate::tui::state::{READ_ONLY, State, WRITE_PROTECTED};
 
 /// What stands between crumbs.
 pub const BETWEEN: &str = " ▸ ";
+/// Stands for those that have no room.
+const MORE: &str = "…";
 
 /// A part of the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,32 +20,38 @@ pub struct Crumb {
 
 /// Returns the crumbs that fit into the header: the name of the archive and as many directories as possible, counted from the innermost.
 pub fn crumbs(state: &State, room: usize) -> Vec<Crumb> {
-    let mut all = vec![Crumb { text: state.archive.name.clone(), depth: Some(0) }];
-    if let Some(directory) = &state.listing.scope.directory {
-        all.extend(
-            directory.components().enumerate().map(|(index, name)| Crumb { text: glyphs::shown(name), depth: Some(index + 1) }),
-        );
-    }
-    let width = |crumbs: &[Crumb]| {
-        let gaps = crumbs.len().saturating_sub(1) * glyphs::width(BETWEEN);
-        crumbs.iter().map(|crumb| glyphs::width(&crumb.text)).sum::<usize>() + gaps
-    };
-    while width(&all) > room && all.len() > 2 {
-        // The first crumb that goes leaves a sign; the next ones go behind it.
-        if all[1].depth.is_none() {
-            if all.len() == 3 {
-                break;
-            }
-            all.remove(2);
-        } else {
-            all[1] = Crumb { text: "…".to_owned(), depth: None };
+    let name = Crumb { text: state.archive.name.clone(), depth: Some(0) };
+    let Some(directory) = &state.listing.scope.directory else { return vec![cut(name, room)] };
+    let between = glyphs::width(BETWEEN);
+    let mut used = glyphs::width(&name.text);
+    let mut depth = directory.components().count();
+    // From the innermost outwards until the room is used: a path may have thousands of components.
+    let mut inner = Vec::new();
+    for component in directory.components().rev() {
+        let crumb = Crumb { text: glyphs::shown(component), depth: Some(depth) };
+        let with = used + between + glyphs::width(&crumb.text);
+        // Those that have no room leave a sign, which takes some.
+        let more = if depth > 1 { between + glyphs::width(MORE) } else { 0 };
+        if with + more > room {
+            break;
         }
+        inner.push(crumb);
+        (used, depth) = (with, depth - 1);
     }
-    if width(&all) > room {
-        let last = all.pop().expect("the name of the archive is always there");
-        return vec![Crumb { text: glyphs::fit(&last.text, room).into_owned(), ..last }];
+    if inner.is_empty() {
+        return vec![cut(Crumb { text: glyphs::shown(directory.name()), depth: Some(depth) }, room)];
     }
+    let mut all = vec![name];
+    if depth > 0 {
+        all.push(Crumb { text: MORE.to_owned(), depth: None });
+    }
+    all.extend(inner.into_iter().rev());
     all
+}
+
+/// Cuts a crumb that is alone to the room there is.
+fn cut(crumb: Crumb, room: usize) -> Crumb {
+    Crumb { text: glyphs::fit(&crumb.text, room).into_owned(), ..crumb }
 }
 
 /// Returns how much the archive holds, in as many words as a screen of this width has room for.

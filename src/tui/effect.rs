@@ -203,7 +203,7 @@ pub struct FactsRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarksRequest {
     /// Entries with all below them.
-    Numbers(Arc<[u64]>, Change),
+    Numbers(Arc<Vec<u64>>, Change),
     /// What a glob means below a directory.
     Glob(Option<EntryPath>, String, Change),
     /// How much the marks hold.

@@ -160,9 +160,10 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
         }
         Dialog::Jobs { job: chosen, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
-            let log = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, usize::from(width)).len());
-            let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
             let most = screen.height.saturating_sub(4).clamp(3, 30);
+            let log = job(state, state.jobs.place(*chosen));
+            let log = log.map_or(0, |job| said(job, usize::from(width)).take(most.into()).count());
+            let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
             (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
         }
     };
@@ -198,16 +199,13 @@ pub fn job(state: &State, index: usize) -> Option<&Job> {
 }
 
 /// Returns what a job said, in lines of a width: what it is and how it ended where its own rows have no room for that, and what went wrong on the way.
-pub fn said(job: &Job, width: usize) -> Vec<&str> {
-    let is_cut = |text: &&str| glyphs::width(text) + 2 > width;
+/// There may be thousands: whoever needs a few takes no more.
+pub fn said(job: &Job, width: usize) -> impl Iterator<Item = &str> {
+    let is_cut = move |text: &&str| glyphs::width(text) + 2 > width;
     let title = Some(job.title.as_str()).filter(is_cut);
     let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(is_cut);
-    title
-        .into_iter()
-        .chain(ending)
-        .chain(job.log.iter().map(String::as_str))
-        .flat_map(|line| glyphs::wrapped(line, width))
-        .collect()
+    let sentences = title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str));
+    sentences.flat_map(move |line| glyphs::wrapped(line, width))
 }
 
 /// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there is a log below.
@@ -232,7 +230,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
         Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.staged.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
-            let has_log = job(state, cursor).is_some_and(|job| !said(job, usize::from(inner.width)).is_empty());
+            let has_log = job(state, cursor).is_some_and(|job| said(job, usize::from(inner.width)).next().is_some());
             let rows = 2 * u16::try_from(jobs_shown(inner.height, has_log)).unwrap_or(u16::MAX);
             let area = Rect { height: rows.min(inner.height), ..inner };
             Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
@@ -246,12 +244,13 @@ pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
     below(inner, jobs.rows().count() * 2 + 1)
 }
 
-/// Returns how many lines of what the job under the cursor said can be scrolled away.
-pub fn log_hidden(dialog: &Dialog, state: &State, frame: &Frame) -> usize {
+/// Returns how many lines of what the job under the cursor said can be scrolled away, up to so many.
+pub fn log_hidden(dialog: &Dialog, state: &State, frame: &Frame, most: usize) -> usize {
     let (Dialog::Jobs { job: chosen, .. }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else { return 0 };
     let area = log_area(jobs, frame.inner());
-    let lines = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, usize::from(area.width)).len());
-    lines.saturating_sub(usize::from(area.height))
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let lines = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, width).take(most.saturating_add(height)).count());
+    lines.saturating_sub(height)
 }
 
 /// Returns why a search ended, in lines of a width.

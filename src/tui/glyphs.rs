@@ -122,6 +122,21 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns bytes as [`shown`] does, cut as [`fit`] does: of those that are far too many for the room only both ends are looked at.
+pub fn shown_within(bytes: &[u8], columns: usize) -> String {
+    /// Bytes of each end for each column: enough for letters of any alphabet with their accents.
+    const BYTES: usize = 8;
+    let end = BYTES * (columns + 1);
+    if bytes.len() <= 2 * end {
+        return fit(&shown(bytes), columns).into_owned();
+    }
+    // Neither end begins or stops within a letter.
+    let is_within = |at: &usize| bytes[*at] & 0xc0 == 0x80;
+    let front = (end - 3..=end).rev().find(|at| !is_within(at)).unwrap_or(end);
+    let back = (bytes.len() - end..bytes.len()).find(|at| !is_within(at)).unwrap_or(bytes.len() - end);
+    fit(&format!("{}…{}", shown(&bytes[..front]), shown(&bytes[back..])), columns).into_owned()
+}
+
 /// Returns `text` as lines of at most so many columns, broken between words; what is longer than a line is cut.
 pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -196,6 +211,9 @@ mod tests {
         assert_eq!(fit("日本語日本語", 6), "日…語");
         assert_eq!(fit("abc", 1), "…");
         assert_eq!(fit("abc", 0), "");
+        assert_eq!(shown_within(&"日本語".repeat(9_999).into_bytes(), 6), "日…語");
+        assert_eq!(shown_within(&[0xff; 9_999], 9), "\\xff…\\xff");
+        assert_eq!(shown_within(&"a\u{301}".repeat(30).into_bytes(), 30), "a\u{301}".repeat(30));
         assert_eq!(skip("日本", 1), " 本");
         assert_eq!(skip("abc", 5), "");
     }
@@ -206,6 +224,7 @@ mod tests {
             let text = shown(&bytes);
             prop_assert!(!text.chars().any(is_unsafe_to_show));
             prop_assert!(width(&fit(&text, columns)) <= columns);
+            prop_assert!(width(&shown_within(&bytes.repeat(20), columns)) <= columns);
             prop_assert!(width(start(&text, columns)) <= columns);
         }
     }

@@ -30,7 +30,7 @@ pub enum Order {
     #[default]
     Path,
     /// These numbers in this order: sorted, filtered, found.
-    Listed(Arc<[u64]>),
+    Listed(Arc<Vec<u64>>),
 }
 
 /// What is listed.
@@ -156,9 +156,8 @@ pub fn subtree(archive: &dyn Archive, directory: &EntryPath) -> Result<Range<u64
 /// As reading the index does.
 pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
     let numbers = subtree(archive, directory)?;
-    let sum = archive.totals(numbers.clone());
     if !archive.is_recovered() {
-        return sum.map(Some);
+        return archive.totals(numbers).map(Some);
     }
     let mut totals = Totals { entries: 1, content_bytes: 0 };
     for (index, entry) in (0u64..).zip(archive.entries(numbers)) {

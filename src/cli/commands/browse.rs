@@ -30,8 +30,9 @@ use crate::tui::left::{Left, Told};
 use crate::tui::run::{self, Opened, Options};
 use crate::tui::state::jobs::Ending;
 
-/// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows.
-const CACHE: u64 = 32 << 20;
+/// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows. Of what is
+/// kept and thrown out again on many threads the allocator keeps some for each of them.
+const CACHE: u64 = 16 << 20;
 /// Bytes that tell what is no archive.
 const PROBE: u64 = 512;
 /// Files of a directory that are looked at in search of archives.

@@ -123,7 +123,10 @@ impl<'a> Run<'a> {
         let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
         match (action, item.entry.kind) {
             (Action::Keep | Action::Refuse, _) => add(&self.counts.kept, 1),
-            (_, Kind::File) => add(&self.counts.files, 1),
+            (_, Kind::File) => {
+                add(&self.counts.bytes, item.entry.size);
+                add(&self.counts.files, 1)
+            }
             (_, Kind::Directory) => add(&self.counts.directories, 1),
             (_, Kind::Symlink) => add(&self.counts.symlinks, 1),
             _ => add(&self.counts.specials, 1),
@@ -142,15 +145,12 @@ impl<'a> Run<'a> {
 
     /// Takes down what would be done with an entry.
     pub(super) fn rehearsed(&self, item: &Item, action: Action) {
-        if !matches!(action, Action::Keep | Action::Refuse) {
-            self.wrote(item.entry.size);
-        }
+        self.wrote(item.entry.size);
         self.done(item, item.path(), action);
     }
 
-    /// Takes down content bytes.
+    /// Takes down that content bytes are done with. Whether they stay is told when their file is done.
     pub(super) fn wrote(&self, bytes: u64) {
-        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.monitor.add(Counter::Bytes, bytes);
     }
 

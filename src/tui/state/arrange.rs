@@ -81,7 +81,7 @@ pub struct ArrangeRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
     /// The numbers.
-    pub numbers: Arc<[u64]>,
+    pub numbers: Arc<Vec<u64>>,
     /// The first numbers of groups that stand together, ascending; empty where there are none.
     pub firsts: Arc<[u64]>,
     /// What it adds up to, in words.

@@ -167,23 +167,26 @@ impl Hidden {
         Self(Zeroizing::new(String::with_capacity(256)))
     }
 
+    /// Puts text behind so many characters.
+    fn insert(&mut self, place: usize, text: &str) {
+        let len = self.0.len() + text.len();
+        if len > self.0.capacity() {
+            let mut larger = Zeroizing::new(String::with_capacity(len * 2));
+            larger.push_str(&self.0);
+            self.0 = larger;
+        }
+        let at = byte_of(&self.0, place);
+        self.0.insert_str(at, text);
+    }
+
     /// Does to the text what has been done to the dots: `before` are their number and the place of the cursor, `typed` what has come.
     fn follow(&mut self, before: (usize, usize), line: &Input, typed: Option<char>) {
         let (dots, cursor) = (line.value().chars().count(), line.cursor());
-        let at = |text: &str, place: usize| text.char_indices().nth(place).map_or(text.len(), |(at, _)| at);
         match typed {
-            Some(c) if dots > before.0 => {
-                if self.0.len() + c.len_utf8() > self.0.capacity() {
-                    let mut larger = Zeroizing::new(String::with_capacity(self.0.capacity() * 2));
-                    larger.push_str(&self.0);
-                    self.0 = larger;
-                }
-                let place = at(&self.0, before.1);
-                self.0.insert(place, c);
-            }
+            Some(c) if dots > before.0 => self.insert(before.1, c.encode_utf8(&mut [0; 4])),
             // What goes goes from where the cursor is then.
             _ => {
-                let (from, to) = (at(&self.0, cursor), at(&self.0, cursor + before.0.saturating_sub(dots)));
+                let (from, to) = (byte_of(&self.0, cursor), byte_of(&self.0, cursor + before.0.saturating_sub(dots)));
                 self.0.replace_range(from..to, "");
             }
         }
@@ -234,18 +237,16 @@ impl Prompt {
         changed
     }
 
-    /// Takes pasted text.
-    pub fn paste(&mut self, text: &str) {
+    /// Takes pasted text; says whether there was room for all of it.
+    pub fn paste(&mut self, text: &str) -> bool {
         if std::mem::take(&mut self.fresh) {
             self.input.reset();
         }
-        if self.hidden.is_some() {
-            for c in one_line(text) {
-                self.edit(Key::plain(KeyCode::Char(c)));
-            }
-            return;
-        }
-        paste(&mut self.input, text);
+        let Some(hidden) = &mut self.hidden else { return paste(&mut self.input, text) };
+        let (line, whole) = one_line(text, MAX_LINE.saturating_sub(hidden.0.len()));
+        hidden.insert(self.input.cursor(), &line);
+        insert(&mut self.input, &line.chars().map(|_| Hidden::DOT).collect::<String>());
+        whole
     }
 }
 
@@ -384,18 +385,42 @@ pub fn edit(input: &mut Input, key: Key) -> Option<bool> {
     Some(input.handle(request).is_some_and(|changed| changed.value))
 }
 
-/// Returns what a line takes of pasted text: lines with a space between them, without other control characters.
-fn one_line(text: &str) -> impl Iterator<Item = char> {
+/// Bytes that a line takes of pasted text: more than any path has.
+pub const MAX_LINE: usize = 64 << 10;
+
+/// Returns what a line takes of pasted text, and whether `room` bytes are enough for all of it: lines with a space between them, without other control
+/// characters. It may be a password.
+pub fn one_line(text: &str, room: usize) -> (Zeroizing<String>, bool) {
     let text = text.trim_end_matches(['\r', '\n']);
     let chars = text.char_indices().filter(|(at, c)| *c != '\n' || !text[..*at].ends_with('\r'));
-    chars.map(|(_, c)| if matches!(c, '\r' | '\n') { ' ' } else { c }).filter(|c| !c.is_control())
+    let chars = chars.map(|(_, c)| if matches!(c, '\r' | '\n') { ' ' } else { c }).filter(|c| !c.is_control());
+    let mut line = Zeroizing::new(String::with_capacity(text.len().min(room)));
+    for c in chars {
+        if line.len() + c.len_utf8() > room {
+            return (line, false);
+        }
+        line.push(c);
+    }
+    (line, true)
 }
 
-/// Puts pasted text into a line.
-pub fn paste(input: &mut Input, text: &str) {
-    for c in one_line(text) {
-        let _ = input.handle(InputRequest::InsertChar(c));
-    }
+/// Returns where a character begins.
+fn byte_of(text: &str, place: usize) -> usize {
+    text.char_indices().nth(place).map_or(text.len(), |(at, _)| at)
+}
+
+/// Puts text into a line all at once.
+fn insert(input: &mut Input, text: &str) {
+    let (mut line, cursor) = (input.value().to_owned(), input.cursor());
+    line.insert_str(byte_of(&line, cursor), text);
+    *input = Input::new(line).with_cursor(cursor + text.chars().count());
+}
+
+/// Puts pasted text into a line; says whether there was room for all of it.
+pub fn paste(input: &mut Input, text: &str) -> bool {
+    let (line, whole) = one_line(text, MAX_LINE.saturating_sub(input.value().len()));
+    insert(input, &line);
+    whole
 }
 
 #[cfg(test)]
@@ -407,6 +432,21 @@ mod tests {
         let mut prompt = Prompt::new(Purpose::Message, "", "", "replaced");
         prompt.paste("one\r\ntwo\nthree\x1b\r\n");
         assert_eq!(prompt.input.value(), "one two three");
+    }
+
+    #[test]
+    fn more_than_a_line_takes_is_cut_and_told() {
+        for purpose in [Purpose::Message, Purpose::Password] {
+            let mut prompt = Prompt::new(purpose.clone(), "", "", "");
+            assert!(prompt.paste("<>"));
+            prompt.edit("left".parse().unwrap());
+            // Character by character this would take minutes.
+            assert!(!prompt.paste(&"é".repeat(1 << 20)));
+            assert!(!prompt.paste("more"));
+            let text = prompt.hidden.map_or(prompt.input.value().to_owned(), |hidden| hidden.0.to_string());
+            assert_eq!(text, format!("<{}>", "é".repeat(MAX_LINE / 2 - 1)), "{purpose:?}");
+            assert_eq!(prompt.input.cursor(), MAX_LINE / 2);
+        }
     }
 
     #[test]

@@ -29,6 +29,34 @@ pub struct Progress {
     pub all_bytes: u64,
 }
 
+/// What a job's speed and end are told by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes done, and to do; 0 if that is not known.
+    Bytes(u64, u64),
+    /// The same of entries, where they have no content.
+    Entries(u64, u64),
+}
+
+impl Amount {
+    /// Returns what is done, and what there is to do.
+    fn numbers(self) -> (u64, u64) {
+        let (Self::Bytes(done, all) | Self::Entries(done, all)) = self;
+        (done, all)
+    }
+}
+
+impl Progress {
+    /// Returns what is done.
+    pub fn amount(&self) -> Amount {
+        if self.bytes == 0 && self.all_bytes == 0 {
+            Amount::Entries(self.entries, self.all_entries)
+        } else {
+            Amount::Bytes(self.bytes, self.all_bytes)
+        }
+    }
+}
+
 /// What a job tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
@@ -86,7 +114,7 @@ pub struct Job {
     pub paused: bool,
     /// It waits until others have ended.
     pub waiting: bool,
-    /// Bytes a second, smoothed.
+    /// Bytes a second, or entries, smoothed.
     pub rate: f64,
     started: Duration,
     /// When it ended, or last told something.
@@ -103,11 +131,11 @@ impl Job {
 
     /// Returns how long it will still take, once that can be told.
     pub fn left(&self) -> Option<Duration> {
-        let Progress { bytes, all_bytes, .. } = self.progress;
-        if all_bytes == 0 || self.rate < 1.0 || self.updated - self.started < SETTLE {
+        let (done, all) = self.progress.amount().numbers();
+        if all == 0 || self.rate < 1.0 || self.updated - self.started < SETTLE {
             return None;
         }
-        Some(Duration::from_secs_f64((all_bytes.saturating_sub(bytes) as f64 / self.rate).min(1e7)))
+        Some(Duration::from_secs_f64((all.saturating_sub(done) as f64 / self.rate).min(1e7)))
     }
 
     /// Returns how long it has run.
@@ -125,8 +153,11 @@ impl Job {
         let elapsed = (now - self.updated).as_secs_f64();
         match news {
             News::Progress(progress, current) => {
-                if elapsed > 0.0 {
-                    let rate = progress.bytes.saturating_sub(self.progress.bytes) as f64 / elapsed;
+                let (before, now_done) = (self.progress.amount(), progress.amount());
+                if std::mem::discriminant(&before) != std::mem::discriminant(&now_done) {
+                    self.rate = 0.0;
+                } else if elapsed > 0.0 {
+                    let rate = now_done.numbers().0.saturating_sub(before.numbers().0) as f64 / elapsed;
                     let weight = if self.rate == 0.0 { 1.0 } else { 1.0 - (-elapsed / SMOOTH).exp() };
                     self.rate += (rate - self.rate) * weight;
                 }
@@ -250,6 +281,22 @@ mod tests {
         jobs.take(id, News::End(Ending::Done, "done".to_owned()), Duration::from_secs(3_603));
         assert_eq!(jobs.running().count(), 0);
         assert_eq!(jobs.list[0].elapsed(), Duration::from_secs(3_603));
+    }
+
+    #[test]
+    fn files_without_content_are_counted() {
+        let mut jobs = Jobs::default();
+        let id = jobs.add("extract".to_owned(), Duration::ZERO);
+        for tenth in 1..=20u64 {
+            let progress = Progress { entries: tenth * 100, all_entries: 4_000, ..Progress::default() };
+            jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
+        }
+        assert!((jobs.list[0].rate - 1_000.0).abs() < 1.0, "{}", jobs.list[0].rate);
+        assert_eq!(jobs.list[0].left().unwrap().as_secs_f64().round(), 2.0);
+        // Where there is content after all, the speed is that of bytes, from then on.
+        let progress = Progress { entries: 2_001, bytes: 1, ..Progress::default() };
+        jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(2_100));
+        assert_eq!((jobs.list[0].rate, jobs.list[0].left()), (0.0, None));
     }
 
     #[test]

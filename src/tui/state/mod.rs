@@ -411,13 +411,10 @@ impl State {
         }
         let top = self.listing.scope.directory.as_ref();
         // What is made in a directory that is not there yet brings that.
-        let here = |path: EntryPath| {
-            let above = std::iter::successors(Some(path), EntryPath::parent);
-            above.take_while(|path| Some(path) != top).last()
-        };
+        let depth = 1 + top.map_or(0, |top| top.components().count());
         let plans = self.staged.list().iter().filter(|stage| !matches!(stage, Stage::Rename(..) | Stage::Add(_, _, true)));
         for (path, directory) in plans.filter_map(Stage::brings).filter(|(path, _)| top.is_none_or(|top| path.is_below(top))) {
-            let Some(shown) = here(path.clone()) else { continue };
+            let Some(shown) = path.first(depth) else { continue };
             // Whether a directory above it is there is told by the rows, if all of them are here.
             let known = self.listing.lines.iter().any(|line| line.row.entry.path == shown);
             let unknown = shown != path && !self.listing.is_whole();

@@ -266,17 +266,22 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
 
 /// Takes pasted text.
 pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
-    match state.dialogs.last_mut() {
+    let whole = match state.dialogs.last_mut() {
         Some(Dialog::Prompt(prompt)) => {
-            prompt.paste(text);
+            let whole = prompt.paste(text);
             typed(state, effects);
+            whole
         }
         Some(Dialog::Finder(finder)) => {
-            dialog::paste(&mut finder.input, text);
+            let whole = dialog::paste(&mut finder.input, text);
             find::typed(state, effects);
+            whole
         }
         Some(Dialog::Jump(_)) => jump::paste(state, text, effects),
-        _ => state.say(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
+        _ => return state.say(Tone::Warning, "what is pasted goes into a line that is typed; there is none"),
+    };
+    if !whole {
+        state.say(Tone::Warning, format!("that was too long for a line: {} KiB of it were taken", dialog::MAX_LINE >> 10));
     }
 }
 
@@ -341,7 +346,14 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     let jobs = state.jobs.list.len();
     let frame = state.dialogs.last().and_then(|dialog| frames::frame(dialog, state));
     let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);
-    let hidden = frame.as_ref().zip(state.dialogs.last()).map_or(0, |(frame, dialog)| frames::log_hidden(dialog, state, frame));
+    let hidden = match (state.dialogs.last(), &frame) {
+        (Some(dialog @ Dialog::Jobs { top, .. }), Some(frame)) => {
+            // No key but one goes further than a page.
+            let most = if action == Action::Last { usize::MAX } else { top.saturating_add(inner.height.into()) };
+            frames::log_hidden(dialog, state, frame, most)
+        }
+        _ => 0,
+    };
     let rows = usize::from(inner.height);
     let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {

@@ -6,7 +6,7 @@ use crate::tui::action::Action;
 use crate::tui::effect::{Effect, JumpRequest};
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
-use crate::tui::state::dialog::Jump;
+use crate::tui::state::dialog::{Jump, MAX_LINE, one_line};
 use crate::tui::state::{Dialog, State, Tone};
 use crate::tui::update::{act, browse};
 
@@ -46,12 +46,13 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     ask(state, effects);
 }
 
-/// Takes pasted text.
-pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
-    if let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() {
-        jump.typed.extend(text.chars().filter(|c| !c.is_control()));
-        ask(state, effects);
-    }
+/// Takes pasted text; says whether there was room for all of it.
+pub fn paste(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> bool {
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return true };
+    let (line, whole) = one_line(text, MAX_LINE.saturating_sub(jump.typed.len()));
+    jump.typed.push_str(&line);
+    ask(state, effects);
+    whole
 }
 
 fn ask(state: &mut State, effects: &mut Vec<Effect>) {

@@ -55,7 +55,7 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
         && state.listing.numbers(state.listing.cursor).is_none()
         && let Some(line) = state.listing.current()
     {
-        effects.push(Effect::Marks(MarksRequest::Numbers([line.row.number].into(), Change::Add)));
+        effects.push(Effect::Marks(MarksRequest::Numbers(vec![line.row.number].into(), Change::Add)));
     }
     state.due = (waits || asked(effects)).then_some(action);
     state.due.is_some()
@@ -84,7 +84,7 @@ pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
         None => {
             let change =
                 if state.marks.of(&(line.row.number..line.row.number + 1)) == Marked::No { Change::Add } else { Change::Remove };
-            effects.push(Effect::Marks(MarksRequest::Numbers([line.row.number].into(), change)));
+            effects.push(Effect::Marks(MarksRequest::Numbers(vec![line.row.number].into(), change)));
         }
     }
 }
@@ -96,13 +96,13 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
     match &state.listing.scope.order {
         Order::Listed(numbers) => {
             let index = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(numbers.len().saturating_sub(1));
-            let numbers = numbers[index(from)..=index(to)].into();
+            let numbers = Arc::new(numbers[index(from)..=index(to)].to_vec());
             effects.push(Effect::Marks(MarksRequest::Numbers(numbers, Change::Add)));
         }
         Order::Path => {
             set(state, std::iter::once(from..to).collect(), Change::Add, effects);
             // The last row with all below it.
-            effects.push(Effect::Marks(MarksRequest::Numbers([to].into(), Change::Add)));
+            effects.push(Effect::Marks(MarksRequest::Numbers(vec![to].into(), Change::Add)));
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::crumbs::{self, BETWEEN};
 use crate::tui::effect::Effect;
@@ -144,10 +143,8 @@ fn crumb(state: &mut State, header: Rect, x: u16, effects: &mut Vec<Effect>) {
         if (from..to).contains(&usize::from(x)) {
             let Some(directory) = state.listing.scope.directory.clone() else { return };
             let Some(depth) = crumb.depth else { return };
-            let above = std::iter::successors(Some(directory), EntryPath::parent);
-            let above: Vec<EntryPath> = above.collect();
-            let target = above.iter().rev().nth(depth.wrapping_sub(1)).cloned();
-            if target.as_ref() != above.first() {
+            let target = directory.first(depth);
+            if target.as_ref() != Some(&directory) {
                 browse::go(state, target, None, effects);
             }
             return;

@@ -160,10 +160,10 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
 fn about(entry: &Entry, room: usize) -> String {
     let mut line = text::mode(entry.kind, entry.metadata.mode);
     if let Some(owner) = entry.metadata.owner.as_ref().filter(|_| room >= 50) {
-        let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown(name) };
+        let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown_within(name, room) };
         line.push_str(&format!("  {} {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
     }
-    format!("{line}  {}", glyphs::shown(entry.path.name()))
+    format!("{line}  {}", glyphs::shown_within(entry.path.name(), room))
 }
 
 /// Draws the hints that have a line of their own.

@@ -8,7 +8,7 @@ use crate::tui::frames::{self, Frame};
 use crate::tui::glyphs;
 use crate::tui::layout::Choices;
 use crate::tui::state::State;
-use crate::tui::state::jobs::{Ending, Job, Progress};
+use crate::tui::state::jobs::{Amount, Ending, Job, Progress};
 use crate::tui::theme::Theme;
 use crate::tui::view::{dialog, put};
 
@@ -46,9 +46,12 @@ fn figures(job: &Job) -> String {
     if job.waiting {
         return "waiting".to_owned();
     }
-    let progress = &job.progress;
-    let done = if progress.bytes > 0 { SizeStyle::Binary.show(progress.bytes) } else { text::count(progress.entries) };
-    let rate = if job.rate >= 1.0 { format!(" {}/s", SizeStyle::Binary.show(job.rate as u64)) } else { String::new() };
+    let (amount, rate) = (job.progress.amount(), job.rate as u64);
+    let (done, rate) = match amount {
+        Amount::Bytes(done, _) => (SizeStyle::Binary.show(done), SizeStyle::Binary.show(rate)),
+        Amount::Entries(done, _) => (text::counted(done, "entry", "entries"), text::count(rate)),
+    };
+    let rate = if job.rate >= 1.0 { format!(" {rate}/s") } else { String::new() };
     let left = job
         .left()
         .map_or_else(|| "--:--".to_owned(), |left| text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
@@ -72,8 +75,8 @@ pub fn view(state: &State, jobs: Choices, cursor: usize, top: usize, frame: &Fra
         }
     }
     let below = frames::log_area(jobs, area);
-    let log = frames::job(state, cursor).map_or_else(Vec::new, |job| frames::said(job, usize::from(below.width)));
-    for (row, line) in (0..below.height).zip(log.iter().skip(top)) {
+    let log = frames::job(state, cursor).into_iter().flat_map(|job| frames::said(job, usize::from(below.width)));
+    for (row, line) in (0..below.height).zip(log.skip(top)) {
         put(buffer, below, 0, row, line, theme.warning);
     }
     jobs.cursor()

@@ -49,9 +49,10 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
 fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
     for (y, (path, directory)) in (0..area.height).skip(rows).zip(state.brought()) {
         let row = Rect { y: area.y + y, height: 1, ..area };
-        let name = format!("{}{}", glyphs::shown(path.name()), if directory { "/" } else { "" });
+        let tail = if directory { "/" } else { "" };
+        let room = usize::from(area.width.saturating_sub(FRONT)).saturating_sub(tail.len());
         put(buffer, row, 0, 0, "+", state.theme.mark);
-        put(buffer, row, FRONT, 0, &glyphs::fit(&name, usize::from(area.width.saturating_sub(FRONT))), state.theme.dim);
+        put(buffer, row, FRONT, 0, &format!("{}{tail}", glyphs::shown_within(path.name(), room)), state.theme.dim);
     }
 }
 
@@ -111,7 +112,8 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
             Rect { x: area.x + FRONT + indent, width: columns.name.saturating_sub(width + indent + 1), ..area },
             buffer,
         );
-        put(buffer, place, 0, 0, &glyphs::fit(&format!("→ {}", glyphs::shown(to.as_bytes())), usize::from(width)), theme.warning);
+        let to = glyphs::shown_within(to.as_bytes(), usize::from(width).saturating_sub(2));
+        put(buffer, place, 0, 0, &format!("→ {to}"), theme.warning);
     } else {
         let mut indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
         // The same content as in the row above.
@@ -150,7 +152,7 @@ fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
     } else {
         state.listing.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1)
     };
-    let shown = glyphs::shown(entry.path.as_bytes().get(front..).unwrap_or_default());
+    let name = entry.path.as_bytes().get(front..).unwrap_or_default();
     let theme = &state.theme;
     let (tail, style) = match entry.kind {
         Kind::Directory => ("/", theme.directory),
@@ -158,14 +160,14 @@ fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
         Kind::File => ("", theme.text),
         Kind::Fifo | Kind::CharacterDevice | Kind::BlockDevice => ("", theme.special),
     };
-    let fitted = glyphs::fit(&shown, room.saturating_sub(tail.len()));
+    let fitted = glyphs::shown_within(name, room.saturating_sub(tail.len()));
     let mut x = put(buffer, area, 0, 0, &fitted, style);
     mark_symbols(buffer, Rect { width: x, ..area }, theme.symbol);
     x = put(buffer, area, x, 0, tail, style);
     if entry.kind == Kind::Symlink {
         x = put(buffer, area, x, 0, " → ", theme.dim);
         let left = usize::from(area.width.saturating_sub(x));
-        put(buffer, area, x, 0, &glyphs::fit(&glyphs::shown(&entry.target), left), theme.dim);
+        put(buffer, area, x, 0, &glyphs::shown_within(&entry.target, left), theme.dim);
     }
 }
 

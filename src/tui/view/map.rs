@@ -43,5 +43,9 @@ fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
     let name = glyphs::shown(tile.path.name());
     let (name, style) = if tile.directory { (format!("{name}/"), theme.directory) } else { (name, theme.text) };
     put(buffer, area, 1, 0, &glyphs::fit(&name, room), style);
-    put(buffer, area, 1, 1, glyphs::start(&SizeStyle::Binary.show(tile.bytes), room), theme.dim);
+    // A number without its unit, or without its last digits, tells another size.
+    let size = SizeStyle::Binary.show(tile.bytes);
+    if glyphs::width(&size) <= room {
+        put(buffer, area, 1, 1, &size, theme.dim);
+    }
 }

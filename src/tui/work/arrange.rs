@@ -11,7 +11,7 @@ use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope, Want};
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
 use crate::tui::work::duplicates::{self, Duplicates};
-use crate::tui::work::told;
+use crate::tui::work::{room_for, told};
 
 /// Rows that are fetched at once.
 const PAGE: usize = 4_096;
@@ -52,13 +52,15 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         if (*sort, *reverse) == (Sort::Name, false) {
             return Ok(Some(Found { numbers: numbers.into(), firsts, told }));
         }
-        let keyed = numbers.drain(..).map(|number| {
+        // Those that are read together stand side by side.
+        numbers.sort_unstable();
+        let keyed = numbers.into_iter().map(|number| {
             let key = archive.entry(number).and_then(|entry| key(archive, &entry, *sort));
             (key.unwrap_or(i64::MAX), number)
         });
         return Ok(Some(Found { told, ..listed(keyed.collect()) }));
     }
-    let mut keyed: Vec<(i64, u64)> = Vec::new();
+    let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut lost = 0;
     for number in below.clone() {
         if !share((number - below.start) as f64 / (below.end - below.start) as f64) {
@@ -90,7 +92,8 @@ fn children(
 ) -> Result<Option<Vec<u64>>> {
     let scope = Scope { directory: request.directory.clone(), open: Arc::clone(&request.open), ..Scope::default() };
     let Arrangement { sort, reverse, .. } = request.arrangement;
-    let mut keyed: Vec<(i64, u64)> = Vec::new();
+    let below = rows::below(archive, request.directory.as_ref())?;
+    let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut depths: Vec<u16> = Vec::new();
     let mut want = Want::Start;
     loop {
@@ -121,7 +124,9 @@ fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
     if reverse {
         keyed.reverse();
     }
-    keyed.into_iter().map(|(_, number)| number).collect()
+    let mut numbers = room_for(keyed.len() as u64);
+    numbers.extend(keyed.iter().map(|(_, number)| number));
+    numbers
 }
 
 /// Sorts rows that come as a tree has them, with their depths, beside those of the same directory: each stays in front of what is below it.

@@ -1,6 +1,9 @@
 //! Which files have the same content, and what that saves, or could.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::RandomState;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::archive::Archive;
@@ -8,9 +11,7 @@ use crate::format::digest::Digest;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::text::{self, SizeStyle};
-
-/// Different contents that may begin at one place before the rest is given up.
-const MAX_AT_PLACE: usize = 64;
+use crate::tui::work::room_for;
 
 /// Files that have their content in common with others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,19 +24,22 @@ pub struct Duplicates {
     pub told: String,
 }
 
-/// A file: size, place of its content, number. Four numbers, for there may be millions.
-type File = (u64, (u64, u64), u64);
-
-/// Files of one content.
-struct Group {
-    size: u64,
+/// Groups of files that have their content in common, in few pieces of memory: there may be half a million.
+struct Groups {
+    /// Bytes of all but one of a group, and where its numbers are.
+    list: Vec<(u64, Range<usize>)>,
     numbers: Vec<u64>,
 }
 
-impl Group {
-    /// Bytes of all but one of them.
-    fn again(&self) -> u64 {
-        self.size.saturating_mul(self.numbers.len() as u64 - 1)
+impl Groups {
+    /// Adds files of one content, unless there is only one.
+    fn add(&mut self, size: u64, mut numbers: Vec<u64>) {
+        if numbers.len() > 1 {
+            numbers.sort_unstable();
+            let start = self.numbers.len();
+            self.numbers.extend(&numbers);
+            self.list.push((size.saturating_mul(numbers.len() as u64 - 1), start..self.numbers.len()));
+        }
     }
 }
 
@@ -46,65 +50,81 @@ impl Group {
 /// As reading the index does; entries that do not read are left out.
 pub fn find(
     archive: &dyn Archive,
-    below: std::ops::Range<u64>,
+    below: Range<u64>,
     keep: &dyn Fn(&Entry) -> bool,
     share: &dyn Fn(f64) -> bool,
 ) -> Result<Option<Duplicates>> {
+    // NRA 5 stores a content once. Elsewhere it has to be read to know it again.
+    let once = archive.info().format.starts_with("NRA 5");
+    let mut groups = Groups { list: Vec::new(), numbers: room_for(below.end - below.start) };
+    let whole = if once {
+        // Sixteen bytes a file, for there may be millions. The keys are those of this search alone, so that no archive has been made to confuse them.
+        let keys = RandomState::new();
+        sorted(archive, below, keep, |entry| entry.content_print(&keys), share).is_some_and(|files| {
+            grouped(
+                &files,
+                |key| *key,
+                share,
+                |same, _| {
+                    let size = archive.entry(same[0].1).map_or(0, |entry| entry.size);
+                    groups.add(size, same.iter().map(|file| file.1).collect());
+                    true
+                },
+            )
+        })
+    } else {
+        // Those of one size in the order of storage.
+        let key = |entry: &Entry| (entry.size, entry.place());
+        sorted(archive, below, keep, key, share)
+            .is_some_and(|files| grouped(&files, |key| key.0, share, |same, on| by_digest(archive, same, &mut groups, on)))
+    };
+    Ok(whole.then(|| told(groups, once)))
+}
+
+/// Returns the files with content that are kept by their keys, with their numbers; `None` when nobody waits any more.
+fn sorted<K: Ord>(
+    archive: &dyn Archive,
+    below: Range<u64>,
+    keep: &dyn Fn(&Entry) -> bool,
+    key: impl Fn(&Entry) -> K,
+    share: &dyn Fn(f64) -> bool,
+) -> Option<Vec<(K, u64)>> {
     let count = (below.end - below.start).max(1) as f64;
-    let mut files: Vec<File> = Vec::new();
+    let mut files = room_for(below.end - below.start);
     for number in below.clone() {
         if !share((number - below.start) as f64 / count / 2.0) {
-            return Ok(None);
+            return None;
         }
         let Ok(entry) = archive.entry(number) else { continue };
         if entry.kind == Kind::File && entry.size > 0 && keep(&entry) {
-            files.push((entry.size, entry.place(), number));
+            files.push((key(&entry), number));
         }
     }
     files.sort_unstable();
-    // NRA 5 stores a content once. Elsewhere it has to be read to know it again.
-    let once = archive.info().format.starts_with("NRA 5");
-    let mut groups = Vec::new();
-    let mut done = 0;
-    for same in files.chunk_by(|a, b| a.0 == b.0) {
-        if !share(0.5 + done as f64 / files.len() as f64 / 2.0) {
-            return Ok(None);
-        }
-        done += same.len();
-        if same.len() < 2 {
-            continue;
-        }
-        if once {
-            same.chunk_by(|a, b| a.1 == b.1).for_each(|same| by_place(archive, same, &mut groups));
-        } else {
-            let on = |read: usize| share(0.5 + (done - same.len() + read) as f64 / files.len() as f64 / 2.0);
-            if !by_digest(archive, same, &mut groups, &on) {
-                return Ok(None);
-            }
-        }
-    }
-    Ok(Some(told(groups, once)))
+    Some(files)
 }
 
-/// Groups files whose content begins at one place.
-fn by_place(archive: &dyn Archive, files: &[File], groups: &mut Vec<Group>) {
-    let mut contents: Vec<(Entry, Group)> = Vec::new();
-    for (size, _, number) in files.iter().filter(|_| files.len() > 1) {
-        let Ok(entry) = archive.entry(*number) else { continue };
-        match contents.iter().position(|(first, _)| first.shares_content(&entry)) {
-            Some(known) => contents[known].1.numbers.push(*number),
-            None if contents.len() < MAX_AT_PLACE => contents.push((entry, Group { size: *size, numbers: vec![*number] })),
-            None => {}
-        }
-    }
-    groups.extend(contents.into_iter().map(|(_, group)| group).filter(|group| group.numbers.len() > 1));
+/// Hands over the files that have in common what `of` takes of their keys, with a way to tell how many of them have been read; says whether anybody
+/// still waits.
+fn grouped<K, C: PartialEq>(
+    files: &[(K, u64)],
+    of: impl Fn(&K) -> C,
+    share: &dyn Fn(f64) -> bool,
+    mut take: impl FnMut(&[(K, u64)], &dyn Fn(usize) -> bool) -> bool,
+) -> bool {
+    let mut done = 0;
+    files.chunk_by(|a, b| of(&a.0) == of(&b.0)).all(|same| {
+        let on = |read: usize| share(0.5 + (done + read) as f64 / files.len() as f64 / 2.0);
+        let goes_on = on(0) && (same.len() < 2 || take(same, &on));
+        done += same.len();
+        goes_on
+    })
 }
 
 /// Groups files of one size by the digests of their content; says whether anybody still waits.
-fn by_digest(archive: &dyn Archive, files: &[File], groups: &mut Vec<Group>, on: &dyn Fn(usize) -> bool) -> bool {
+fn by_digest<K>(archive: &dyn Archive, files: &[((u64, K), u64)], groups: &mut Groups, on: &dyn Fn(usize) -> bool) -> bool {
     let mut contents: HashMap<Digest, Vec<u64>> = HashMap::new();
-    // They come in the order of storage.
-    for (read, (.., number)) in files.iter().enumerate() {
+    for (read, (_, number)) in files.iter().enumerate() {
         if !on(read) {
             return false;
         }
@@ -113,19 +133,20 @@ fn by_digest(archive: &dyn Archive, files: &[File], groups: &mut Vec<Group>, on:
             contents.entry(digest).or_default().push(*number);
         }
     }
-    let size = files.first().map_or(0, |file| file.0);
-    groups.extend(contents.into_values().filter(|numbers| numbers.len() > 1).map(|numbers| Group { size, numbers }));
+    let size = files.first().map_or(0, |((size, _), _)| *size);
+    contents.into_values().for_each(|numbers| groups.add(size, numbers));
     true
 }
 
-fn told(mut groups: Vec<Group>, once: bool) -> Duplicates {
-    groups.iter_mut().for_each(|group| group.numbers.sort_unstable());
-    groups.sort_by_key(|group| (std::cmp::Reverse(group.again()), group.numbers[0]));
-    let again = groups.iter().map(Group::again).fold(0, u64::saturating_add);
-    let mut firsts: Vec<u64> = groups.iter().map(|group| group.numbers[0]).collect();
+fn told(groups: Groups, once: bool) -> Duplicates {
+    let Groups { mut list, numbers } = groups;
+    list.sort_unstable_by_key(|(again, group)| (Reverse(*again), numbers[group.start]));
+    let again = list.iter().map(|(again, _)| *again).fold(0, u64::saturating_add);
+    let mut firsts: Vec<u64> = list.iter().map(|(_, group)| numbers[group.start]).collect();
     firsts.sort_unstable();
-    let numbers: Vec<u64> = groups.into_iter().flat_map(|group| group.numbers).collect();
-    if numbers.is_empty() {
+    let mut in_order = room_for(numbers.len() as u64);
+    list.into_iter().for_each(|(_, group)| in_order.extend_from_slice(&numbers[group]));
+    if in_order.is_empty() {
         return Duplicates {
             told: "no two files have their content in common (esc goes back)".to_owned(),
             ..Duplicates::default()
@@ -133,12 +154,12 @@ fn told(mut groups: Vec<Group>, once: bool) -> Duplicates {
     }
     let told = format!(
         "{} of {}, {} {}",
-        text::counted(numbers.len() as u64, "file", "files"),
+        text::counted(in_order.len() as u64, "file", "files"),
         text::counted(firsts.len() as u64, "content", "contents"),
         SizeStyle::Binary.show(again),
         if once { "saved" } else { "stored again" },
     );
-    Duplicates { numbers, firsts: firsts.into(), told }
+    Duplicates { numbers: in_order, firsts: firsts.into(), told }
 }
 
 #[cfg(test)]

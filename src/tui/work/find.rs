@@ -13,7 +13,7 @@ use crate::format::path::EntryPath;
 use crate::tui::glyphs;
 use crate::tui::rows::below;
 use crate::tui::state::finder::{FindAnswer, FindRequest, Goal, Hit};
-use crate::tui::work::told;
+use crate::tui::work::{room_for, told};
 
 /// Hits that are shown.
 const BEST: usize = 200;
@@ -73,6 +73,16 @@ struct Paths {
 }
 
 impl Paths {
+    /// Returns room for the paths of so many entries.
+    fn with_room(entries: u64) -> Self {
+        Self {
+            bytes: room_for(entries.saturating_mul(16)),
+            ends: room_for(entries),
+            letters: room_for(entries),
+            ..Self::default()
+        }
+    }
+
     /// Keeps the path of the next entry, `None` if it does not read, if there is room within so many bytes.
     fn add(&mut self, path: Option<&[u8]>, room: usize) {
         self.full |= path.is_some_and(|path| self.bytes.len() + path.len() > room);
@@ -117,6 +127,11 @@ impl Default for Finder {
 type Best = BinaryHeap<Reverse<(u32, Reverse<usize>, Reverse<u64>, Vec<u8>)>>;
 
 impl Finder {
+    /// Lets go of what it keeps for the next search.
+    pub fn forget(&mut self) {
+        (self.directory, self.paths) = (None, Paths::default());
+    }
+
     /// Searches; `tell` takes what has been found so far and says whether anybody still waits for more.
     pub fn find(&mut self, archive: &dyn Archive, request: &FindRequest, tell: &mut dyn FnMut(Option<FindAnswer>) -> bool) {
         let mut search = Search {
@@ -158,6 +173,9 @@ impl Finder {
             self.paths = Paths::default();
         }
         let numbers = below(archive, request.directory.as_ref())?;
+        if self.paths.entries == 0 {
+            self.paths = Paths::with_room(numbers.end - numbers.start);
+        }
         let front = request.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1);
         for (path, letters) in self.paths.iter() {
             search.look(path, letters, &mut self.matcher);

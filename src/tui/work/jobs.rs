@@ -19,6 +19,7 @@ use crate::format::archive::{Archive, Depth, Verdict};
 use crate::format::entry::Kind;
 use crate::format::error::{Error, Result};
 use crate::format::nra::writer::WriterOptions;
+use crate::format::path::EntryPath;
 use crate::format::progress::{Counter, Monitor, Warning};
 use crate::text::{self, SizeStyle};
 use crate::tui::effect::Task;
@@ -35,6 +36,14 @@ const TRIED: usize = 16;
 const EVERY: u64 = 100;
 /// Warnings of a job that are told; the rest is counted.
 const MAX_WARNINGS: u64 = 1_000;
+
+/// Columns of a name, and of a sentence, that a job says: paths may have 64 KiB, and all that was said is looked at again.
+const SAID: (usize, usize) = (200, 1_000);
+
+/// Returns a sentence as it is kept.
+fn sentence(text: &str) -> String {
+    glyphs::shown_within(text.as_bytes(), SAID.1)
+}
 
 /// Jobs that are at work at once: each may take all processors, and its own share of memory.
 const AT_ONCE: usize = 2;
@@ -372,12 +381,15 @@ fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
         ));
     }
     for damage in verdict.damage.iter().take(usize::try_from(MAX_WARNINGS).unwrap_or(usize::MAX)) {
-        let first: Vec<String> = damage.entries.iter().take(5).map(ToString::to_string).collect();
+        let name = |path: &EntryPath| glyphs::shown_within(path.as_bytes(), SAID.0);
+        let first: Vec<String> = damage.entries.iter().take(5).map(name).collect();
         let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
-        monitor.tell(News::Warning(glyphs::shown(
-            format!("{} at offset {}: {}; {entries}{names}", damage.structure, damage.offset, damage.detail).as_bytes(),
-        )));
+        let detail = glyphs::shown_within(damage.detail.as_bytes(), SAID.0);
+        monitor.tell(News::Warning(sentence(&format!(
+            "{} at offset {}: {detail}; {entries}{names}",
+            damage.structure, damage.offset
+        ))));
     }
     let hidden = (verdict.damage.len() as u64).saturating_sub(MAX_WARNINGS);
     if hidden > 0 {
@@ -454,7 +466,7 @@ impl Teller {
     fn progress(&self) -> News {
         let [entries, all_entries, bytes, all_bytes] = [0, 1, 2, 3].map(|index| self.counts[index].load(Ordering::Relaxed));
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        News::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown(&current))
+        News::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
     }
 
     /// Tells progress when it is time to.
@@ -490,7 +502,7 @@ impl Monitor for Teller {
             self.degraded.store(true, Ordering::Relaxed);
         }
         if self.warnings.fetch_add(1, Ordering::Relaxed) < MAX_WARNINGS {
-            self.tell(News::Warning(text::harmless(&warning.to_string())));
+            self.tell(News::Warning(sentence(&text::harmless(&warning.to_string()))));
         }
     }
 

@@ -41,7 +41,7 @@ fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) 
         // In the order of the list sorted by size: equal ones as the archive has them.
         tiles.sort_by_key(|tile| std::cmp::Reverse(tile.bytes));
         for tile in tiles.drain(MOST.min(tiles.len())..) {
-            rest = (rest.0 + 1, rest.1 + tile.bytes);
+            rest = (rest.0 + 1, u64::saturating_add(rest.1, tile.bytes));
         }
         if !go_on() {
             return Ok(None);

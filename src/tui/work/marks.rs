@@ -33,14 +33,25 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
 
 /// Returns the numbers of entries and everything below them.
 fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) -> Result<Option<Vec<Range<u64>>>> {
-    let mut ranges = Vec::with_capacity(numbers.len());
+    // Those that are read together stand side by side, whatever the order of the list is.
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    let mut ranges = Vec::new();
     for (index, &number) in numbers.iter().enumerate() {
         if index % STRIDE == 0 && !go_on() {
             return Ok(None);
         }
-        ranges.push(whole(archive, number, &archive.entry(number)?)?);
+        join(&mut ranges, whole(archive, number, &archive.entry(number)?)?);
     }
     Ok(Some(ranges))
+}
+
+/// Adds a range behind others, or to the last of them when it goes on there: millions may become one.
+fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut().filter(|last| (last.start..=last.end).contains(&range.start)) {
+        Some(last) => last.end = last.end.max(range.end),
+        None => ranges.push(range),
+    }
 }
 
 /// Sums up what the marks hold. A sum that does not read is a sum that is not shown.
@@ -96,7 +107,9 @@ fn glob(
                     Some(number) => Some(number),
                     None => archive.find(entry.path.as_bytes())?.map(|(number, _)| number),
                 };
-                ranges.extend(at.map(|at| whole(archive, at, &entry)).transpose()?);
+                if let Some(at) = at {
+                    join(&mut ranges, whole(archive, at, &entry)?);
+                }
             }
             number = number.map(|number| number + 1);
         }
@@ -110,7 +123,7 @@ fn glob(
         }
         let page = rows::page(archive, &scope, &want, PAGE)?;
         for row in page.rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
-            ranges.push(whole(archive, row.number, &row.entry)?);
+            join(&mut ranges, whole(archive, row.number, &row.entry)?);
         }
         match page.rows.last() {
             Some(last) if !page.last => want = Want::After(last.place),
@@ -139,7 +152,7 @@ mod tests {
         assert!(glob(&*archive, None, "[", &|| true).is_err());
         assert_eq!(glob(&*archive, None, "**/*.txt", &|| false).unwrap(), None);
         assert_eq!(glob(&*archive, None, "*.txt", &|| false).unwrap(), None);
-        assert_eq!(answer(&*archive, MarksRequest::Numbers([0, 1].into(), Change::Add), &|| false), None);
+        assert_eq!(answer(&*archive, MarksRequest::Numbers(vec![0, 1].into(), Change::Add), &|| false), None);
         let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..1, 2..3]) };
         assert_eq!(answer(&*archive, MarksRequest::Totals(request), &|| false), None);
     }

@@ -44,6 +44,17 @@ pub const FAULT: &str = "a fault in nra itself: an answer is missing";
 /// How far a search is, is told this often.
 const PROGRESS: Duration = Duration::from_millis(100);
 
+/// Returns memory for so many things, of which there may be millions, and which are gone again soon.
+///
+/// Where they are many it is more from the beginning than glibc ever keeps: freed blocks of up to 32 MiB have it keep as much of everything else that is
+/// freed, in each thread. Of larger ones the system gives only what is written to, and takes all back.
+fn room_for<T>(count: u64) -> Vec<T> {
+    const FEW: usize = 64 << 10;
+    const MANY: usize = 33 << 20;
+    let bytes = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size_of::<T>());
+    Vec::with_capacity(if bytes > FEW { MANY } else { bytes } / size_of::<T>())
+}
+
 /// Threads that read an archive for the screen, and jobs.
 pub struct Work {
     desk: Desk,
@@ -54,11 +65,20 @@ pub struct Work {
     arrange: Requests<ArrangeRequest>,
     map: Requests<MapRequest>,
     jump: Requests<JumpRequest>,
-    find: Requests<FindRequest>,
+    find: Requests<Search>,
+    /// The search by typing is open.
+    searches: bool,
     marks: Requests<MarksRequest>,
     inspect: Requests<Entry>,
     weigh: Requests<PathBuf>,
     jobs: jobs::Jobs,
+}
+
+/// What the thread of the search by typing is asked.
+enum Search {
+    Find(FindRequest),
+    /// Nobody types any more: what was kept for the next letter may go.
+    Forget,
 }
 
 /// The way to a thread: requests with their numbers.
@@ -100,14 +120,16 @@ impl Work {
                 }
             }),
             jump: desk.serve(Answered::Newest, |archive, request, line| line.tell(jump(archive, &request))),
-            find: desk.serve(Answered::Newest, move |archive, request, line| {
-                finder.find(archive, &request, &mut |answer| {
+            find: desk.serve(Answered::Newest, move |archive, search, line| match search {
+                Search::Find(request) => finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
                         line.tell(Event::Found(answer));
                     }
                     line.is_awaited()
-                });
+                }),
+                Search::Forget => finder.forget(),
             }),
+            searches: false,
             marks: desk.serve(Answered::All, |archive, request, line| {
                 if let Some(answer) = marks::answer(archive, request, &|| line.is_awaited()) {
                     line.answer(answer);
@@ -130,8 +152,13 @@ impl Work {
     }
 
     /// Lets the threads know what is awaited by now; they end what is not.
-    pub fn renew(&self, asked: &Asked) {
+    pub fn renew(&mut self, asked: &Asked) {
         self.desk.awaited.renew(asked);
+        let searches = asked.awaits_any(Subject::Finder);
+        if std::mem::replace(&mut self.searches, searches) && !searches {
+            // Its number is that of what nobody awaits: it counts for nothing once there is another search.
+            drop(self.find.send((asked.ticket(Subject::Finder), Search::Forget)));
+        }
     }
 
     /// Returns what says whether the answer to a request is still awaited.
@@ -169,7 +196,7 @@ impl Work {
             Effect::Map(request) => drop(self.map.send((of(Subject::Map, request.generation), request))),
             Effect::Preview(request) => drop(self.previews.send((of(Subject::Preview, request.generation), request))),
             Effect::Stops(request) => drop(self.stops.send((of(Subject::Stops, request.generation), request))),
-            Effect::Find(request) => drop(self.find.send((of(Subject::Finder, request.generation), request))),
+            Effect::Find(request) => drop(self.find.send((of(Subject::Finder, request.generation), Search::Find(request)))),
             Effect::Totals(request) => {
                 let number = of(Subject::Totals, request.generation);
                 drop(self.marks.send((number, MarksRequest::Totals(request))));
@@ -344,9 +371,11 @@ impl Request for JumpRequest {
     }
 }
 
-impl Request for FindRequest {
+impl Request for Search {
     fn failed(&self) -> Event {
-        let (generation, error) = (self.generation, Some(FAULT.to_owned()));
+        // What is not kept any more was for nobody.
+        let Self::Find(request) = self else { return Event::Tick };
+        let (generation, error) = (request.generation, Some(FAULT.to_owned()));
         Event::Found(FindAnswer { generation, hits: Vec::new(), matches: 0, searched: 0, complete: true, error })
     }
 }
@@ -709,7 +738,7 @@ mod tests {
             Effect::Jump(JumpRequest { generation, scope, from: 0, behind: false, typed: "x".to_owned() }),
             Effect::Find(FindRequest { generation, directory, pattern: "x".to_owned() }),
             Effect::Totals(totals),
-            Effect::Marks(MarksRequest::Numbers(Arc::from([0]), Change::Add)),
+            Effect::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add)),
             Effect::Inspect(entry.clone()),
             Effect::Weigh(PathBuf::from("none")),
             Effect::Content(entry),

@@ -45,45 +45,75 @@ pub(super) struct RecordPrint {
     record: u64,
 }
 
-/// The last record of each path: 16 bytes each.
-#[derive(Default)]
+/// Parts that records are kept in, by the first bits of what stands for their path.
+const PARTS: usize = 256;
+
+/// The last record of each path: 16 bytes each. They are kept in parts, so that ordering them takes room beside a part, not beside all of them.
 pub(super) struct Records {
+    parts: Vec<Part>,
+}
+
+/// Records whose paths have their first bits in common.
+#[derive(Default)]
+struct Part {
     prints: Vec<RecordPrint>,
     /// Prints that were kept when former ones were thrown out the last time.
     kept: usize,
 }
 
+impl Default for Records {
+    fn default() -> Self {
+        Self { parts: std::iter::repeat_with(Part::default).take(PARTS).collect() }
+    }
+}
+
 impl Records {
     /// Adds records, in the order of the file.
     pub(super) fn extend(&mut self, prints: Vec<RecordPrint>) {
-        /// Prints at which former ones are thrown out for the first time: 64 MiB.
-        const FULL: usize = 4 << 20;
-        self.prints.extend(prints);
-        // Thousands of records that say the same of one path take few bytes of a file.
-        if self.prints.len() > self.kept.saturating_mul(2).max(FULL) {
-            self.settle();
-            self.kept = self.prints.len();
-        }
+        prints.into_iter().for_each(|print| self.parts[Self::part_of(&print)].push(print));
     }
 
     /// Keeps the last of each path.
     pub(super) fn settle(&mut self) {
-        use rayon::slice::ParallelSliceMut;
-        // Stable: records of one path stay in the order of the file.
-        self.prints.par_sort_by_key(|print| print.path);
-        self.prints.dedup_by(|later, kept| {
-            let same = later.path == kept.path;
-            if same {
-                *kept = *later;
-            }
-            same
-        });
+        use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
+        self.parts.par_iter_mut().for_each(|part| settle(&mut part.prints));
     }
 
     /// Says whether the last record of a path is this one.
     pub(super) fn tell(&self, print: &RecordPrint) -> bool {
-        self.prints.binary_search_by_key(&print.path, |print| print.path).is_ok_and(|index| self.prints[index] == *print)
+        let prints = &self.parts[Self::part_of(print)].prints;
+        prints.binary_search_by_key(&print.path, |print| print.path).is_ok_and(|index| prints[index] == *print)
     }
+
+    fn part_of(print: &RecordPrint) -> usize {
+        usize::from(print.path.to_be_bytes()[0])
+    }
+}
+
+impl Part {
+    fn push(&mut self, print: RecordPrint) {
+        /// Prints at which former ones are thrown out for the first time: 64 MiB in all parts.
+        const FULL: usize = (4 << 20) / PARTS;
+        self.prints.push(print);
+        // Thousands of records that say the same of one path take few bytes of a file.
+        if self.prints.len() > self.kept.saturating_mul(2).max(FULL) {
+            settle(&mut self.prints);
+            self.kept = self.prints.len();
+        }
+    }
+}
+
+/// Keeps the last record of each path, in the order of paths.
+fn settle(prints: &mut Vec<RecordPrint>) {
+    // Stable: records of one path stay in the order of the file.
+    prints.sort_by_key(|print| print.path);
+    prints.dedup_by(|later, kept| {
+        let same = later.path == kept.path;
+        if same {
+            *kept = *later;
+        }
+        same
+    });
 }
 
 /// Print of a piece as chunk runs list it.
@@ -112,9 +142,9 @@ pub(super) fn records(entries: &[Entry], own: Option<(u64, u64)>) -> Vec<RecordP
 
 /// Returns the print of the last record of each path.
 pub(super) fn last_records(entries: &[Entry], own: (u64, u64)) -> Vec<RecordPrint> {
-    let mut records = Records { prints: records(entries, Some(own)), kept: 0 };
-    records.settle();
-    records.prints
+    let mut records = records(entries, Some(own));
+    settle(&mut records);
+    records
 }
 
 struct Printer {
@@ -206,4 +236,29 @@ fn of_metadata(metadata: &Metadata) -> u64 {
         string(&attribute.value);
     }
     xxh3_64(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn the_last_record_of_a_path_counts_wherever_it_is_kept() {
+        let print = |path: u64, record| RecordPrint { path: xxh3_64(&path.to_le_bytes()), record };
+        let (mut records, mut last) = (Records::default(), HashMap::new());
+        // More than is kept before former ones are thrown out, and of one path more than a part takes.
+        for round in 0..8 {
+            let some: Vec<RecordPrint> = (0..5_000).map(|path| print(path % 4_000, round * 5_000 + path)).collect();
+            last.extend(some.iter().map(|print| (print.path, *print)));
+            records.extend(some);
+            records.extend(vec![print(7, round); 10_000]);
+            last.insert(print(7, round).path, print(7, round));
+        }
+        records.settle();
+        assert_eq!(records.parts.iter().map(|part| part.prints.len()).sum::<usize>(), last.len());
+        assert!(last.values().all(|print| records.tell(print)));
+        assert!(!records.tell(&print(7, 3)) && !records.tell(&print(9_999, 0)));
+    }
 }

@@ -22,8 +22,10 @@ use crate::format::nra::reader::walk::{Step, Walk, peek};
 use crate::format::nra::reader::window::Window;
 use crate::format::progress::{Counter, Monitor};
 
-/// Frames that are checked before their results are taken in.
+/// Frames that are looked up before they are checked.
 const BATCH: usize = 256;
+/// Frames for each thread of which results are held at a time: those of one may be a MiB.
+const HELD: usize = 4;
 /// Prepared dictionaries kept at hand.
 const KEPT_DICTIONARIES: usize = 16;
 
@@ -207,21 +209,23 @@ impl<'a> Survey<'a> {
     }
 
     fn run(&mut self, batch: &[Job], ledger: &mut Ledger, monitor: &dyn Monitor) -> Result<()> {
-        monitor.check()?;
         let (window, depth) = (self.window, self.depth);
-        let reports: Vec<Result<Report>> = batch
-            .par_iter()
-            .map(|job| {
-                monitor.check()?;
-                let report = block::check(window, job, depth);
-                if job.start.header.kind == FrameKind::Block {
-                    monitor.add(Counter::Bytes, job.start.header.raw_len.into());
-                }
-                report
-            })
-            .collect();
-        for (job, report) in batch.iter().zip(reports) {
-            self.take_in(job, report?, ledger);
+        for jobs in batch.chunks(HELD * rayon::current_num_threads()) {
+            monitor.check()?;
+            let reports: Vec<Result<Report>> = jobs
+                .par_iter()
+                .map(|job| {
+                    monitor.check()?;
+                    let report = block::check(window, job, depth);
+                    if job.start.header.kind == FrameKind::Block {
+                        monitor.add(Counter::Bytes, job.start.header.raw_len.into());
+                    }
+                    report
+                })
+                .collect();
+            for (job, report) in jobs.iter().zip(reports) {
+                self.take_in(job, report?, ledger);
+            }
         }
         Ok(())
     }

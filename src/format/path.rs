@@ -284,6 +284,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_path_begins_with_those_above_it() {
+        let path = EntryPath::try_from("a/bc/d").unwrap();
+        let first = |count| path.first(count).map(|path| path.to_string());
+        assert_eq!(
+            [0, 1, 2, 3, 9].map(first),
+            [None, Some("a"), Some("a/bc"), Some("a/bc/d"), Some("a/bc/d")].map(|path| path.map(str::to_owned))
+        );
+    }
+
+    #[test]
     fn paths_keep_the_rules() {
         for good in ["a", "a/b", "...", "a b", "a\u{1b}"] {
             assert!(EntryPath::try_from(good).is_ok(), "{good:?}");

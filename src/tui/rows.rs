@@ -20,8 +20,17 @@ use walk::Walk;
 /// Entries of a directory that are summed up one by one: a second's work.
 const MAX_SUMMED: u64 = 200_000;
 
-/// Entries among which those of a directory are sought one by one.
+/// Entries among which those of a directory, or of a name, are sought one by one where the index is damaged, and their order is not to be relied on.
 const MAX_SOUGHT: u64 = 20_000;
+
+/// After so many entries that are looked at one by one it is time to ask whether somebody still waits.
+pub const STRIDE: u64 = 1_024;
+
+/// Rows that are fetched at once by whoever goes through all of them.
+const PAGE: usize = 4_096;
+
+/// Bytes of names at which a page ends: a path may have 64 KiB, and the target of a link as many.
+const MAX_NAMES: usize = 1 << 20;
 
 /// In which order entries are listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,6 +91,13 @@ pub struct Row {
     pub entry: Entry,
 }
 
+impl Row {
+    /// Returns how many bytes its names have.
+    pub fn names(&self) -> usize {
+        self.entry.path.as_bytes().len() + self.entry.target.len()
+    }
+}
+
 /// A window of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
@@ -101,51 +117,99 @@ pub struct Page {
     pub damage: Option<Vec<String>>,
 }
 
-/// Fetches up to `count` rows.
+/// Fetches up to `count` rows, less where their names are long, as long as `go_on` says so.
 ///
 /// # Errors
 ///
-/// As reading the index does; single entries that do not read are counted instead.
-pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
-    let below = below(archive, scope.directory.as_ref())?;
+/// As reading the index does; single entries that do not read are counted instead. `Cancelled` when `go_on` says no.
+pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_on: &dyn Fn() -> bool) -> Result<Page> {
+    let below = below(archive, scope.directory.as_ref(), go_on)?;
     let page = match &scope.order {
-        Order::Path => Walk::new(archive, scope, below).page(want, count),
-        Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count),
+        Order::Path => Walk::new(archive, scope, below, go_on).page(want, count),
+        Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count, go_on),
     }?;
     // It may have come to light only now.
     let damage = (page.lost > 0 || archive.is_recovered()).then(|| archive.remarks());
     Ok(Page { damage, ..page })
 }
 
+/// Hands over all rows of a scope in their order, a page at a time, with the numbers of everything below it, until `take` says that nobody waits any
+/// more; returns whether somebody does.
+///
+/// # Errors
+///
+/// As [`page`] and `take` do.
+pub fn each(
+    archive: &dyn Archive,
+    scope: &Scope,
+    go_on: &dyn Fn() -> bool,
+    mut take: impl FnMut(Vec<Row>, &Range<u64>) -> Result<bool>,
+) -> Result<bool> {
+    let mut want = Want::Start;
+    loop {
+        let page = match page(archive, scope, &want, PAGE, go_on) {
+            Err(Error::Cancelled) => return Ok(false),
+            page => page?,
+        };
+        let last = page.rows.last().map(|row| row.place);
+        if !take(page.rows, &page.below)? {
+            return Ok(false);
+        }
+        match last {
+            Some(last) if !page.last => want = Want::After(last),
+            _ => return Ok(true),
+        }
+    }
+}
+
 /// Returns the numbers of everything below `directory`.
 ///
 /// # Errors
 ///
-/// `NotFound` when there is no such directory.
-pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>) -> Result<Range<u64>> {
+/// `NotFound` when there is no such directory; otherwise as [`subtree`].
+pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let Some(path) = directory else { return Ok(0..archive.entry_count()) };
-    let range = subtree(archive, path)?;
+    let range = subtree(archive, path, go_on)?;
     if range.is_empty() {
         return Err(Error::NotFound { path: path.as_bytes().to_vec() });
     }
     Ok(range.start + 1..range.end)
 }
 
-/// Returns the numbers of `directory` and everything below it; where the index is too damaged to tell, of what of it reads.
+/// Returns the numbers of `directory` and everything below it; where the index is too damaged to tell, of what of it reads, which is looked for as long
+/// as `go_on` says so.
 ///
 /// # Errors
 ///
-/// As reading the index does.
-pub fn subtree(archive: &dyn Archive, directory: &EntryPath) -> Result<Range<u64>> {
+/// As reading the index does. `Cancelled` when `go_on` says no.
+pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
         Err(error @ Error::Corrupt { .. }) if archive.is_recovered() => error,
         told => return told,
     };
     let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
-    let mut found =
-        (0..archive.entry_count().min(MAX_SOUGHT)).filter(|number| archive.entry(*number).is_ok_and(|entry| belongs(&entry)));
-    let first = found.next().ok_or(damage)?;
-    Ok(first..found.last().unwrap_or(first) + 1)
+    let found = sought(archive, 0..archive.entry_count(), go_on, belongs)?;
+    let (first, last) = found.first().zip(found.last()).ok_or(damage)?;
+    Ok(*first..last + 1)
+}
+
+/// Returns the numbers of the first entries of a range that are so: looked at one by one, as long as `go_on` says so.
+fn sought(
+    archive: &dyn Archive,
+    range: Range<u64>,
+    go_on: &dyn Fn() -> bool,
+    is_so: impl Fn(&Entry) -> bool,
+) -> Result<Vec<u64>> {
+    let mut found = Vec::new();
+    for number in range.start..range.end.min(range.start.saturating_add(MAX_SOUGHT)) {
+        if number.is_multiple_of(STRIDE) && !go_on() {
+            return Err(Error::Cancelled);
+        }
+        if archive.entry(number).is_ok_and(|entry| is_so(&entry)) {
+            found.push(number);
+        }
+    }
+    Ok(found)
 }
 
 /// Sums up what lies below a directory, itself counted: where the index is damaged of what reads, entry by entry, as long as `go_on` says so. `None`
@@ -155,13 +219,13 @@ pub fn subtree(archive: &dyn Archive, directory: &EntryPath) -> Result<Range<u64
 ///
 /// As reading the index does.
 pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
-    let numbers = subtree(archive, directory)?;
+    let numbers = subtree(archive, directory, go_on)?;
     if !archive.is_recovered() {
         return archive.totals(numbers).map(Some);
     }
     let mut totals = Totals { entries: 1, content_bytes: 0 };
     for (index, entry) in (0u64..).zip(archive.entries(numbers)) {
-        if index >= MAX_SUMMED || index % 1_024 == 0 && !go_on() {
+        if index >= MAX_SUMMED || index.is_multiple_of(STRIDE) && !go_on() {
             return Ok(None);
         }
         // There may be others among them: numbers are not to be relied on.
@@ -173,41 +237,64 @@ pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> 
     Ok(Some(totals))
 }
 
-fn listed(archive: &dyn Archive, scope: &Scope, numbers: &[u64], below: Range<u64>, want: &Want, count: usize) -> Result<Page> {
+fn listed(
+    archive: &dyn Archive,
+    scope: &Scope,
+    numbers: &[u64],
+    below: Range<u64>,
+    want: &Want,
+    count: usize,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Page> {
     let len = numbers.len();
     let clamp = |place: u64| usize::try_from(place).unwrap_or(len).min(len);
-    let around = |place: usize| (place.saturating_sub(count / 2), place.saturating_sub(count / 2).saturating_add(count));
-    let mut asked = None;
-    let (from, to) = match want {
+    // Rows in front of a place, and from it on.
+    let around = |place: usize| (place, count.saturating_sub(count / 2).max(count.saturating_sub(place)));
+    let (at, behind) = match want {
         Want::Start => (0, count),
-        Want::End => (len.saturating_sub(count), len),
-        Want::After(place) => (clamp(place.saturating_add(1)), clamp(place.saturating_add(1)).saturating_add(count)),
-        Want::Before(place) => (clamp(*place).saturating_sub(count), clamp(*place)),
-        Want::Around(place) => {
-            asked = Some(*place);
-            around(clamp(*place))
-        }
+        Want::End => (len, 0),
+        Want::After(place) => (clamp(place.saturating_add(1)), count),
+        Want::Before(place) => (clamp(*place), 0),
+        Want::Around(place) => around(clamp(*place)),
         Want::AroundPath(path) => {
             let number = archive.find(path.as_bytes())?.map(|(number, _)| number);
-            let index = number.and_then(|number| numbers.iter().position(|&other| other == number)).unwrap_or(0);
-            asked = Some(index as u64);
-            around(index)
+            around(number.and_then(|number| numbers.iter().position(|&other| other == number)).unwrap_or(0))
         }
     };
-    let to = to.min(len);
-    let mut page = Page { first: from == 0, last: to == len, below, ..Page::default() };
-    for (place, &number) in (from as u64..).zip(&numbers[from..to]) {
-        match archive.entry(number) {
-            Ok(entry) => {
-                let depth = if scope.open.is_empty() { 0 } else { scope.depth(&entry.path) };
-                page.rows.push(Row { place, number, depth, entry });
+    let mut page = Page { below, ..Page::default() };
+    // Nothing is in front of what comes first, or behind what is asked for.
+    let front = if matches!(want, Want::Start | Want::After(_)) { 0 } else { count - behind };
+    let mut read = |places: &mut dyn Iterator<Item = usize>, rows: &mut Vec<Row>| -> Result<Option<usize>> {
+        let (mut names, mut reached) = (0, None);
+        while names < MAX_NAMES
+            && let Some(index) = places.next()
+        {
+            if !go_on() {
+                return Err(Error::Cancelled);
             }
-            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => page.lost += 1,
-            Err(error) => return Err(error),
+            reached = Some(index);
+            let number = numbers[index];
+            match archive.entry(number) {
+                Ok(entry) => {
+                    let depth = if scope.open.is_empty() { 0 } else { scope.depth(&entry.path) };
+                    let row = Row { place: index as u64, number, depth, entry };
+                    names += row.names();
+                    rows.push(row);
+                }
+                Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => page.lost += 1,
+                Err(error) => return Err(error),
+            }
         }
-    }
-    page.at = asked.map_or(0, |place| page.rows.partition_point(|row| row.place < place).min(page.rows.len().saturating_sub(1)));
-    Ok(page)
+        Ok(reached)
+    };
+    let (mut rows, mut later) = (Vec::new(), Vec::new());
+    let first = read(&mut (at.saturating_sub(front)..at).rev(), &mut rows)?.unwrap_or(at);
+    let last = read(&mut (at..at.saturating_add(behind).min(len)), &mut later)?.map_or(at, |last| last + 1);
+    rows.reverse();
+    page.at = if matches!(want, Want::Around(_) | Want::AroundPath(_)) { rows.len() } else { 0 };
+    rows.extend(later);
+    page.at = page.at.min(rows.len().saturating_sub(1));
+    Ok(Page { rows, first: first == 0, last: last == len, ..page })
 }
 
 #[cfg(test)]
@@ -218,6 +305,10 @@ mod tests {
 
     use super::*;
     use crate::tui::sample;
+
+    fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
+        super::page(archive, scope, want, count, &|| true)
+    }
 
     fn paths(page: &Page) -> Vec<String> {
         page.rows.iter().map(|row| row.entry.path.to_string()).collect()
@@ -267,6 +358,17 @@ mod tests {
         let found = page(&*archive, &scope, &Want::AroundPath(EntryPath::try_from("a").unwrap()), 9).unwrap();
         assert_eq!(found.at, 1);
         assert_eq!(paths(&page(&*archive, &scope, &Want::After(0), 9).unwrap()), ["a"]);
+    }
+
+    #[test]
+    fn rows_that_nobody_waits_for_are_not_read() {
+        let archive = sample::archive(&["a/1", "b", "c"]);
+        let listed = Order::Listed(Arc::new(vec![2, 0]));
+        for order in [Order::Path, listed] {
+            let scope = Scope { order, ..Scope::default() };
+            let page = super::page(&*archive, &scope, &Want::Start, 9, &|| false);
+            assert!(matches!(page, Err(Error::Cancelled)), "{page:?}");
+        }
     }
 
     proptest! {

@@ -90,12 +90,12 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited:
         common(entry, &mut sheet);
         inside(archive, entry, &mut sheet);
     } else if entry.kind == Kind::Directory {
-        let numbers = rows::subtree(archive, &entry.path)?;
+        let numbers = rows::subtree(archive, &entry.path, awaited)?;
         if numbers.end - numbers.start <= most {
             // Nobody looks at the half of it.
             let _ = summary::add(archive, numbers, entry.path.as_bytes().len() + 1, &mut sheet, awaited);
         }
-        children(archive, entry, &mut sheet)?;
+        children(archive, entry, &mut sheet, awaited)?;
     }
     Ok(sheet)
 }
@@ -116,9 +116,9 @@ fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &
     Ok(())
 }
 
-fn children(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet) -> Result<()> {
+fn children(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &dyn Fn() -> bool) -> Result<()> {
     let scope = Scope { directory: Some(entry.path.clone()), ..Scope::default() };
-    let page = rows::page(archive, &scope, &Want::Start, CHILDREN)?;
+    let page = rows::page(archive, &scope, &Want::Start, CHILDREN, awaited)?;
     sheet.lines.push(Line::Space);
     for row in &page.rows {
         let directory = row.entry.kind == Kind::Directory;

@@ -6,27 +6,32 @@ use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::format::path::{self, EntryPath};
-use crate::tui::rows::{self, Order, Scope};
+use crate::tui::rows::{self, Order, STRIDE, Scope};
 
 /// Spellings that are looked for at most, of those that there are.
 const MAX_SPELLINGS: usize = 64;
-/// Entries that are looked at one by one where the index is damaged, and their order is not to be relied on.
-const MAX_SOUGHT: u64 = 20_000;
 
 /// Returns the place of the first row from place `at` on that begins with what was typed, or behind it with `behind`; where there is none, of the first
-/// one of all. Small letters stand for both cases. In path order the rows beside that at `at` come first, then those of the directories around it.
+/// one of all, as long as `go_on` says so. Small letters stand for both cases. In path order the rows beside that at `at` come first, then those of the directories around it.
 ///
 /// # Errors
 ///
-/// As reading the index does.
-pub fn place(archive: &dyn Archive, scope: &Scope, at: u64, behind: bool, typed: &str) -> Result<Option<u64>> {
+/// As reading the index does. `Cancelled` when `go_on` says no.
+pub fn place(
+    archive: &dyn Archive,
+    scope: &Scope,
+    at: u64,
+    behind: bool,
+    typed: &str,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<u64>> {
     let from = at.saturating_add(u64::from(behind));
     match &scope.order {
         Order::Listed(numbers) => {
             // In a tree names begin in many places.
             let mut ranges = Vec::new();
             for directory in std::iter::once(scope.directory.as_ref()).chain(scope.open.iter().map(Some)) {
-                match spelled(archive, directory, typed) {
+                match spelled(archive, directory, typed, go_on) {
                     Err(Error::NotFound { .. }) if directory != scope.directory.as_ref() => {}
                     found => ranges.extend(found?.into_iter().map(|range| (directory, range))),
                 }
@@ -34,17 +39,23 @@ pub fn place(archive: &dyn Archive, scope: &Scope, at: u64, behind: bool, typed:
             let is_child = |number: u64, directory: Option<&EntryPath>| {
                 scope.open.is_empty() || archive.entry(number).is_ok_and(|entry| entry.path.parent().as_ref() == directory)
             };
-            let (front, back) = numbers.split_at(usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len()));
             let is_one =
-                |number: &u64| ranges.iter().any(|(directory, range)| range.contains(number) && is_child(*number, *directory));
-            let place = |index: usize| u64::try_from(index).unwrap_or(u64::MAX);
-            let later = back.iter().position(is_one).map(|index| place(front.len() + index));
-            Ok(later.or_else(|| front.iter().position(is_one).map(place)))
+                |number: u64| ranges.iter().any(|(directory, range)| range.contains(&number) && is_child(number, *directory));
+            let from = usize::try_from(from).unwrap_or(numbers.len()).min(numbers.len());
+            for (looked, index) in (0u64..).zip((from..numbers.len()).chain(0..from)) {
+                if looked.is_multiple_of(STRIDE) && !go_on() {
+                    return Err(Error::Cancelled);
+                }
+                if is_one(numbers[index]) {
+                    return Ok(Some(index as u64));
+                }
+            }
+            Ok(None)
         }
         Order::Path => {
             let mut directory = archive.entry(at)?.path.parent();
             loop {
-                let found = first(archive, directory.as_ref(), from, typed)?;
+                let found = first(archive, directory.as_ref(), from, typed, go_on)?;
                 if found.is_some() || directory == scope.directory {
                     return Ok(found);
                 }
@@ -56,8 +67,14 @@ pub fn place(archive: &dyn Archive, scope: &Scope, at: u64, behind: bool, typed:
 }
 
 /// Returns the first row of a directory from a number on that begins with what was typed, or else the first one.
-fn first(archive: &dyn Archive, directory: Option<&EntryPath>, from: u64, typed: &str) -> Result<Option<u64>> {
-    let mut ranges = spelled(archive, directory, typed)?;
+fn first(
+    archive: &dyn Archive,
+    directory: Option<&EntryPath>,
+    from: u64,
+    typed: &str,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<u64>> {
+    let mut ranges = spelled(archive, directory, typed, go_on)?;
     ranges.sort_by_key(|range| range.start);
     for range in &ranges {
         if range.start >= from {
@@ -72,7 +89,7 @@ fn first(archive: &dyn Archive, directory: Option<&EntryPath>, from: u64, typed:
             let front = directory.map_or(0, |directory| directory.as_bytes().len() + 1);
             let end = entry.path.as_bytes().iter().skip(front).position(|byte| *byte == b'/').map_or(0, |at| front + at);
             let row = EntryPath::from_checked(&entry.path.as_bytes()[..end]);
-            let next = rows::subtree(archive, &row)?.end;
+            let next = rows::subtree(archive, &row, go_on)?.end;
             if range.contains(&next) {
                 return Ok(Some(next));
             }
@@ -82,8 +99,13 @@ fn first(archive: &dyn Archive, directory: Option<&EntryPath>, from: u64, typed:
 }
 
 /// Returns the numbers of what lies below a directory and begins with what was typed, for each spelling that there is.
-fn spelled(archive: &dyn Archive, directory: Option<&EntryPath>, typed: &str) -> Result<Vec<Range<u64>>> {
-    let below = rows::below(archive, directory)?;
+fn spelled(
+    archive: &dyn Archive,
+    directory: Option<&EntryPath>,
+    typed: &str,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Vec<Range<u64>>> {
+    let below = rows::below(archive, directory, go_on)?;
     let front = directory.map_or_else(Vec::new, |directory| [directory.as_bytes(), b"/"].concat());
     if archive.is_recovered() {
         let wanted = typed.to_lowercase();
@@ -91,11 +113,14 @@ fn spelled(archive: &dyn Archive, directory: Option<&EntryPath>, typed: &str) ->
             let name = entry.path.as_bytes().strip_prefix(front.as_slice());
             name.is_some_and(|name| String::from_utf8_lossy(name).to_lowercase().starts_with(&wanted))
         };
-        let numbers = (below.start..below.end).take(usize::try_from(MAX_SOUGHT).unwrap_or(usize::MAX));
-        return Ok(numbers.filter(|number| archive.entry(*number).is_ok_and(|entry| begins(&entry))).map(|n| n..n + 1).collect());
+        let found = rows::sought(archive, below, go_on, begins)?;
+        return Ok(found.into_iter().map(|number| number..number + 1).collect());
     }
     let mut spellings = vec![(front, below)];
     for c in typed.chars() {
+        if !go_on() {
+            return Err(Error::Cancelled);
+        }
         let mut longer = Vec::new();
         for (spelling, range) in &spellings {
             let capitals = c.to_uppercase().collect::<String>();
@@ -147,8 +172,8 @@ mod tests {
     use crate::tui::sample;
 
     fn name(archive: &dyn Archive, scope: &Scope, at: u64, typed: &str) -> Option<String> {
-        let place = place(archive, scope, at, false, typed).unwrap()?;
-        let page = page(archive, scope, &Want::Around(place), 2).unwrap();
+        let place = place(archive, scope, at, false, typed, &|| true).unwrap()?;
+        let page = page(archive, scope, &Want::Around(place), 2, &|| true).unwrap();
         let row = page.rows.iter().find(|row| row.place == place).expect("it is a row");
         Some(row.entry.path.to_string())
     }
@@ -194,15 +219,15 @@ mod tests {
                 .collect();
             let archive = sample::archive(&names);
             let scope = Scope::default();
-            let rows = page(&*archive, &scope, &Want::Start, 100).unwrap().rows;
+            let rows = page(&*archive, &scope, &Want::Start, 100, &|| true).unwrap().rows;
             let from = rows[usize::try_from(from).unwrap() % rows.len()].place;
             let fits = |path: &str| path.len() >= typed.len() && path.chars().zip(typed.chars())
                 .all(|(c, t)| c == t || c.to_lowercase().eq(t.to_string().chars()));
             let all: Vec<u64> = rows.iter().filter(|row| fits(&row.entry.path.to_string())).map(|row| row.place).collect();
             let expected = all.iter().find(|place| **place >= from).or(all.first()).copied();
-            prop_assert_eq!(place(&*archive, &scope, from, false, &typed).unwrap(), expected);
+            prop_assert_eq!(place(&*archive, &scope, from, false, &typed, &|| true).unwrap(), expected);
             let expected = all.iter().find(|place| **place > from).or(all.first()).copied();
-            prop_assert_eq!(place(&*archive, &scope, from, true, &typed).unwrap(), expected);
+            prop_assert_eq!(place(&*archive, &scope, from, true, &typed, &|| true).unwrap(), expected);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
-use crate::tui::rows::{self, Page, Row, Scope, Want};
+use crate::tui::rows::{self, MAX_NAMES, Page, Row, Scope, Want};
 
 /// So many entries in a row that do not read end a list: what has been found until there is shown.
 const MAX_LOST: u64 = 20_000;
@@ -16,6 +16,7 @@ pub struct Walk<'a> {
     archive: &'a dyn Archive,
     scope: &'a Scope,
     below: Range<u64>,
+    go_on: &'a dyn Fn() -> bool,
     /// Entries that did not read,
     lost: u64,
     /// and those of them since the last one that did.
@@ -23,9 +24,9 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns a walk through what lies in a range of numbers.
-    pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>) -> Self {
-        Self { archive, scope, below, lost: 0, in_a_row: 0 }
+    /// Returns a walk through what lies in a range of numbers, as long as `go_on` says so.
+    pub fn new(archive: &'a dyn Archive, scope: &'a Scope, below: Range<u64>, go_on: &'a dyn Fn() -> bool) -> Self {
+        Self { archive, scope, below, go_on, lost: 0, in_a_row: 0 }
     }
 
     /// Fetches up to `count` rows.
@@ -87,10 +88,10 @@ impl<'a> Walk<'a> {
 
     /// Returns up to `count` rows from number `from` on, and whether that is all.
     fn forward(&mut self, from: u64, count: usize) -> Result<(Vec<Row>, bool)> {
-        let mut rows = Vec::with_capacity(count.min(1024));
+        let (mut rows, mut names) = (Vec::with_capacity(count.min(1024)), 0);
         let mut next = from.max(self.below.start);
         while next < self.below.end && self.in_a_row < MAX_LOST {
-            if rows.len() >= count {
+            if rows.len() >= count || names >= MAX_NAMES {
                 return Ok((rows, false));
             }
             let Some(entry) = self.entry(next)? else {
@@ -105,16 +106,18 @@ impl<'a> Walk<'a> {
             }
             let place = next;
             next = self.behind(place, &entry)?;
-            rows.push(self.row(place, entry));
+            let row = self.row(place, entry);
+            names += row.names();
+            rows.push(row);
         }
         Ok((rows, true))
     }
 
     /// Returns up to `count` rows in front of number `to`, in order, and whether that is all.
     fn backward(&mut self, to: u64, count: usize) -> Result<(Vec<Row>, bool)> {
-        let mut rows = Vec::with_capacity(count.min(1024));
+        let (mut rows, mut names) = (Vec::with_capacity(count.min(1024)), 0);
         let mut before = to.min(self.below.end);
-        while before > self.below.start && rows.len() < count && self.in_a_row < MAX_LOST {
+        while before > self.below.start && rows.len() < count && names < MAX_NAMES && self.in_a_row < MAX_LOST {
             let Some(entry) = self.entry(before - 1)? else {
                 before -= 1;
                 continue;
@@ -124,7 +127,9 @@ impl<'a> Walk<'a> {
             match found.filter(|(number, _)| (self.below.start..before).contains(number)) {
                 Some((number, entry)) => {
                     before = number;
-                    rows.push(self.row(number, entry));
+                    let row = self.row(number, entry);
+                    names += row.names();
+                    rows.push(row);
                 }
                 None => before -= 1,
             }
@@ -150,7 +155,7 @@ impl<'a> Walk<'a> {
     }
 
     fn end_of(&self, directory: &EntryPath, place: u64) -> Result<u64> {
-        Ok(rows::subtree(self.archive, directory)?.end.max(place + 1))
+        Ok(rows::subtree(self.archive, directory, self.go_on)?.end.max(place + 1))
     }
 
     /// Looks a path up; `None` when it is not there, or among what is damaged.
@@ -163,6 +168,9 @@ impl<'a> Walk<'a> {
 
     /// Reads an entry; `None` when it is damaged.
     fn entry(&mut self, number: u64) -> Result<Option<Entry>> {
+        if !(self.go_on)() {
+            return Err(Error::Cancelled);
+        }
         match self.archive.entry(number) {
             Ok(entry) => {
                 self.in_a_row = 0;

@@ -21,6 +21,8 @@ pub struct Line {
     pub row: Row,
     /// What is known beyond.
     pub facts: Option<Facts>,
+    /// That is asked for.
+    pub asked: bool,
 }
 
 impl Line {

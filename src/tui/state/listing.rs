@@ -9,8 +9,9 @@ use crate::tui::state::line::{Facts, Line};
 
 /// Rows that are fetched at once.
 pub const FETCH: usize = 256;
-/// Rows that are kept.
+/// Rows that are kept, as long as their names have no more than so many bytes: with names of 64 KiB it is those around the cursor.
 const KEEP: usize = 2_048;
+const KEEP_NAMES: usize = 4 << 20;
 /// With fewer rows than this between the cursor and the end of the window more are fetched.
 const MARGIN: usize = 128;
 
@@ -223,6 +224,24 @@ impl Listing {
         }
     }
 
+    /// Returns the rows on the screen of which `lacks` something is to be found out, if one of them has not been asked for. The others are not any more:
+    /// what is on the screen comes first.
+    pub fn lacking(&mut self, lacks: impl Fn(&Line) -> bool) -> Vec<(u64, Entry)> {
+        let visible = self.visible();
+        let lacks = |line: &Line| line.facts.is_none() && lacks(line);
+        if !self.lines[visible.clone()].iter().any(|line| lacks(line) && !line.asked) {
+            return Vec::new();
+        }
+        self.lines.iter_mut().for_each(|line| line.asked = false);
+        let lines = self.lines[visible].iter_mut().filter(|line| lacks(line));
+        lines
+            .map(|line| {
+                line.asked = true;
+                (line.row.number, line.row.entry.clone())
+            })
+            .collect()
+    }
+
     /// Takes facts: numbers of entries, ascending, with what is known of them.
     pub fn learn(&mut self, facts: &[(u64, Facts)]) {
         for line in &mut self.lines {
@@ -267,12 +286,13 @@ impl Listing {
         };
         self.lost = self.lost.max(page.lost);
         self.below = page.below;
-        let lines = page.rows.into_iter().map(|row| Line { row, facts: None });
+        let lines = page.rows.into_iter().map(|row| Line { row, facts: None, asked: false });
         match answer.want {
             Want::After(_) => {
                 self.lines.extend(lines);
                 self.last = page.last;
-                let excess = self.lines.len().saturating_sub(KEEP).min(self.cursor.saturating_sub(KEEP / 4));
+                let (keep, near) = self.kept();
+                let excess = self.lines.len().saturating_sub(keep).min(self.cursor.saturating_sub(near));
                 self.drop_front(excess);
             }
             Want::Before(_) => {
@@ -282,7 +302,8 @@ impl Listing {
                 self.cursor += added;
                 self.top += added;
                 self.first = page.first;
-                let keep = KEEP.max(self.cursor + KEEP / 4);
+                let (keep, near) = self.kept();
+                let keep = keep.max(self.cursor + near);
                 if self.lines.len() > keep {
                     self.lines.truncate(keep);
                     self.last = false;
@@ -304,6 +325,19 @@ impl Listing {
             return self.step(owed);
         }
         self.fetch()
+    }
+
+    /// Returns how many rows are kept, and how many of them on each side of the cursor.
+    fn kept(&self) -> (usize, usize) {
+        let names: usize = self.lines.iter().map(|line| line.row.names()).sum();
+        // One more than that would be asked for again.
+        let near = self.margin() + 1;
+        if names > KEEP_NAMES { (2 * near, near) } else { (KEEP, KEEP / 4) }
+    }
+
+    /// Returns with how many rows between the cursor and the end of the window more are fetched.
+    fn margin(&self) -> usize {
+        MARGIN.max(self.height * 2)
     }
 
     fn drop_front(&mut self, rows: usize) {
@@ -334,7 +368,7 @@ impl Listing {
         if self.waiting.is_some() {
             return None;
         }
-        let margin = MARGIN.max(self.height * 2);
+        let margin = self.margin();
         let (front, back) = (self.lines.first()?.row.place, self.lines.last()?.row.place);
         if !self.last && (self.lines.len() - self.cursor <= margin || self.owed > 0) {
             return Some(self.ask(Want::After(back)));
@@ -353,6 +387,8 @@ impl Listing {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -363,7 +399,7 @@ mod tests {
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {
         while let Some(RowsRequest { generation, scope, want, count }) = request {
-            let page = rows::page(archive, &scope, &want, count).map_err(|error| NoRows::Failed(error.to_string()));
+            let page = rows::page(archive, &scope, &want, count, &|| true).map_err(|error| NoRows::Failed(error.to_string()));
             request = listing.take(RowsAnswer { generation, want, page });
         }
     }
@@ -394,6 +430,47 @@ mod tests {
         let request = listing.step(-3_000);
         settle(&*archive, &mut listing, request);
         assert_eq!(name(&listing), "1999");
+    }
+
+    #[test]
+    fn what_is_on_the_screen_is_asked_for_again() {
+        let names: Vec<String> = (0..100).map(|number| format!("{number:02}")).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let (mut listing, request) = Listing::open(Scope::default(), 1, None, 10);
+        settle(&*archive, &mut listing, Some(request));
+        let asked = |listing: &mut Listing| listing.lacking(|_| true).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+        assert_eq!(asked(&mut listing), Vec::from_iter(0..10));
+        assert!(asked(&mut listing).is_empty());
+        // Two are known; four more come to the screen, and with them what has not been answered.
+        listing.learn(&[(4, Facts::default()), (5, Facts::default())]);
+        listing.step(13);
+        assert_eq!(asked(&mut listing), Vec::from_iter(6..14));
+        // What has been passed is not waited for, and asked for when it is there again.
+        listing.step(50);
+        asked(&mut listing);
+        listing.step(-63);
+        assert_eq!(asked(&mut listing), [0, 1, 2, 3, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn of_long_names_few_are_kept() {
+        let names: Vec<String> = (0..400).map(|number| format!("{number:04}{}", "x".repeat(30_000))).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let listed = Order::Listed(Arc::new((0..400).collect()));
+        for order in [Order::Path, listed] {
+            let (mut listing, request) = Listing::open(Scope { order, ..Scope::default() }, 1, None, 20);
+            settle(&*archive, &mut listing, Some(request));
+            let mut most = 0;
+            let steps = (0..400).map(|row| (row, 1)).chain((0..399).rev().map(|row| (row, -1)));
+            for (row, step) in steps.take(798) {
+                let request = listing.step(if row == 0 { 0 } else { step });
+                settle(&*archive, &mut listing, request);
+                assert!(name(&listing).starts_with(&format!("{row:04}")), "{row}");
+                most = most.max(listing.lines.iter().map(|line| line.row.names()).sum::<usize>());
+            }
+            // All would be 12 MB: it is what is near the cursor, and a page more.
+            assert!(most < (2 * 129 + 1) * 30_004 + (2 << 20), "{most}");
+        }
     }
 
     #[test]
@@ -428,7 +505,8 @@ mod tests {
     fn stale_answers_change_nothing() {
         let archive = sample::archive(&["a", "b"]);
         let (mut listing, request) = Listing::open(Scope::default(), 2, None, 20);
-        let page = rows::page(&*archive, &request.scope, &request.want, 9).map_err(|error| NoRows::Failed(error.to_string()));
+        let page = rows::page(&*archive, &request.scope, &request.want, 9, &|| true);
+        let page = page.map_err(|error| NoRows::Failed(error.to_string()));
         assert_eq!(listing.take(RowsAnswer { generation: 1, want: Want::Start, page: page.clone() }), None);
         assert!(!listing.loaded);
         listing.take(RowsAnswer { generation: 2, want: Want::Start, page });

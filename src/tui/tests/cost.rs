@@ -142,10 +142,57 @@ fn on_the_processor() -> Duration {
     Duration::from_nanos(text.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).expect("a number"))
 }
 
+/// Returns what a key takes: the new state and its drawing.
+#[cfg(target_os = "linux")]
+fn cpu_of_key(story: &Story, key: &str) -> Duration {
+    const TIMES: u32 = 20;
+    let before = on_the_processor();
+    for _ in 0..TIMES {
+        let mut state = story.state.clone();
+        let effects = update(&mut state, Event::Key(key.parse().unwrap()), story.now);
+        view(&state, state.screen, &mut Buffer::empty(state.screen));
+        drop(effects);
+    }
+    (on_the_processor() - before) / TIMES
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
+    let mut story = Story::begin(crate::tui::sample::archive(&["a/b", "c"]), 100, 24);
+    story.then("enter");
+    let deep = format!("{}b", "a/".repeat(32_767));
+    story.state.listing.scope.directory = Some(EntryPath::try_from(deep.as_str()).unwrap());
+    let crumbs = crate::tui::crumbs::crumbs(&story.state, 30);
+    let depths: Vec<_> = crumbs.iter().map(|crumb| crumb.depth).collect();
+    assert_eq!((depths[..3].to_vec(), depths.last()), (vec![Some(0), None, Some(32_764)], Some(&Some(32_768))));
+    let each = cpu_of_key(&story, "?");
+    assert!(each < Duration::from_millis(16), "{each:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
+    let mut story = Story::begin(crate::tui::sample::archive(&["a"]), 100, 24);
+    story.then("f");
+    let before = on_the_processor();
+    story.event(Event::Paste("x".repeat(1 << 20)));
+    let pasted = on_the_processor() - before;
+    assert!(pasted < Duration::from_secs(1), "{pasted:?}");
+    story.sees("64 KiB of it were taken");
+    story.then("esc");
+    let id = story.state.jobs.add("verify".to_owned(), story.now);
+    for _ in 0..2_000 {
+        story.event(Event::Job(id, News::Warning("a word and another ".repeat(50))));
+    }
+    story.then("J");
+    let each = cpu_of_key(&story, "j");
+    assert!(each < Duration::from_millis(16), "{each:?}");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn keys_are_answered_while_jobs_run() {
-    const TIMES: u32 = 20;
     let (archive, _) = large(60_000);
     let target = tempfile::tempdir().unwrap();
     let (sender, events) = unbounded();
@@ -157,18 +204,10 @@ fn keys_are_answered_while_jobs_run() {
     jobs.start(1, task, &archive, &sender);
     jobs.start(2, Task::Verify { ranges: None }, &archive, &sender);
     story.event(events.recv().unwrap());
-    let area = Rect::new(0, 0, 120, 40);
     for key in
         ["j", "k", "ctrl-d", "pagedown", "G", "g", "space", "A", "b", "b", "b", "J", "esc", "?", "esc", "/", "esc", "5", "0"]
     {
-        let before = on_the_processor();
-        for _ in 0..TIMES {
-            let mut state = story.state.clone();
-            let effects = update(&mut state, Event::Key(key.parse().unwrap()), story.now);
-            view(&state, area, &mut Buffer::empty(area));
-            drop(effects);
-        }
-        let each = (on_the_processor() - before) / TIMES;
+        let each = cpu_of_key(&story, key);
         assert!(each < Duration::from_millis(16), "{key}: {each:?}");
         story.then(key);
         // What the jobs tell is part of the work between two keys.
@@ -194,21 +233,12 @@ fn mark_with_gaps(story: &mut Story, entries: u64) {
 #[test]
 #[cfg(target_os = "linux")]
 fn marks_with_gaps_are_answered_as_fast() {
-    const TIMES: u32 = 20;
     let (archive, _) = large(20_000);
     let mut story = Story::begin(archive, 120, 40);
     story.then("enter");
     mark_with_gaps(&mut story, 20_000);
-    let area = Rect::new(0, 0, 120, 40);
     for key in ["space", "G", "space", "k", "v", "pageup", "v", "*", "A", "*", "esc"] {
-        let before = on_the_processor();
-        for _ in 0..TIMES {
-            let mut state = story.state.clone();
-            let effects = update(&mut state, Event::Key(key.parse().unwrap()), story.now);
-            view(&state, area, &mut Buffer::empty(area));
-            drop(effects);
-        }
-        let each = (on_the_processor() - before) / TIMES;
+        let each = cpu_of_key(&story, key);
         assert!(each < Duration::from_millis(16), "{key}: {each:?}");
         story.then(key);
     }

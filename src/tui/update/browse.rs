@@ -105,17 +105,7 @@ pub fn make_room(state: &mut State, effects: &mut Vec<Effect>) {
 /// Does what follows when rows or the cursor have changed.
 pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<Effect>) {
     effects.extend(request.map(Effect::Rows));
-    let visible = state.listing.visible();
-    let lacking = |kind| matches!(kind, Kind::File | Kind::Directory);
-    let entries: Vec<_> = state.listing.lines[visible]
-        .iter_mut()
-        .filter(|line| line.facts.is_none() && lacking(line.row.entry.kind))
-        .map(|row| {
-            // Asked for once.
-            row.facts = Some(line::Facts::default());
-            (row.row.number, row.row.entry.clone())
-        })
-        .collect();
+    let entries = state.listing.lacking(|line| matches!(line.row.entry.kind, Kind::File | Kind::Directory));
     if !entries.is_empty() {
         effects.push(Effect::Facts(FactsRequest { generation: state.listing.generation, entries }));
     }

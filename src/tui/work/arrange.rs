@@ -8,13 +8,10 @@ use crate::format::entry::{Entry, Kind, Timestamp};
 use crate::format::error::{Error, Result};
 use crate::text;
 use crate::tui::query::{Filter, Query};
-use crate::tui::rows::{self, Scope, Want};
+use crate::tui::rows::{self, Scope};
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
 use crate::tui::work::duplicates::{self, Duplicates};
 use crate::tui::work::{room_for, told};
-
-/// Rows that are fetched at once.
-const PAGE: usize = 4_096;
 
 /// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
 pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {
@@ -37,14 +34,16 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         return Ok(children(archive, request, &filter, share)?.map(found));
     }
     let query = Query::parse(query).map_err(|detail| Error::Usage { detail })?;
-    let below = rows::below(archive, request.directory.as_ref())?;
     // Content takes long to be searched, and nobody may wait for the end of it.
     let last = Cell::new(0.0);
-    let keep = |entry: &Entry| filter.matches(entry.path.name()) && query.matches(archive, entry, &|| share(last.get()));
+    let go_on = || share(last.get());
     let share = |done: f64| {
         last.set(done);
         share(done)
     };
+    let below = rows::below(archive, request.directory.as_ref(), &go_on)?;
+    let keep = |entry: &Entry| filter.matches(entry.path.name()) && query.matches(archive, entry, &go_on);
+    let key = |entry: &Entry| key(archive, entry, *sort, &go_on).unwrap_or(i64::MAX);
     if query.duplicates {
         let Some(Duplicates { mut numbers, firsts, told }) = duplicates::find(archive, below, &keep, &share)? else {
             return Ok(None);
@@ -54,11 +53,14 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         }
         // Those that are read together stand side by side.
         numbers.sort_unstable();
-        let keyed = numbers.into_iter().map(|number| {
-            let key = archive.entry(number).and_then(|entry| key(archive, &entry, *sort));
-            (key.unwrap_or(i64::MAX), number)
-        });
-        return Ok(Some(Found { told, ..listed(keyed.collect()) }));
+        let mut keyed = room_for(numbers.len() as u64);
+        for number in numbers {
+            if !go_on() {
+                return Ok(None);
+            }
+            keyed.push((archive.entry(number).map_or(i64::MAX, |entry| key(&entry)), number));
+        }
+        return Ok(Some(Found { told, ..listed(keyed) }));
     }
     let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut lost = 0;
@@ -71,7 +73,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
             continue;
         };
         if keep(&entry) {
-            keyed.push((key(archive, &entry, *sort).unwrap_or(i64::MAX), number));
+            keyed.push((key(&entry), number));
         }
     }
     // They can't be among what is listed, whatever was asked.
@@ -92,31 +94,30 @@ fn children(
 ) -> Result<Option<Vec<u64>>> {
     let scope = Scope { directory: request.directory.clone(), open: Arc::clone(&request.open), ..Scope::default() };
     let Arrangement { sort, reverse, .. } = request.arrangement;
-    let below = rows::below(archive, request.directory.as_ref())?;
+    let below = rows::below(archive, request.directory.as_ref(), &|| share(0.0))?;
     let mut keyed: Vec<(i64, u64)> = room_for(below.end - below.start);
     let mut depths: Vec<u16> = Vec::new();
-    let mut want = Want::Start;
-    loop {
-        let page = rows::page(archive, &scope, &want, PAGE)?;
+    let last = Cell::new(0.0);
+    let go_on = || share(last.get());
+    let whole = rows::each(archive, &scope, &go_on, |rows, below| {
         let is_kept = |entry: &Entry| filter.matches(entry.path.name()) || scope.open.contains(&entry.path);
-        for row in page.rows.iter().filter(|row| is_kept(&row.entry)) {
-            // What can't be told sorts last.
-            keyed.push((key(archive, &row.entry, sort).unwrap_or(i64::MAX), row.number));
-            if !scope.open.is_empty() {
-                depths.push(row.depth);
+        for row in rows {
+            last.set(row.number.saturating_sub(below.start) as f64 / (below.end - below.start).max(1) as f64);
+            if !go_on() {
+                return Ok(false);
+            }
+            if is_kept(&row.entry) {
+                // What can't be told sorts last.
+                keyed.push((key(archive, &row.entry, sort, &go_on).unwrap_or(i64::MAX), row.number));
+                if !scope.open.is_empty() {
+                    depths.push(row.depth);
+                }
             }
         }
-        let below = (page.below.end - page.below.start).max(1) as f64;
-        let at = page.rows.last().map_or(0, |row| row.number.saturating_sub(page.below.start));
-        if !share(at as f64 / below) {
-            return Ok(None);
-        }
-        match page.rows.last() {
-            Some(last) if !page.last => want = Want::After(last.place),
-            _ if depths.is_empty() => return Ok(Some(sorted(keyed, reverse))),
-            _ => return Ok(Some(nested(&keyed, &depths, reverse))),
-        }
-    }
+        Ok(true)
+    })?;
+    let numbers = || if depths.is_empty() { sorted(keyed, reverse) } else { nested(&keyed, &depths, reverse) };
+    Ok(whole.then(numbers))
 }
 
 fn sorted(mut keyed: Vec<(i64, u64)>, reverse: bool) -> Vec<u64> {
@@ -162,10 +163,10 @@ fn nested(keyed: &[(i64, u64)], depths: &[u16], reverse: bool) -> Vec<u64> {
 }
 
 /// What an order goes by, the smallest first: eight bytes, for there may be millions.
-fn key(archive: &dyn Archive, entry: &Entry, sort: Sort) -> Result<i64> {
+fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> bool) -> Result<i64> {
     let down = |bytes: u64| -i64::try_from(bytes).unwrap_or(i64::MAX);
     let size = |entry: &Entry| match entry.kind {
-        Kind::Directory => Ok(rows::totals(archive, &entry.path, &|| true)?.map_or(0, |totals| totals.content_bytes)),
+        Kind::Directory => Ok(rows::totals(archive, &entry.path, go_on)?.map_or(0, |totals| totals.content_bytes)),
         _ => Ok(entry.size),
     };
     let stored = |entry: &Entry| match entry.kind {
@@ -231,6 +232,23 @@ mod tests {
         assert_eq!(sorted(true, ""), ["f", "a", "d", "d/e", "d/e/x", "d/e/y", "d/z", "h"]);
         // What is open holds what is below it.
         assert_eq!(sorted(false, "y"), ["d", "d/e", "d/e/y"]);
+    }
+
+    #[test]
+    fn an_order_that_nobody_waits_for_ends_at_the_next_row() {
+        let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
+        let archive = sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
+        let request = ArrangeRequest { generation: 1, directory: None, open: Arc::default(), arrangement };
+        let asked = Cell::new(0);
+        let share = |_| {
+            asked.set(asked.get() + 1);
+            asked.get() < 9
+        };
+        assert_eq!((arrange(&*archive, &request, &share), asked.get()), (None, 9));
+        let request =
+            ArrangeRequest { arrangement: Arrangement { query: "is:duplicate".to_owned(), ..request.arrangement }, ..request };
+        assert_eq!((arrange(&*archive, &request, &share), asked.get()), (None, 10));
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Finder {
             self.directory = request.directory.clone();
             self.paths = Paths::default();
         }
-        let numbers = below(archive, request.directory.as_ref())?;
+        let numbers = below(archive, request.directory.as_ref(), &|| true)?;
         if self.paths.entries == 0 {
             self.paths = Paths::with_room(numbers.end - numbers.start);
         }
@@ -184,7 +184,10 @@ impl Finder {
             }
         }
         let known = numbers.start + self.paths.entries;
-        for entry in archive.entries(known..numbers.end) {
+        for (looked, entry) in (1u64..).zip(archive.entries(known..numbers.end)) {
+            if looked.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
+                return Ok(false);
+            }
             // What does not read has no name to be found by; the list tells of the damage.
             let Ok(entry) = entry else {
                 self.paths.add(None, self.room);
@@ -193,9 +196,6 @@ impl Finder {
             let path = entry.path.as_bytes().get(front..).unwrap_or_default();
             self.paths.add(Some(path), self.room);
             search.look(path, Letters::of(path), &mut self.matcher);
-            if search.answer.searched.is_multiple_of(STRIDE) && !search.pause(request, &mut self.matcher, tell) {
-                return Ok(false);
-            }
         }
         Ok(true)
     }

@@ -3,14 +3,12 @@
 use crate::format::archive::Archive;
 use crate::format::entry::Kind;
 use crate::format::error::Result;
-use crate::tui::rows::{self, Scope, Want};
+use crate::tui::rows::{self, Scope};
 use crate::tui::state::sizes::{MapAnswer, MapRequest, Tile};
 use crate::tui::work::told;
 
 /// Tiles of a map: more could not be told apart on any screen.
 const MOST: usize = 256;
-/// Rows that are fetched at once.
-const PAGE: usize = 4_096;
 
 /// Draws up a map; `None` when nobody waits any more.
 pub fn map(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Option<MapAnswer> {
@@ -26,12 +24,12 @@ type Tiles = (Vec<Tile>, (u64, u64));
 fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) -> Result<Option<Tiles>> {
     let scope = Scope { directory: request.directory.clone(), ..Scope::default() };
     let mut tiles: Vec<Tile> = Vec::new();
-    let mut rest = (0, 0);
-    let mut want = Want::Start;
-    loop {
-        let page = rows::page(archive, &scope, &want, PAGE)?;
-        let last = page.rows.last().map(|row| row.place);
-        for row in page.rows {
+    let mut rest: (u64, u64) = (0, 0);
+    let whole = rows::each(archive, &scope, go_on, |rows, _| {
+        for row in rows {
+            if !go_on() {
+                return Ok(false);
+            }
             let directory = row.entry.kind == Kind::Directory;
             // What does not read takes no room.
             let below = || rows::totals(archive, &row.entry.path, go_on).ok().flatten();
@@ -41,16 +39,11 @@ fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) 
         // In the order of the list sorted by size: equal ones as the archive has them.
         tiles.sort_by_key(|tile| std::cmp::Reverse(tile.bytes));
         for tile in tiles.drain(MOST.min(tiles.len())..) {
-            rest = (rest.0 + 1, u64::saturating_add(rest.1, tile.bytes));
+            rest = (rest.0 + 1, rest.1.saturating_add(tile.bytes));
         }
-        if !go_on() {
-            return Ok(None);
-        }
-        match last {
-            Some(last) if !page.last => want = Want::After(last),
-            _ => return Ok(Some((tiles, rest))),
-        }
-    }
+        Ok(true)
+    })?;
+    Ok(whole.then_some((tiles, rest)))
 }
 
 #[cfg(test)]

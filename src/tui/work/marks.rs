@@ -10,15 +10,9 @@ use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
 use crate::tui::effect::{MarksRequest, TotalsRequest};
 use crate::tui::event::Event;
-use crate::tui::rows::{self, Scope, Want};
+use crate::tui::rows::{self, STRIDE, Scope};
 use crate::tui::state::marks::tidy;
 use crate::tui::work::told;
-
-/// Rows that are fetched at once.
-const PAGE: usize = 4_096;
-
-/// After so many entries it is time to look whether somebody still waits.
-const STRIDE: usize = 1_024;
 
 /// Answers a request; `None` when nobody waits any more.
 pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
@@ -27,6 +21,9 @@ pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> 
         MarksRequest::Glob(directory, pattern, change) => (glob(archive, directory, &pattern, go_on), change),
         MarksRequest::Totals(request) => return totals(archive, &request, go_on),
     };
+    if matches!(ranges, Err(Error::Cancelled)) {
+        return None;
+    }
     let marked = |ranges: Result<Vec<_>>| Event::Marked(ranges.map(tidy).map_err(|error| told(&error)), change);
     ranges.transpose().map(marked)
 }
@@ -37,11 +34,11 @@ fn whole_of(archive: &dyn Archive, numbers: &[u64], go_on: &dyn Fn() -> bool) ->
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     let mut ranges = Vec::new();
-    for (index, &number) in numbers.iter().enumerate() {
-        if index % STRIDE == 0 && !go_on() {
+    for (index, &number) in (0u64..).zip(&numbers) {
+        if index.is_multiple_of(STRIDE) && !go_on() {
             return Ok(None);
         }
-        join(&mut ranges, whole(archive, number, &archive.entry(number)?)?);
+        join(&mut ranges, whole(archive, number, &archive.entry(number)?, go_on)?);
     }
     Ok(Some(ranges))
 }
@@ -57,8 +54,8 @@ fn join(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 /// Sums up what the marks hold. A sum that does not read is a sum that is not shown.
 fn totals(archive: &dyn Archive, request: &TotalsRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
     let mut bytes = Some(0u64);
-    for (index, range) in request.ranges.iter().enumerate() {
-        if index % STRIDE == 0 && !go_on() {
+    for (index, range) in (0u64..).zip(request.ranges.iter()) {
+        if index.is_multiple_of(STRIDE) && !go_on() {
             return None;
         }
         let more = archive.totals(range.clone()).ok();
@@ -68,9 +65,9 @@ fn totals(archive: &dyn Archive, request: &TotalsRequest, go_on: &dyn Fn() -> bo
 }
 
 /// Returns the numbers of an entry and everything below it.
-fn whole(archive: &dyn Archive, number: u64, entry: &Entry) -> Result<Range<u64>> {
+fn whole(archive: &dyn Archive, number: u64, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     match entry.kind {
-        Kind::Directory => rows::subtree(archive, &entry.path),
+        Kind::Directory => rows::subtree(archive, &entry.path, go_on),
         _ => Ok(number..number + 1),
     }
 }
@@ -91,10 +88,10 @@ fn glob(
     };
     let mut ranges = Vec::new();
     if pattern.contains('/') || pattern.contains("**") {
-        let below = rows::below(archive, directory.as_ref())?;
+        let below = rows::below(archive, directory.as_ref(), go_on)?;
         let mut number = Some(below.start);
-        for (index, entry) in archive.entries(below).enumerate() {
-            if index % STRIDE == 0 && !go_on() {
+        for (index, entry) in (0u64..).zip(archive.entries(below)) {
+            if index.is_multiple_of(STRIDE) && !go_on() {
                 return Ok(None);
             }
             let Ok(entry) = entry else {
@@ -108,7 +105,7 @@ fn glob(
                     None => archive.find(entry.path.as_bytes())?.map(|(number, _)| number),
                 };
                 if let Some(at) = at {
-                    join(&mut ranges, whole(archive, at, &entry)?);
+                    join(&mut ranges, whole(archive, at, &entry, go_on)?);
                 }
             }
             number = number.map(|number| number + 1);
@@ -116,20 +113,13 @@ fn glob(
         return Ok(Some(ranges));
     }
     let scope = Scope { directory, ..Scope::default() };
-    let mut want = Want::Start;
-    loop {
-        if !go_on() {
-            return Ok(None);
+    let whole = rows::each(archive, &scope, go_on, |rows, _| {
+        for row in rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
+            join(&mut ranges, whole(archive, row.number, &row.entry, go_on)?);
         }
-        let page = rows::page(archive, &scope, &want, PAGE)?;
-        for row in page.rows.iter().filter(|row| matches(&row.entry.path, &glob)) {
-            join(&mut ranges, whole(archive, row.number, &row.entry)?);
-        }
-        match page.rows.last() {
-            Some(last) if !page.last => want = Want::After(last.place),
-            _ => return Ok(Some(ranges)),
-        }
-    }
+        Ok(true)
+    })?;
+    Ok(whole.then_some(ranges))
 }
 
 #[cfg(test)]

@@ -91,8 +91,13 @@ impl Work {
         let mut finder = find::Finder::default();
         let previewed = Arc::clone(archive);
         Self {
-            rows: desk.serve(Answered::Newest, |archive, request, line| line.tell(Event::Rows(rows(archive, request)))),
-            facts: desk.serve(Answered::All, |archive, request, line| {
+            rows: desk.serve(Answered::Newest, |archive, request, line| {
+                // Rows that were given up for others need no answer.
+                if let Some(answer) = rows(archive, request, &|| line.is_awaited()) {
+                    line.tell(Event::Rows(answer));
+                }
+            }),
+            facts: desk.serve(Answered::Newest, |archive, request, line| {
                 line.tell(facts(archive, request, &|| line.is_awaited()));
             }),
             previews: desk.serve(Answered::Newest, move |_, request, line| {
@@ -119,7 +124,13 @@ impl Work {
                     line.tell(Event::Mapped(answer));
                 }
             }),
-            jump: desk.serve(Answered::Newest, |archive, request, line| line.tell(jump(archive, &request))),
+            jump: desk.serve(Answered::Newest, |archive, request, line| {
+                let place = jump(archive, &request, &|| line.is_awaited());
+                // Keys wait for the answer, or for that to the request behind it.
+                if line.is_newest() {
+                    line.tell(place);
+                }
+            }),
             find: desk.serve(Answered::Newest, move |archive, search, line| match search {
                 Search::Find(request) => finder.find(archive, &request, &mut |answer| {
                     if let Some(answer) = answer {
@@ -309,7 +320,12 @@ impl<T> Answers<'_, T> {
 
     /// Says whether the answer is still awaited.
     fn is_awaited(&self) -> bool {
-        self.awaited.holds(self.ticket) && (self.answered == Answered::All || self.requests.is_empty())
+        self.awaited.holds(self.ticket) && (self.answered == Answered::All || self.is_newest())
+    }
+
+    /// Says whether there is no request behind it.
+    fn is_newest(&self) -> bool {
+        self.requests.is_empty()
     }
 }
 
@@ -442,24 +458,36 @@ impl Desk {
     }
 }
 
-fn rows(archive: &dyn Archive, request: RowsRequest) -> RowsAnswer {
+fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsAnswer> {
     let RowsRequest { generation, scope, want, count } = request;
-    let page = rows::page(archive, &scope, &want, count).map_err(|error| match error {
-        Error::NotFound { .. } => NoRows::Gone,
-        other => NoRows::Failed(told(&other)),
-    });
-    RowsAnswer { generation, want, page }
+    let page = match rows::page(archive, &scope, &want, count, go_on) {
+        Err(Error::Cancelled) => return None,
+        Err(Error::NotFound { .. }) => Err(NoRows::Gone),
+        page => page.map_err(|error| NoRows::Failed(told(&error))),
+    };
+    Some(RowsAnswer { generation, want, page })
 }
 
-fn jump(archive: &dyn Archive, request: &JumpRequest) -> Event {
-    let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed);
+fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
+    let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
     Event::Jumped(request.generation, place.map_err(|error| told(&error)))
 }
 
+/// Finds out facts, as long as they are awaited; tells what it has got by then.
 fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> bool) -> Event {
-    // A fact that does not read is a fact that is not shown.
-    let mut known: Vec<(u64, Facts)> =
-        request.entries.iter().map(|(number, entry)| (*number, fact(archive, entry, go_on).unwrap_or_default())).collect();
+    let mut known: Vec<(u64, Facts)> = Vec::new();
+    for (number, entry) in &request.entries {
+        // A fact that does not read is a fact that is not shown.
+        let fact = fact(archive, entry, go_on).unwrap_or_default();
+        let whole = go_on();
+        // Of a directory it may be half a sum.
+        if whole || entry.kind == Kind::File {
+            known.push((*number, fact));
+        }
+        if !whole {
+            break;
+        }
+    }
     known.sort_by_key(|(number, _)| *number);
     Event::Facts(request.generation, known)
 }
@@ -470,7 +498,7 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
         Kind::Directory => {
             // Where the index is damaged that takes a look at every entry.
             if !archive.is_recovered() {
-                facts.numbers = rows::subtree(archive, &entry.path).ok().map(|numbers| (numbers.start, numbers.end));
+                facts.numbers = rows::subtree(archive, &entry.path, go_on).ok().map(|numbers| (numbers.start, numbers.end));
             }
             facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);
         }
@@ -567,7 +595,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
     let shared = archive;
     let archive = &**shared;
     match effect {
-        Effect::Rows(request) => one(Event::Rows(rows(archive, request))),
+        Effect::Rows(request) => one(Event::Rows(rows(archive, request, &|| true)?)),
         Effect::Facts(request) => one(facts(archive, request, &|| true)),
         Effect::Preview(request) => one(Event::Preview(preview(shared, request, &|| true))),
         Effect::Stops(request) => {
@@ -581,7 +609,7 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
         }
         Effect::Map(request) => one(Event::Mapped(map::map(archive, &request, &|| true)?)),
-        Effect::Jump(request) => one(jump(archive, &request)),
+        Effect::Jump(request) => one(jump(archive, &request, &|| true)),
         Effect::Find(request) => {
             let mut answers = Vec::new();
             find::Finder::default().find(archive, &request, &mut |answer| {

@@ -456,7 +456,7 @@ mod tests {
                 let from = archive.entry(number).unwrap().path;
                 let stage = match what {
                     0 => {
-                        let whole = rows::subtree(&*archive, &from).unwrap_or(number..number + 1);
+                        let whole = rows::subtree(&*archive, &from, &|| true).unwrap_or(number..number + 1);
                         Stage::Remove(vec![whole], "it".to_owned())
                     }
                     // All but one.

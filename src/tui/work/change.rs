@@ -20,7 +20,6 @@ use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
 use crate::text;
 use crate::tui::effect::Check;
-use crate::tui::glyphs;
 use crate::tui::state::staged::{Stage, Staged};
 use crate::tui::work::jobs::expand;
 use crate::tui::work::plans::{Plans, removable};
@@ -211,22 +210,16 @@ fn look(
     let path = expand(path);
     // Such as `..`: the name in the archive is the real one.
     let named = if path.file_name().is_some() { Ok(path.clone()) } else { path.canonicalize() };
-    let there = named.and_then(|named| named.symlink_metadata().map(|metadata| (named, metadata.is_dir())));
-    let (named, is_directory) = there.map_err(|error| format!("it does not read: {}", reason(&error)))?;
+    let there = named.and_then(|named| named.symlink_metadata().map(|_| named));
+    let named = there.map_err(|error| format!("it does not read: {}", reason(&error)))?;
     if named.canonicalize().ok().is_some_and(|named| file.canonicalize().is_ok_and(|file| file == named)) {
         return Err("that is the archive itself".to_owned());
     }
-    let stage = Stage::Add(named.clone(), directory.clone(), false);
+    let stage = Stage::Add(named.clone(), directory.clone(), true);
     let plans = Plans::of(archive, &with(staged, &stage))?;
     let (place, _) = stage.brings().ok_or("no entry can have this name")?;
-    let met = plans.there(&plans.placed(&place)?)?.map(|entry| entry.kind == Kind::Directory);
-    match met {
-        Some(met) if met != is_directory => {
-            let what = if met { "a directory" } else { "no directory" };
-            Err(format!("{} is there already, and {what}", glyphs::shown(place.as_bytes())))
-        }
-        met => Ok(Stage::Add(named, directory, met.is_some())),
-    }
+    let meets = plans.there(&plans.placed(&place)?)?.is_some();
+    Ok(Stage::Add(named, directory, meets))
 }
 
 fn now() -> Option<Timestamp> {

@@ -4,6 +4,7 @@
 //! to where that is then. So it does not matter in which order they were made.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use rangemap::RangeSet;
 
@@ -36,8 +37,8 @@ enum Brought {
     Renamed(EntryPath, bool),
     /// A new directory.
     Made,
-    /// What lies on disk, with all that is in it.
-    Added,
+    /// What lies on disk here, with all that is in it; whether there is something in its place, which is replaced, or filled up.
+    Added(PathBuf, bool),
 }
 
 impl<'a> Plans<'a> {
@@ -69,7 +70,7 @@ impl<'a> Plans<'a> {
         let brought = match stage {
             Stage::Remove(..) => return Ok(()),
             Stage::MakeDirectory(_) => Brought::Made,
-            Stage::Add(..) => Brought::Added,
+            Stage::Add(file, _, meets) => Brought::Added(file.clone(), *meets),
             Stage::Rename(from, _) => {
                 let Some((number, entry)) = self.find(from)? else {
                     return Err(format!("{} is not there any more", shown(from)));
@@ -90,14 +91,20 @@ impl<'a> Plans<'a> {
 
     /// Says what is in the way of what is brought to a path.
     fn is_free(&self, path: &EntryPath) -> std::result::Result<(), Refusal> {
-        // What is added replaces what is there, which is told, or fills it up.
-        if self.brought.get(path) != Some(&Brought::Added) && self.there(path)?.is_some() {
-            return Err(format!("{} is there already", shown(path)));
+        if let Some(there) = self.there(path)? {
+            let is_directory = there.kind == Kind::Directory;
+            match self.brought.get(path) {
+                // It was told that something is there. What that is may be another plan's doing.
+                Some(Brought::Added(file, true)) if file.symlink_metadata().is_ok_and(|found| found.is_dir() == is_directory) => {
+                }
+                Some(Brought::Added(_, true)) => return Err(differs(path, is_directory)),
+                _ => return Err(format!("{} is there already", shown(path))),
+            }
         }
         for above in std::iter::successors(path.parent(), EntryPath::parent) {
             let is_directory = match self.brought.get(&above) {
                 // Nobody knows yet what is in it.
-                Some(Brought::Added) => {
+                Some(Brought::Added(..)) => {
                     return Err(format!(
                         "{} is to be added: what goes into it can be planned when that is written",
                         shown(&above)
@@ -240,6 +247,12 @@ pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Resu
         }
     }
     Ok(removed.iter().cloned().collect())
+}
+
+/// Says that what is added is no directory, and what is there is one, or the other way round.
+fn differs(path: &EntryPath, is_directory: bool) -> Refusal {
+    let what = if is_directory { "a directory" } else { "no directory" };
+    format!("{} is there already, and {what}", shown(path))
 }
 
 fn joined(path: &[u8], behind: &[u8]) -> std::result::Result<EntryPath, Refusal> {
@@ -418,6 +431,30 @@ mod tests {
     }
 
     #[test]
+    fn an_addition_meets_what_it_was_told_to_meet() {
+        let work = tempfile::tempdir().unwrap();
+        std::fs::create_dir(work.path().join("b")).unwrap();
+        std::fs::write(work.path().join("a"), "new").unwrap();
+        let archive = sample::archive(&["a", "b"]);
+        let add = |name: &str| Stage::Add(work.path().join(name), None, false);
+        for name in ["a", "b"] {
+            let mut staged = Staged::default();
+            let number = archive.find(name.as_bytes()).unwrap().unwrap().0;
+            plan(&*archive, &mut staged, Stage::Remove(vec![number..number + 1], "it".to_owned())).unwrap();
+            plan(&*archive, &mut staged, add(name)).unwrap();
+            let mut rest = staged.clone();
+            rest.take_back(0);
+            let refused = check(&*archive, Check::Without(rest, staged)).unwrap_err();
+            assert!(refused.contains(&format!("{name} is there already")), "{refused}");
+        }
+        // A file in the place of a file is told, a directory in that of one is refused.
+        let mut staged = Staged::default();
+        plan(&*archive, &mut staged, add("a")).unwrap();
+        assert!(matches!(staged.list(), [Stage::Add(_, None, true)]));
+        assert_eq!(plan(&*archive, &mut staged, add("b")).unwrap_err(), "b is there already, and no directory");
+    }
+
+    #[test]
     fn what_others_need_is_not_taken_back() {
         let archive = sample::archive(&["a", "b"]);
         let mut staged = Staged::default();
@@ -433,7 +470,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(96))]
+        #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn what_is_accepted_is_written_as_announced(
             names in prop::collection::btree_set("[abc](/[abc]){0,2}", 1..8),

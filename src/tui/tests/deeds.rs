@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Story, everything};
 use crate::convert::repair::{MEMORY_BYTES, protect};
@@ -291,6 +292,21 @@ fn a_job_is_stopped() {
     story.sees("stopping …");
     story.event(Event::Job(id, News::End(Ending::Cancelled, "stopped".to_owned())));
     story.sees("■");
+}
+
+#[test]
+fn a_job_that_waits_for_its_turn_says_so() {
+    let mut story = Story::begin(everything(), 80, 24);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.event(Event::Job(id, News::Waiting(true)));
+    story.sees("verify a.nra waiting");
+    // The time that it waits is none that it takes.
+    story.now += Duration::from_secs(60);
+    story.then("J").sees("waiting for its turn");
+    story.event(Event::Job(id, News::Waiting(false)));
+    story.misses("waiting");
+    story.event(Event::Job(id, News::End(Ending::Done, "nothing is damaged".to_owned())));
+    assert_eq!(story.state.jobs.list[0].elapsed(), Duration::ZERO);
 }
 
 #[test]

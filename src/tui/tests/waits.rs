@@ -50,6 +50,7 @@ fn whoever_waits_in_vain_can_leave() {
     let mut story = Story::begin(everything(), 100, 30);
     drop(quickly(&mut story, "G k enter ?"));
     story.sees("Keys: list");
+    // More than anybody means is not kept.
     drop(quickly(&mut story, "esc"));
     for _ in 0..5_000 {
         drop(quickly(&mut story, "j"));

@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-
-use rangemap::RangeSet;
+use std::sync::Arc;
 
 use crate::format::path::EntryPath;
 use crate::text;
@@ -14,8 +13,8 @@ use crate::tui::state::jobs::JobId;
 /// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Entries of these numbers are removed; what they are, for people.
-    Remove(Vec<Range<u64>>, String),
+    /// Entries of these numbers are removed, disjoint ranges in order; what they are, for people.
+    Remove(Arc<Vec<Range<u64>>>, String),
     /// An entry gets another path.
     Rename(EntryPath, EntryPath),
     /// A file or directory is added below a directory, `None` = at the top; whether there is one of its name, which is replaced, or filled up.
@@ -29,8 +28,7 @@ impl Stage {
     pub fn told(&self) -> String {
         match self {
             Self::Remove(ranges, what) => {
-                let count = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
-                format!("remove {what}: {}", text::counted(count, "entry", "entries"))
+                format!("remove {what}: {}", text::counted(count(ranges), "entry", "entries"))
             }
             Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
             Self::Add(path, directory, meets) => {
@@ -71,11 +69,13 @@ pub struct Writing {
     pub done: bool,
 }
 
-/// Planned changes in their order.
+/// Planned changes in their order. A copy shares their numbers, of which there may be many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Staged {
     list: Vec<Stage>,
-    removed: RangeSet<u64>,
+    /// All numbers that are removed: disjoint ranges in order, and how many they are.
+    removed: Arc<Vec<Range<u64>>>,
+    removed_count: u64,
 }
 
 impl Staged {
@@ -95,7 +95,8 @@ impl Staged {
             self.keep_path(from);
         }
         if let Stage::Remove(ranges, _) = &stage {
-            ranges.iter().filter(|range| !range.is_empty()).for_each(|range| self.removed.insert(range.clone()));
+            self.removed = if self.removed.is_empty() { Arc::clone(ranges) } else { Arc::new(union(&self.removed, ranges)) };
+            self.removed_count = count(&self.removed);
         }
         self.list.push(stage);
     }
@@ -121,12 +122,13 @@ impl Staged {
     /// Returns what goes by names, not by numbers: it means the same in a later commit.
     pub fn by_name(&self) -> Self {
         let list = self.list.iter().filter(|stage| !matches!(stage, Stage::Remove(..)));
-        Self { list: list.cloned().collect(), removed: RangeSet::default() }
+        Self { list: list.cloned().collect(), ..Self::default() }
     }
 
     /// Says whether an entry is to be removed.
     pub fn removes(&self, number: u64) -> bool {
-        self.removed.contains(&number)
+        let behind = self.removed.partition_point(|range| range.start <= number);
+        behind > 0 && number < self.removed[behind - 1].end
     }
 
     /// Returns the new path of an entry that is to be renamed.
@@ -139,17 +141,40 @@ impl Staged {
 
     /// Says what is planned.
     pub fn told(&self) -> String {
-        let removed: u64 = self.removed.iter().map(|range| range.end - range.start).sum();
         let count = |of: fn(&Stage) -> bool| self.list.iter().filter(|stage| of(stage)).count() as u64;
         let parts = [
             (count(|stage| matches!(stage, Stage::Add(..))), "to add"),
             (count(|stage| matches!(stage, Stage::MakeDirectory(_))), "to make"),
-            (removed, "to remove"),
+            (self.removed_count, "to remove"),
             (count(|stage| matches!(stage, Stage::Rename(..))), "to rename"),
         ];
         let told: Vec<String> =
             parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))).collect();
         told.join(", ")
+    }
+}
+
+/// Returns how many numbers there are in ranges.
+pub fn count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum()
+}
+
+/// Joins two lists of disjoint ranges in order to one.
+fn union(one: &[Range<u64>], other: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut all: Vec<Range<u64>> = Vec::with_capacity(one.len() + other.len());
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    loop {
+        let is_first = match (one.peek(), other.peek()) {
+            (None, None) => return all,
+            (own, None) => own.is_some(),
+            (None, _) => false,
+            (Some(own), Some(others)) => own.start <= others.start,
+        };
+        let Some(next) = (if is_first { one.next() } else { other.next() }) else { return all };
+        match all.last_mut() {
+            Some(last) if next.start <= last.end => last.end = last.end.max(next.end),
+            _ => all.push(next.clone()),
+        }
     }
 }
 
@@ -160,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_planned_can_be_taken_back() {
         let path = |text: &str| EntryPath::try_from(text).unwrap();
-        let remove = |range: Range<u64>| Stage::Remove(std::iter::once(range).collect(), "x".to_owned());
+        let remove = |range: Range<u64>| Stage::Remove(Arc::new(vec![range]), "x".to_owned());
         let mut staged = Staged::default();
         staged.push(remove(3..7));
         staged.push(remove(5..9));
@@ -188,5 +213,14 @@ mod tests {
         assert_eq!(staged.by_name().told(), "1 to rename");
         staged.keep_path(&path("a"));
         assert_eq!(staged.told(), "1 to remove");
+    }
+
+    #[test]
+    fn ranges_are_joined() {
+        let ranges = |ends: &[(u64, u64)]| ends.iter().map(|(start, end)| *start..*end).collect::<Vec<_>>();
+        let (one, other) = (ranges(&[(0, 2), (5, 6), (8, 12)]), ranges(&[(2, 3), (4, 5), (9, 10), (20, 21)]));
+        let all = ranges(&[(0, 3), (4, 6), (8, 12), (20, 21)]);
+        assert_eq!((union(&one, &other), union(&other, &one), count(&all)), (all.clone(), all, 10));
+        assert_eq!(union(&[], &one), one);
     }
 }

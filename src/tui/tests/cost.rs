@@ -21,6 +21,7 @@ use crate::format::source::RecordingSource;
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Effect, Task};
 use crate::tui::event::Event;
+use crate::tui::state::Stage;
 use crate::tui::state::finder::FindRequest;
 use crate::tui::state::jobs::{Ending, News};
 use crate::tui::state::marks::Change;
@@ -252,6 +253,26 @@ fn marks_with_gaps_are_answered_as_fast() {
     let sums = |story: &Story| story.back.iter().filter(|effect| matches!(effect, Effect::Totals(_))).count();
     let awaited = story.state.asked.ticket(Subject::Totals);
     assert!(sums(&story) == 3 && awaited.number == story.state.marks.generation);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn plans_with_gaps_are_answered_as_fast() {
+    let (archive, _) = large(20_000);
+    let mut story = Story::begin(archive, 120, 40);
+    story.state.archive.file = Ok("a.nra".into());
+    story.then("enter");
+    let gaps = |first: u64| Arc::new((0..500_000).map(|number| first + 4 * number..first + 4 * number + 1).collect());
+    for stage in [Stage::Remove(gaps(0), "these".to_owned()), Stage::Remove(gaps(2), "those".to_owned())] {
+        story.state.staged.push(stage);
+    }
+    assert_eq!(story.state.staged.told(), "1,000,000 to remove");
+    for keys in ["j", "G", "P", "esc", "W", "esc", "r", "esc", "u"] {
+        let each = cpu_of_key(&story, keys);
+        assert!(each < Duration::from_millis(16), "{keys}: {each:?}");
+        story.then(keys);
+    }
+    assert_eq!(story.state.staged.told(), "500,000 to remove");
 }
 
 #[test]

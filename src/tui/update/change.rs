@@ -1,6 +1,7 @@
 //! Changes of the archive: planned, taken back, written as one commit.
 
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
@@ -10,7 +11,7 @@ use crate::tui::effect::{Check, Door, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::JobId;
-use crate::tui::state::staged::Stage;
+use crate::tui::state::staged::{Stage, count};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 use crate::tui::update::{entry, jobs};
 
@@ -51,7 +52,7 @@ const WRITING: &str = "what was planned is being written: more can be planned wh
 
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = jobs::chosen(state) {
-        let stage = Stage::Remove(chosen.ranges.to_vec(), chosen.told);
+        let stage = Stage::Remove(Arc::clone(&chosen.ranges), chosen.told);
         state.checking = Some(Checking::Plan);
         effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
     }
@@ -102,8 +103,7 @@ pub fn plan(state: &mut State, stage: Stage) {
     }
     let told = match &stage {
         Stage::Remove(ranges, what) => {
-            let count = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
-            format!("{what}: {} will be removed", text::counted(count, "entry", "entries"))
+            format!("{what}: {} will be removed", text::counted(count(ranges), "entry", "entries"))
         }
         Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
         Stage::Add(path, _, meets) => {

@@ -169,7 +169,7 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<
             let stage = match stage {
                 Stage::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
                     ranges if ranges.is_empty() => return Err(format!("{what}: something in it stays, and so does it")),
-                    ranges => Stage::Remove(ranges, what),
+                    ranges => Stage::Remove(Arc::new(ranges), what),
                 },
                 stage => stage,
             };

@@ -268,6 +268,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::ops::Range;
     use std::path::Path;
+    use std::sync::Arc;
 
     use proptest::prelude::*;
 
@@ -440,7 +441,7 @@ mod tests {
         for name in ["a", "b"] {
             let mut staged = Staged::default();
             let number = archive.find(name.as_bytes()).unwrap().unwrap().0;
-            plan(&*archive, &mut staged, Stage::Remove(vec![number..number + 1], "it".to_owned())).unwrap();
+            plan(&*archive, &mut staged, Stage::Remove(Arc::new(vec![number..number + 1]), "it".to_owned())).unwrap();
             plan(&*archive, &mut staged, add(name)).unwrap();
             let mut rest = staged.clone();
             rest.take_back(0);
@@ -494,10 +495,10 @@ mod tests {
                 let stage = match what {
                     0 => {
                         let whole = rows::subtree(&*archive, &from, &|| true).unwrap_or(number..number + 1);
-                        Stage::Remove(vec![whole], "it".to_owned())
+                        Stage::Remove(Arc::new(vec![whole]), "it".to_owned())
                     }
                     // All but one.
-                    1 => Stage::Remove(vec![0..number, number + 1..archive.entry_count()], "all but one".to_owned()),
+                    1 => Stage::Remove(Arc::new(vec![0..number, number + 1..archive.entry_count()]), "all but one".to_owned()),
                     2 | 3 => Stage::MakeDirectory(path(&to)),
                     4 | 5 => Stage::Add(work.path().join(["a", "b"][what % 2]), path(&to).parent(), false),
                     6 if !staged.is_empty() => {

@@ -72,6 +72,9 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     add(&mut stats.pieces, placing.pieces);
     stats.deduplicated_bytes = deduplicated_bytes;
     stats.left_out = left_out;
+    // Holes make that easy.
+    let content = ids.iter().try_fold(stats.content_bytes, |sum, &id| sum.checked_add(index.entry(id).entry.size));
+    content.ok_or(Error::Limit { what: "content of all files", found: u64::MAX, limit: u64::MAX })?;
     let link_groups = index.greatest_group();
     let entry_root = match &base {
         Some(base) => merge_entries(&mut placing, &index, &ids, base, &mut stats, monitor)?,

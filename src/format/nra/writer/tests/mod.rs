@@ -478,3 +478,15 @@ fn parts_of_large_files_do_not_pile_up() {
     let parts = Parts::take(writer.finish(&Recorder::default()).unwrap().0);
     assert!(parts.entries.iter().all(|entry| entry.size == 200_000));
 }
+
+#[test]
+fn more_content_than_can_be_counted_is_refused() {
+    let mut writer = Writer::create(Vec::new(), options()).unwrap();
+    for name in ["a", "b", "c"] {
+        writer.begin(file(name)).unwrap();
+        writer.hole(u64::MAX / 2).unwrap();
+        writer.end(None).unwrap();
+    }
+    let refused = writer.finish(&Recorder::default()).map(drop).unwrap_err();
+    assert!(matches!(refused, Error::Limit { what: "content of all files", .. }), "{refused:?}");
+}

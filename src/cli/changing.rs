@@ -92,7 +92,7 @@ impl ChangeArgs {
     ///
     /// When it can't be changed.
     pub fn begin_at(&self, path: &Path) -> CommandResult<Change> {
-        let path = path.to_owned();
+        let path = refuse_stdin(path)?.to_owned();
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let fail = |error| explain(error, &name);
         // Locked before it is unlocked: nobody changes its keys in between.
@@ -206,15 +206,19 @@ fn before_name(name: &str, before: u64) -> String {
 ///
 /// When it is one, or standard input.
 pub fn newest(name: &Path) -> CommandResult<PathBuf> {
-    if name.as_os_str() == "-" {
-        return Err(Failure::usage("an archive from standard input cannot be changed"));
-    }
-    match reading::locate(name, None)? {
+    match reading::locate(refuse_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(number)) => {
             let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
             Err(Failure::usage(format!("{shown}: commit {number} cannot be changed, only the newest state of an archive can")))
         }
+    }
+}
+
+fn refuse_stdin(name: &Path) -> CommandResult<&Path> {
+    match name.as_os_str() == "-" {
+        true => Err(Failure::usage("an archive from standard input cannot be changed")),
+        false => Ok(name),
     }
 }
 

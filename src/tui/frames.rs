@@ -97,9 +97,13 @@ fn divided(title: String, width: u16, most: u16) -> (String, Vec<String>) {
     let most = usize::from(most);
     let title = glyphs::fit(&title, columns * most);
     let lines = |room| glyphs::wrapped(&glyphs::fit(&title, room), columns).map(str::to_owned).collect::<Vec<_>>();
-    // Words leave the ends of lines empty.
-    let lines = (0..=columns * most).rev().map(lines).find(|lines| lines.len() <= most);
-    (String::new(), lines.unwrap_or_default())
+    // Words leave the ends of lines empty: how much goes in is found by halves.
+    let (mut fits, mut beyond) = (columns, columns * most + 1);
+    while beyond - fits > 1 {
+        let room = usize::midpoint(fits, beyond);
+        if lines(room).len() <= most { fits = room } else { beyond = room }
+    }
+    (String::new(), lines(fits))
 }
 
 /// Returns the frame of a dialog; `None` for one that has none.

@@ -57,6 +57,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let done = revert(&mut change.writer, commit, &selection, &progress, &mut print)?;
     drop(progress);
+    if done.entries == 0 && done.left_out > 0 {
+        return Err(Failure::failed(format!("{}: nothing that was named can be brought back; nothing was changed", change.name)));
+    }
     if done.entries == 0 && !selection.is_all() {
         return Err(Failure::failed(format!(
             "{}: nothing that was named differs from commit {commit}; nothing was changed",

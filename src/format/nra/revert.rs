@@ -14,13 +14,20 @@ use crate::format::error::{Error, Result};
 use crate::format::nra::changes::{Change, each_change};
 use crate::format::nra::writer::{Writer, no_base};
 use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor};
+use crate::format::progress::{Counter, Monitor, Warning};
+
+/// Why a file does not come back.
+const HELD: &str = "not brought back: a directory with something that was not named is in its place";
+/// Why what was below a directory does not.
+const BLOCKED: &str = "not brought back: above it is no directory any more, and that was not named";
 
 /// What a return to an earlier commit came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reverted {
     /// Entries that came, went or changed.
     pub entries: u64,
+    /// Entries that did not, though they were meant: what was not meant is in the way. Each is a warning.
+    pub left_out: u64,
     /// The attributes of the archive changed.
     pub attributes: bool,
 }
@@ -28,7 +35,7 @@ pub struct Reverted {
 /// Makes what `is_meant` says of the differences to commit number `commit` as it was then: all of them, and the attributes of the archive, if it is `None`. Each difference
 /// that is undone is handed to `visit` first, as the step from the present state to the earlier one, in path order.
 ///
-/// With an entry come the directories above it that are not there any more; a directory does not go as long as something in it stays.
+/// With an entry come the directories above it that are not there any more; nothing else goes or comes that is not meant, and a directory does not go as long as something in it stays.
 ///
 /// # Errors
 ///
@@ -42,20 +49,33 @@ pub fn revert<W: Write + Send, E: From<Error>>(
 ) -> Result<Reverted, E> {
     let earlier = writer.earlier(commit)?;
     let base = writer.base().map(Arc::clone).ok_or_else(no_base)?;
+    let mut around = Around::default();
     let mut changes = Vec::new();
     each_change::<Error>(&base, &earlier, &mut |change| {
+        monitor.check()?;
         let meant = is_meant.is_none_or(|is_meant| is_meant(&change));
-        changes.push((change, meant));
-        monitor.check()
+        around.note(&change, meant);
+        if meant || Around::may_be_needed(&change) {
+            changes.push((change, meant));
+        }
+        Ok(())
     })?;
-    let around = Around::of(&changes);
-    changes.retain(|(change, meant)| around.is_undone(change, *meant));
     let mut reverted = Reverted::default();
     let mut back = Vec::new();
     // With a directory goes what is below it: one cut for all. What goes makes room for what comes.
     let mut last: Option<EntryPath> = None;
-    for (change, _) in changes {
+    for (change, meant) in changes {
         monitor.check()?;
+        match around.fate(&change, meant) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(why) => {
+                let path = change.entry().path.as_bytes().to_vec();
+                monitor.warn(Warning { path, message: why.to_owned(), degraded: true, damage: false });
+                reverted.left_out += 1;
+                continue;
+            }
+        }
         visit(&change)?;
         monitor.add(Counter::Entries, 1);
         reverted.entries += 1;
@@ -79,42 +99,64 @@ pub fn revert<W: Write + Send, E: From<Error>>(
     Ok(reverted)
 }
 
-/// What the meant and the other changes say of the directories around them.
+/// What the meant and the other changes say of the places around them.
+#[derive(Default)]
 struct Around {
-    /// They hold something that stays.
+    /// Directories that hold something which stays.
     kept: HashSet<EntryPath>,
-    /// Something below them comes back.
+    /// Places of directories at which something else stays.
+    blocked: HashSet<EntryPath>,
+    /// Directories below which something comes back.
     needed: HashSet<EntryPath>,
 }
 
 impl Around {
-    fn of(changes: &[(Change, bool)]) -> Self {
-        let (mut kept, mut needed) = (HashSet::new(), HashSet::new());
-        for (change, meant) in changes {
-            let set = match (change, meant) {
-                (Change::Removed(_), false) => &mut kept,
-                (Change::Added(_) | Change::Changed(..), true) => &mut needed,
-                (Change::Removed(_), true) | (_, false) => continue,
-            };
-            for above in std::iter::successors(change.entry().path.parent(), EntryPath::parent) {
-                if !set.insert(above) {
-                    break;
-                }
-            }
-        }
-        Self { kept, needed }
+    /// Says whether a change that is not meant may come with one that is: a directory that is not there any more.
+    fn may_be_needed(change: &Change) -> bool {
+        matches!(change, Change::Added(entry) if entry.kind == Kind::Directory)
     }
 
-    fn is_undone(&self, change: &Change, meant: bool) -> bool {
-        let is_directory = |entry: &Entry| entry.kind == Kind::Directory;
-        match change {
-            Change::Removed(entry) => meant && !self.kept.contains(&entry.path),
-            Change::Added(entry) => meant || self.needed.contains(&entry.path),
-            Change::Changed(now, then) if is_directory(now) == is_directory(then) => meant,
-            Change::Changed(_, then) if is_directory(then) => meant || self.needed.contains(&then.path),
-            Change::Changed(_, then) => meant && !self.kept.contains(&then.path),
+    /// Takes note of a change. They come in path order: what is above an entry has been noted.
+    fn note(&mut self, change: &Change, meant: bool) {
+        let set = match change {
+            Change::Removed(_) if !meant => &mut self.kept,
+            Change::Changed(now, then) if !meant && then.kind == Kind::Directory && now.kind != Kind::Directory => {
+                self.blocked.insert(then.path.clone());
+                return;
+            }
+            Change::Added(entry) if meant && self.is_blocked(entry) => return,
+            Change::Added(_) if meant => &mut self.needed,
+            _ => return,
+        };
+        for above in above(&change.entry().path) {
+            if !set.insert(above) {
+                break;
+            }
         }
     }
+
+    fn is_blocked(&self, entry: &Entry) -> bool {
+        !self.blocked.is_empty() && above(&entry.path).any(|above| self.blocked.contains(&above))
+    }
+
+    /// Says whether a change is undone, or why it can't be although it is meant.
+    fn fate(&self, change: &Change, meant: bool) -> Result<bool, &'static str> {
+        match change {
+            // It goes with what is in it, as far as that goes.
+            Change::Removed(entry) => Ok(meant && !self.kept.contains(&entry.path)),
+            Change::Added(entry) if meant && self.is_blocked(entry) => Err(BLOCKED),
+            Change::Added(entry) => Ok(meant || self.needed.contains(&entry.path)),
+            Change::Changed(now, then) if meant && now.kind == Kind::Directory && self.kept.contains(&then.path) => {
+                if then.kind == Kind::Directory { Ok(true) } else { Err(HELD) }
+            }
+            Change::Changed(..) => Ok(meant),
+        }
+    }
+}
+
+/// Returns the paths above a path, from the bottom up.
+fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
+    std::iter::successors(path.parent(), EntryPath::parent)
 }
 
 #[cfg(test)]

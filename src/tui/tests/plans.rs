@@ -101,6 +101,21 @@ fn names_are_taken_as_they_are_typed() {
 }
 
 #[test]
+fn what_is_planned_by_name_outlasts_an_archive_that_can_not_be_written_for_a_while() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("r ctrl-u").types("b");
+    story.then("enter").sees("will be renamed to b");
+    let facts = Facts { file: Err(crate::tui::state::WRITE_PROTECTED), ..story.state.archive.clone() };
+    story.opens(Door::Commit(None), facts);
+    story.then("W").sees(crate::tui::state::WRITE_PROTECTED);
+    story.then("P").sees("rename a to b");
+}
+
+#[test]
 fn what_lies_in_an_archive_is_not_read_anew() {
     let mut story = Story::begin(everything(), 100, 24);
     story.state.archive.depth = 1;

@@ -89,3 +89,43 @@ fn plans_come_first_and_no_other_commit_is_undone() {
     story.then("U u").sees("another commit by now");
     assert_eq!(newest(&file).0, Some(2));
 }
+
+#[test]
+fn what_is_in_the_way_is_told_and_so_is_an_archive_that_was_compacted() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = Story::begin(everything(), 100, 24);
+    two_commits(&mut story, &file);
+    // A file in the place of the directory that it lay in.
+    std::fs::write(work.path().join("b"), "new").unwrap();
+    story.then("g a").types(work.path().join("b").to_str().unwrap());
+    story.then("enter W enter");
+    step_back(&mut story, &file);
+    story.then("G l U m").sees("nothing can be brought back");
+    assert_eq!(newest(&file), (Some(3), vec!["a".to_owned(), "b".to_owned()]));
+    // Numbers of commits mean others by now.
+    step_back(&mut story, &file);
+    let options = crate::format::nra::writer::WriterOptions::default();
+    let monitor = crate::format::progress::Recorder::default();
+    let target = crate::convert::compact::Target::InPlace;
+    crate::convert::compact::compact(&file, 1, None, &target, &options, &monitor).unwrap();
+    story.then("U a").sees("another commit by now");
+    assert_eq!(newest(&file).0, Some(1));
+}
+
+#[test]
+fn attributes_of_the_archive_come_back() {
+    use crate::format::entry::{Attribute, Namespace};
+    use crate::format::nra::writer::{Writer, WriterOptions};
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, sample::bytes(&[("a", b"one")])).unwrap();
+    let store = std::sync::Arc::new(crate::format::source::FileStore::open(&file).unwrap());
+    let mut writer = Writer::append(store, WriterOptions::balanced()).unwrap();
+    let attribute = Attribute { namespace: Namespace::Nra, name: b"name"[..].into(), value: b"it"[..].into() };
+    writer.set_attributes(vec![attribute]).unwrap();
+    writer.finish(&crate::format::progress::Recorder::default()).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("U u").sees("attributes of the archive brought back to commit 1; commit 3 is written");
+}

@@ -140,7 +140,7 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     // Numbers mean other entries now.
     state.unmark();
     // What is planned for another commit was dropped with a question.
-    let stays = matches!(door, Some(Door::Commit(None) | Door::Content)) && state.archive.plannable().is_ok();
+    let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
     state.staged = if stays { state.staged.by_name() } else { Staged::default() };
     state.writing = None;
     state.pane = state.pane.renewed();

@@ -123,7 +123,8 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         // It has been taken out above.
         Event::Answer(..) => {}
         // What is shown, or typed, is looked at, and stays as it is.
-        Event::Paste(_) | Event::Mouse(_) if state.opening.is_some() || state.copying || state.checking.is_some() => {}
+        Event::Paste(_) | Event::Mouse(_)
+            if state.opening.is_some() || state.copying || state.checking.is_some() || state.due.is_some() => {}
         Event::Key(key) => take_key(state, key, &mut effects),
         // It may be a password.
         Event::Paste(text) => dialogs::paste(state, &Zeroizing::new(text), &mut effects),

@@ -51,30 +51,40 @@ pub fn revert(
 ) -> Result<Done> {
     let (mut writer, newest) = begin(archive, file, "", over)?;
     let chosen = ranges.map(|ranges| Selection::of_numbers(archive, ranges.iter().cloned())).transpose()?;
-    // Nothing goes where something is brought back.
+    // What was added since stays.
     let comes_back = |change: &Difference| {
         !matches!(change, Difference::Removed(_)) && chosen.as_ref().is_none_or(|chosen| chosen.matches(change.entry()))
     };
     let is_meant: Option<&dyn Fn(&Difference) -> bool> = if chosen.is_some() { Some(&comes_back) } else { None };
     let done = go_back::<_, Error>(&mut writer, commit, is_meant, monitor, &mut |_| Ok(()))?;
-    let what = text::counted(done.entries, "entry", "entries");
+    let what = match done.entries {
+        0 if done.attributes => "attributes of the archive".to_owned(),
+        entries => text::counted(entries, "entry", "entries"),
+    };
     let whole = if chosen.is_some() { format!("{what} ") } else { String::new() };
     writer.set_message(format!("{whole}back to commit {commit}"))?;
     let written = format!("{what} brought back to commit {commit}; ");
-    end(writer, newest, &written, &format!("nothing differs from commit {commit}"), monitor)
+    let idle = match done.left_out {
+        0 => format!("nothing differs from commit {commit}"),
+        _ => "nothing can be brought back".to_owned(),
+    };
+    let ended = end(writer, newest, &written, &idle, monitor)?;
+    Ok(Done { left_out: done.left_out, ..ended })
 }
 
 /// Locks the archive for a commit with a message; `archive` has its keys. Returns the number of its newest commit, too.
 ///
 /// # Errors
 ///
-/// `Usage` when that is not `planned_at`, if a number is given.
+/// `Usage` when that is not `planned_at`, if a number is given, and when it is another archive by now.
 fn begin(archive: &dyn Archive, file: &Path, message: &str, planned_at: Option<u64>) -> Result<(Writer<StoreEnd>, u64)> {
     let encryption = archive.keyring().cloned();
     let options = WriterOptions { message: message.to_owned(), encryption, ..WriterOptions::balanced() };
     let writer = Writer::append(Arc::new(FileStore::open(file)?), options)?;
-    let newest = writer.base().and_then(|base| base.info().commit).unwrap_or_default();
-    if planned_at.is_some_and(|number| number != newest) {
+    let base = writer.base().map(|base| base.info().clone()).unwrap_or_default();
+    let newest = base.commit.unwrap_or_default();
+    // An archive that was compacted meanwhile counts anew.
+    if base.archive_id != archive.info().archive_id || planned_at.is_some_and(|number| number != newest) {
         return Err(Error::Usage { detail: "the archive has another commit by now: read it anew (ctrl-r)".to_owned() });
     }
     Ok((writer, newest))

@@ -441,7 +441,8 @@ mod tests {
         for name in ["a", "b"] {
             let mut staged = Staged::default();
             let number = archive.find(name.as_bytes()).unwrap().unwrap().0;
-            plan(&*archive, &mut staged, Stage::Remove(Arc::new(vec![number..number + 1]), "it".to_owned())).unwrap();
+            plan(&*archive, &mut staged, Stage::Remove(Arc::new(std::iter::once(number..number + 1).collect()), "it".to_owned()))
+                .unwrap();
             plan(&*archive, &mut staged, add(name)).unwrap();
             let mut rest = staged.clone();
             rest.take_back(0);

@@ -43,7 +43,8 @@ fn append(file: &Path) -> Writer<StoreEnd> {
 fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>) -> (Vec<String>, Vec<String>) {
     let mut writer = append(file);
     let mut undone = Vec::new();
-    let done = revert::<_, Error>(&mut writer, commit, is_meant, &Recorder::default(), &mut |change| {
+    let recorder = Recorder::default();
+    let done = revert::<_, Error>(&mut writer, commit, is_meant, &recorder, &mut |change| {
         let sign = match change {
             Change::Added(_) => '+',
             Change::Removed(_) => '-',
@@ -52,7 +53,9 @@ fn go_back(file: &Path, commit: u64, is_meant: Option<&dyn Fn(&Change) -> bool>)
         undone.push(format!("{sign}{}", change.entry().path));
         Ok(())
     });
-    assert_eq!(done.unwrap().entries, undone.len() as u64);
+    let (done, told) = (done.unwrap(), recorder.take_warnings());
+    assert_eq!((done.entries, done.left_out), (undone.len() as u64, told.len() as u64));
+    undone.extend(told.into_iter().map(|told| format!("!{} {}", String::from_utf8(told.path).unwrap(), told.message)));
     writer.finish(&Recorder::default()).unwrap();
     let archive = open_path(file, &OpenOptions::default()).unwrap();
     assert_eq!(archive.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
@@ -85,15 +88,25 @@ fn a_part_comes_back_with_the_directories_above_it_and_nothing_else_goes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.nra");
     archive(&file);
-    // A file is in the place of the directory; `c` still holds what was not named.
+    // A file that was not named is in the place of the directory; `c` still holds what was not named.
+    let (undone, entries) = go_back(&file, 1, Some(&meant));
+    assert_eq!(undone, [format!("!a/x {BLOCKED}")]);
+    assert_eq!(entries, ["a", "b", "b/z", "c", "c/w", "d"]);
+    // Named, it makes room; a directory that is gone comes with what was in it.
+    let meant = |change: &Change| ["a", "a/x"].contains(&&*change.entry().path.to_string());
     let (undone, entries) = go_back(&file, 1, Some(&meant));
     assert_eq!(undone, ["~a", "+a/x"]);
     assert_eq!(entries, ["a", "a/x", "b", "b/z", "c", "c/w", "d"]);
+    let mut writer = append(&file);
+    writer.remove(&path("a")).unwrap();
+    writer.finish(&Recorder::default()).unwrap();
+    let meant = |change: &Change| change.entry().path == path("a/x");
+    assert_eq!(go_back(&file, 1, Some(&meant)).0, ["+a", "+a/x"]);
     let newest = open_path(&file, &OpenOptions::default()).unwrap();
     assert_eq!(newest.info().attributes.len(), 1, "they are not part of it");
     // A file does not take the place of a directory with something that stays.
     let meant = |change: &Change| change.entry().path == path("b");
-    assert_eq!(go_back(&file, 1, Some(&meant)).0, [""; 0]);
+    assert_eq!(go_back(&file, 1, Some(&meant)).0, [format!("!b {HELD}")]);
 }
 
 #[test]

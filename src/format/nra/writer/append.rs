@@ -284,7 +284,9 @@ impl<W: Write + Send> Writer<W> {
     /// `Usage` when there is no such commit, and for a new archive; what opening gives.
     pub(in crate::format::nra) fn earlier(&self, number: u64) -> Result<NraReader> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
-        let options = OpenOptions { commit: Some(number), recover: false, ..OpenOptions::default() };
+        // A share of the memory that is left for compressing: what comes back is not compressed again.
+        let cache_bytes = self.options.memory_bytes / 4;
+        let options = OpenOptions { commit: Some(number), recover: false, cache_bytes, ..OpenOptions::default() };
         NraReader::open_unlocked(Arc::new(Arc::clone(&base.store)), &options, base.reader.keyring())
     }
 

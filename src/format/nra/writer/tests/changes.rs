@@ -212,10 +212,13 @@ impl Run {
         let (earlier, before) = (self.states[index].clone(), self.state.clone());
         self.state.retain(|at, _| !is_at(at));
         for (at, item) in earlier.iter().filter(|(at, _)| is_at(at)) {
-            for above in std::iter::successors(at.parent(), EntryPath::parent) {
-                if !self.state.get(&above).is_some_and(Item::is_directory) {
-                    self.state.insert(above.clone(), earlier[&above].clone());
-                }
+            let above: Vec<EntryPath> = std::iter::successors(at.parent(), EntryPath::parent).collect();
+            // What was not named does not make room.
+            if above.iter().any(|above| self.state.get(above).is_some_and(|item| !item.is_directory())) {
+                continue;
+            }
+            for above in above {
+                self.state.entry(above.clone()).or_insert_with(|| earlier[&above].clone());
             }
             self.state.insert(at.clone(), item.clone());
         }

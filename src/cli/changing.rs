@@ -74,6 +74,8 @@ pub struct Change {
     dry_run: bool,
     commit: u64,
     before: Before,
+    /// `nra revert` undoes it: keys it leaves alone.
+    pub is_undone: bool,
 }
 
 impl ChangeArgs {
@@ -107,7 +109,7 @@ impl ChangeArgs {
         let keys = options.encryption.clone();
         let writer = Writer::append(store, options).map_err(fail)?;
         let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
-        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before })
+        Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before, is_undone: true })
     }
 }
 
@@ -136,14 +138,14 @@ impl Change {
     ///
     /// When the archive can't be written; it is as it was then.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
-        let Self { writer, name, path, dry_run, commit, before, .. } = self;
+        let Self { writer, name, path, dry_run, commit, before, is_undone, .. } = self;
         let progress = ui.progress("writing");
         let finished = writer.finish(&progress);
         drop(progress);
         let (end, stats) = finished.map_err(|error| before.explain(error, &path, &name))?;
         drop(end);
         ui.flush()?;
-        let made = Made { name: &name, before: commit, is_protected: before.is_protected, dry_run };
+        let made = Made { name: &name, before: commit, is_protected: before.is_protected, is_undone, dry_run };
         made.say(what, &stats, ui);
         let summary = ChangeSummary {
             archive: ArchiveField::new(&path),
@@ -167,6 +169,8 @@ pub struct Made<'a> {
     pub before: u64,
     /// The archive had recovery data.
     pub is_protected: bool,
+    /// `nra revert` undoes it.
+    pub is_undone: bool,
     /// It was not written.
     pub dry_run: bool,
 }
@@ -174,7 +178,7 @@ pub struct Made<'a> {
 impl Made<'_> {
     /// Tells what was done, what it cost, how to get back.
     pub fn say(&self, what: &str, stats: &WriterStats, ui: &Ui) {
-        let Self { name, before, is_protected, dry_run } = *self;
+        let Self { name, before, is_protected, is_undone, dry_run } = *self;
         if stats.commit == before {
             return ui.console().note(&format!("{name}: nothing has changed"));
         }
@@ -182,6 +186,8 @@ impl Made<'_> {
         let earlier = before_name(name, before);
         ui.console().note(&if dry_run {
             format!("{done}: {DRY_RUN}")
+        } else if !is_undone {
+            done
         } else {
             format!("{done}; {earlier} is the archive as it was, nra revert {name} goes back to it")
         });

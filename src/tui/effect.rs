@@ -169,8 +169,8 @@ pub enum Check {
     },
     /// A change does not clash with what is there, once what is planned is done.
     Plan(Stage, Staged),
-    /// The first ones can do without what the second ones have more.
-    Without(Staged, Staged),
+    /// What is left of plans when the one of this index is taken back.
+    Back(usize, Staged),
     /// Nothing is in the way of a file to be written.
     Output(PathBuf),
 }
@@ -199,13 +199,22 @@ pub struct FactsRequest {
     pub entries: Vec<(u64, Entry)>,
 }
 
+/// Where a glob looks for what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Among {
+    /// Below this directory, `None` = the top.
+    pub directory: Option<EntryPath>,
+    /// Only among these numbers, if the list is of some entries.
+    pub rows: Option<Arc<Vec<u64>>>,
+}
+
 /// Asks what to mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarksRequest {
     /// Entries with all below them.
     Numbers(Arc<Vec<u64>>, Change),
-    /// What a glob means below a directory.
-    Glob(Option<EntryPath>, String, Change),
+    /// What a glob means.
+    Glob(Among, String, Change),
     /// How much the marks hold.
     Totals(TotalsRequest),
 }

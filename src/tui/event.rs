@@ -20,7 +20,18 @@ use crate::tui::state::listing::RowsAnswer;
 use crate::tui::state::marks::Change;
 use crate::tui::state::pane::{PreviewAnswer, StopsAnswer};
 use crate::tui::state::sizes::MapAnswer;
-use crate::tui::state::staged::Stage;
+use crate::tui::state::staged::{Stage, Staged};
+
+/// What a look at something typed, or planned, has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Checked {
+    /// It can be done.
+    Fine,
+    /// It is this change, which can be planned.
+    Plan(Stage),
+    /// These plans are left when some are taken back: what needs them is, too.
+    Rest(Staged),
+}
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,8 +72,8 @@ pub enum Event {
     Marked(Result<Vec<Range<u64>>, String>, Change),
     /// Paths on disk that begin like what is being typed.
     Completions(Vec<String>),
-    /// What was typed can be done: the change that it plans, if it plans one. Or why not.
-    Checked(Result<Option<Stage>, String>),
+    /// What comes of what was typed, or was to be planned or taken back. Or why it can't be done.
+    Checked(Result<Checked, String>),
     /// The marks of this generation hold so many bytes, if that reads.
     MarkTotals(u64, Option<u64>),
     /// What is known of an entry so far.

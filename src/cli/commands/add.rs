@@ -109,7 +109,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         what += &format!(", {before}{}{behind}", text::count(count));
     }
     let commit = if changed { written.commit - 1 } else { written.commit };
-    Made { name: &name, before: commit, is_protected: before.is_protected, dry_run: false }.say(&what, &written, ui);
+    Made { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
+        .say(&what, &written, ui);
     if stats.in_the_way > 0 {
         ui.console().note(&format!("hint: {IN_THE_WAY}"));
     }

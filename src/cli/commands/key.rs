@@ -136,7 +136,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Opens an encrypted archive for a commit. Returns its keys, too.
 fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
-    let change = change.begin()?;
+    let mut change = change.begin()?;
+    change.is_undone = false;
     match change.keys.clone() {
         Some(keys) => Ok((change, keys)),
         None => Err(not_encrypted(&change.name)),

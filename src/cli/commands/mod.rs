@@ -52,6 +52,8 @@ pub enum Command {
     /// Make a directory in an archive
     Mkdir(mkdir::Args),
     /// Make an earlier commit of an archive its newest state again
+    ///
+    /// That is one more commit. With patterns what they match is made as it was, and what was added there since goes; the rest stays as it is.
     Revert(revert::Args),
     /// Drop what no kept commit of an archive needs
     Compact(compact::Args),

@@ -14,7 +14,8 @@ use crate::format::nra::changes::Change as Step;
 use crate::format::progress::Warning;
 
 /// What is not matched stays as it is.
-const PATTERN_HELP: &str = "Path, directory (with all below it) or glob of what is made as it was; all if left out";
+const PATTERN_HELP: &str =
+    "Path, directory (with all below it) or glob of what is made as it was: what was added there since goes; all if left out";
 
 /// Arguments of `nra revert`.
 #[derive(Debug, clap::Args)]

@@ -58,6 +58,11 @@ pub struct Arrangement {
 }
 
 impl Arrangement {
+    /// Says whether only some of the entries are listed.
+    pub fn is_narrow(&self) -> bool {
+        !self.filter.is_empty() || !self.query.is_empty()
+    }
+
     /// Says whether this is how the archive has them, so that nothing has to be known in advance.
     pub fn is_natural(&self) -> bool {
         *self == Self::default()

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::format::archive::CommitInfo;
 use crate::format::path::EntryPath;
 use crate::tui::action::Action;
-use crate::tui::effect::Door;
+use crate::tui::effect::{Among, Door};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::keymap::Place;
@@ -88,8 +88,8 @@ pub struct Jump {
 pub enum Purpose {
     /// Directory to extract these entries to.
     Extract(Chosen),
-    /// Glob of entries below this directory whose marks change.
-    Mark(Option<EntryPath>, Change),
+    /// Glob of entries whose marks change.
+    Mark(Among, Change),
     /// What rows have to contain.
     Filter,
     /// New name of this entry.

@@ -17,7 +17,7 @@ pub enum Stage {
     Remove(Arc<Vec<Range<u64>>>, String),
     /// An entry gets another path.
     Rename(EntryPath, EntryPath),
-    /// A file or directory is added below a directory, `None` = at the top; whether there is one of its name, which is replaced, or filled up.
+    /// A file or directory is added below a directory, `None` = at the top; whether there is one of its name: a file is replaced, a directory filled up.
     Add(PathBuf, Option<EntryPath>, bool),
     /// A directory is made.
     MakeDirectory(EntryPath),
@@ -32,7 +32,7 @@ impl Stage {
             }
             Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
             Self::Add(path, directory, meets) => {
-                let meets = if *meets { ", replacing what is there" } else { "" };
+                let meets = if *meets { " onto what is there" } else { "" };
                 let to = directory.as_ref().map_or_else(String::new, |to| format!(" to {}", glyphs::shown(to.as_bytes())));
                 format!("add {}{to}{meets}", glyphs::shown(path.as_os_str().as_bytes()))
             }

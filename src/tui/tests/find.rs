@@ -184,3 +184,20 @@ fn archives_are_looked_for_when_they_are_asked_for() {
     story.event(Event::Answer(asked(&story, &Effect::Archives), more));
     story.sees("pictures.nra");
 }
+
+#[test]
+fn a_glob_means_what_is_listed() {
+    let mut story = Story::begin(crate::tui::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
+    story.then("f").types("a");
+    story.then("enter +").types("*1");
+    story.then("enter").sees("1 marked");
+    story.then("esc esc F").types("type:file a1");
+    story.then("enter").sees("d/a1");
+    story.then("+").types("*1");
+    story.then("enter").sees("2 marked");
+    // In the whole directory a glob means all of it.
+    story.then("esc esc esc +").types("*1");
+    story.then("enter").sees("2 marked");
+    story.then("esc +").types("**/*1");
+    story.then("enter").sees("4 marked");
+}

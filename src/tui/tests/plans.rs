@@ -42,13 +42,13 @@ fn what_an_addition_replaces_is_told() {
     std::fs::write(work.path().join("b"), "no directory").unwrap();
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
-    for (name, told) in [("b", "b is there already, and a directory"), ("a.txt", "will be added, and replaces what is there")] {
+    for (name, told) in [("b", "b is there already, and a directory"), ("a.txt", "will be added onto what is there")] {
         story.then("a");
         story.event(Event::Paste(work.path().join(name).display().to_string()));
         story.then("enter").sees(told);
         story.then("esc");
     }
-    story.then("P").sees("replacing what is there");
+    story.then("P").sees("onto what is there");
     story.then("W enter");
     open(&mut story, &file);
     assert_eq!(story.archive.entry(0).unwrap().size, 4);

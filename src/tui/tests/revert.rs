@@ -36,7 +36,7 @@ fn the_last_commit_is_undone_and_that_too() {
     let file = work.path().join("a.nra");
     let mut story = Story::begin(everything(), 100, 24);
     two_commits(&mut story, &file);
-    story.then("U").sees("Undo commit 2").sees("all as it was at commit 1").sees("as one more commit; the others stay (H)");
+    story.then("U").sees("Undo commit 2").sees("all as at commit 1").sees("as one more commit (H has all)");
     // Enter is safe.
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));

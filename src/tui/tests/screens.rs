@@ -283,7 +283,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     sees(&story, "Changes are not written");
     sees(&story, "more b back");
     story.then("b u u u u U");
-    sees(&story, "undo it: all as it was at commit 11");
+    sees(&story, "undo it: all as at commit 11");
     story.then("b");
     // What a job said begins with its first line.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);

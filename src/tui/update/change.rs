@@ -8,6 +8,7 @@ use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::action::Action;
 use crate::tui::effect::{Check, Door, Effect, Task};
+use crate::tui::event::Checked;
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::JobId;
@@ -47,6 +48,14 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     true
 }
 
+/// Says what has to be done before the archive is written in another way than by plans.
+pub fn comes_first(state: &State) -> Option<&'static str> {
+    if state.writing.is_some() {
+        return Some("the archive is being written: try again when that has ended (x stops it)");
+    }
+    (!state.staged.is_empty()).then_some("what is planned comes first: W writes it, P shows it")
+}
+
 /// Why nothing is planned for a while.
 const WRITING: &str = "what was planned is being written: more can be planned when it is";
 
@@ -58,35 +67,45 @@ fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Takes whether a change can be planned, or taken back, by a key.
-pub fn checked(state: &mut State, checking: &Checking, answer: Result<Option<Stage>, String>) {
+/// Takes whether a change can be planned by a key, and what is left when one is taken back.
+pub fn checked(state: &mut State, checking: &Checking, answer: Result<Checked, String>) {
     match (checking, answer) {
         (_, Err(why)) => state.say(Tone::Warning, why),
-        (Checking::Back(index), Ok(_)) => forget(state, *index),
-        (_, Ok(stage)) => {
+        (Checking::Back(index), Ok(Checked::Rest(rest))) => keep_rest(state, *index, rest),
+        (_, Ok(Checked::Plan(stage))) => {
             state.unmark();
-            stage.into_iter().for_each(|stage| plan(state, stage));
+            plan(state, stage);
         }
+        (_, Ok(Checked::Fine | Checked::Rest(_))) => {}
     }
 }
 
-/// Takes a plan back unless others need it.
+/// Takes a plan back, and what needs it.
 pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     // What can't be written any more can be taken back in any order.
     if state.staged.list().len() < 2 || state.archive.plannable().is_err() {
-        return forget(state, index);
+        let mut rest = state.staged.clone();
+        rest.take_back(index);
+        return keep_rest(state, index, rest);
     }
-    let mut rest = state.staged.clone();
-    rest.take_back(index);
     state.checking = Some(Checking::Back(index));
-    effects.push(Effect::Check(Check::Without(rest, state.staged.clone())));
+    effects.push(Effect::Check(Check::Back(index, state.staged.clone())));
 }
 
-/// Takes a plan back and says which.
-fn forget(state: &mut State, index: usize) {
-    if let Some(stage) = state.staged.take_back(index) {
-        state.say(Tone::Calm, format!("taken back: {}", stage.told()));
+/// Keeps what is left when a plan is taken back, and says which it was.
+fn keep_rest(state: &mut State, index: usize, rest: Staged) {
+    if let Some(told) = state.staged.list().get(index).map(Stage::told) {
+        keep(state, rest, &format!("taken back: {told}"));
     }
+}
+
+/// Keeps these plans, and says what has become of one; that others went with it is said behind that.
+fn keep(state: &mut State, rest: Staged, told: &str) {
+    let more = state.staged.list().len().saturating_sub(rest.list().len() + 1);
+    state.staged = rest;
+    let more =
+        if more > 0 { format!(", and {more} more of what was planned, which can't be done without it") } else { String::new() };
+    state.say(Tone::Calm, format!("{told}{more}"));
     let left = state.staged.list().len();
     if let Some(Dialog::Plans { cursor }) = state.dialogs.last_mut() {
         *cursor = (*cursor).min(left.saturating_sub(1));
@@ -107,7 +126,7 @@ pub fn plan(state: &mut State, stage: Stage) {
         }
         Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
         Stage::Add(path, _, meets) => {
-            let meets = if *meets { ", and replaces what is there" } else { "" };
+            let meets = if *meets { " onto what is there" } else { "" };
             format!("{} will be added{meets}", glyphs::shown(path.as_os_str().as_bytes()))
         }
         Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
@@ -165,21 +184,21 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
 /// Takes the new name of an entry; says what is wrong with it.
 pub fn rename(state: &mut State, from: &EntryPath, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let to = typed(from.parent().as_ref(), text)?;
-    // What was planned for it before is not in the way.
-    let mut staged = state.staged.clone();
-    staged.keep_path(from);
+    let planned = state.staged.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
     if to != *from {
+        // What was planned for it before is not in the way.
+        let mut staged = state.staged.clone();
+        staged.keep_path(from);
         effects.push(Effect::Check(Check::Plan(Stage::Rename(from.clone(), to), staged)));
-    } else if staged != state.staged {
-        effects.push(Effect::Check(Check::Without(staged, state.staged.clone())));
+    } else if let Some(index) = planned {
+        effects.push(Effect::Check(Check::Back(index, state.staged.clone())));
     }
     Ok(())
 }
 
 /// Plans no other name for an entry any more.
-pub fn keep_name(state: &mut State, path: &EntryPath) {
-    state.staged.keep_path(path);
-    state.say(Tone::Calm, format!("{} keeps its name", place(path)));
+pub fn keep_name(state: &mut State, path: &EntryPath, rest: Staged) {
+    keep(state, rest, &format!("{} keeps its name", place(path)));
 }
 
 fn ask_message(state: &mut State) {

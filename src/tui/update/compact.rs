@@ -5,6 +5,7 @@ use crate::text::{self, SizeStyle};
 use crate::tui::effect::{Effect, Task};
 use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
+use crate::tui::update::change;
 
 /// Has it looked at what compacting would save, unless the archive can't be changed.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
@@ -12,8 +13,8 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
         Ok(file) => file.clone(),
         Err(why) => return state.say(Tone::Warning, why),
     };
-    if !state.staged.is_empty() || state.writing.is_some() {
-        return state.say(Tone::Warning, "what is planned comes first: W writes it, P shows it");
+    if let Some(why) = change::comes_first(state) {
+        return state.say(Tone::Warning, why);
     }
     state.message = None;
     // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.

@@ -6,13 +6,13 @@ use ratatui::layout::Position;
 use crate::tui::action::Action;
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
+use crate::tui::event::Checked;
 use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::preview::seek::Needle;
 use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
-use crate::tui::state::staged::Stage;
 use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
@@ -120,20 +120,21 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
 }
 
 /// Takes what became of what was typed: done, or the dialog says why not.
-pub fn checked(state: &mut State, answer: Result<Option<Stage>, String>, effects: &mut Vec<Effect>) {
+pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut Vec<Effect>) {
     // Nobody waits for it any more.
     let Some(checking) = state.checking.take() else { return };
     let Checking::Typed(purpose, text) = checking else { return change::checked(state, &checking, answer) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     match answer {
         Err(error) => prompt.error = Some(error),
-        Ok(stage) => {
+        Ok(found) => {
             state.dialogs.pop();
-            match (stage, purpose) {
-                (Some(stage), _) => change::plan(state, stage),
-                (None, Purpose::Rename(path)) => change::keep_name(state, &path),
-                (None, Purpose::Salvage) => salvage::start(state, &text, effects),
-                (None, _) => jobs::convert(state, &text, effects),
+            match (found, purpose) {
+                (Checked::Plan(stage), _) => change::plan(state, stage),
+                (Checked::Rest(rest), Purpose::Rename(path)) => change::keep_name(state, &path, rest),
+                (Checked::Rest(_), _) => {}
+                (Checked::Fine, Purpose::Salvage) => salvage::start(state, &text, effects),
+                (Checked::Fine, _) => jobs::convert(state, &text, effects),
             }
         }
     }
@@ -219,8 +220,8 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             state.target.clone_from(&text);
             jobs::extract(state, chosen, &text, policy, effects);
         }
-        Purpose::Mark(directory, change) => {
-            effects.push(Effect::Marks(MarksRequest::Glob(directory, text, change)));
+        Purpose::Mark(among, change) => {
+            effects.push(Effect::Marks(MarksRequest::Glob(among, text, change)));
         }
         Purpose::Seek => {
             state.pane.needle = Needle::new(text);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Effect, MarksRequest, TotalsRequest};
+use crate::tui::effect::{Among, Effect, MarksRequest, TotalsRequest};
 use crate::tui::rows::Order;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::marks::{Change, Marked};
@@ -116,8 +116,16 @@ fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
 }
 
 fn ask(state: &mut State, change: Change, title: &str) {
-    let note = "a glob: *.json here, **/*.json at any depth";
-    let purpose = Purpose::Mark(state.listing.scope.directory.clone(), change);
+    // A list of some entries is all that there is to mark.
+    let rows = match &state.listing.scope.order {
+        Order::Listed(numbers) if state.arrangement.is_narrow() => Some(Arc::clone(numbers)),
+        _ => None,
+    };
+    let note = match rows {
+        Some(_) => "a glob, of the rows listed: *.json",
+        None => "a glob: *.json here, **/*.json at any depth",
+    };
+    let purpose = Purpose::Mark(Among { directory: state.listing.scope.directory.clone(), rows }, change);
     state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, title, note, "*")));
 }
 

@@ -5,15 +5,15 @@ use std::ops::Range;
 use crate::tui::effect::{Effect, Task};
 use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
-use crate::tui::update::jobs;
+use crate::tui::update::{change, jobs};
 
 /// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.
 pub fn ask(state: &mut State) {
     if let Err(why) = state.archive.file {
         return state.say(Tone::Warning, why);
     }
-    if !state.staged.is_empty() || state.writing.is_some() {
-        return state.say(Tone::Warning, "what is planned comes first: W writes it, P shows it");
+    if let Some(why) = change::comes_first(state) {
+        return state.say(Tone::Warning, why);
     }
     let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
@@ -26,14 +26,14 @@ pub fn ask(state: &mut State) {
         (title, [Some(back), chosen, Some(('a', whole, Choice::Return(shown)))].into_iter().flatten().collect())
     } else if shown > 1 {
         let before = shown - 1;
-        let words = format!("undo it: all as it was at commit {before}");
+        let words = format!("undo it: all as at commit {before}");
         (format!("Undo commit {shown}"), vec![back, ('u', words, Choice::Return(before))])
     } else {
         return state.say(Tone::Warning, "this is the first commit: there is nothing to undo");
     };
-    let mut lines = vec!["as one more commit; the others stay (H)".to_owned()];
+    let mut lines = vec!["as one more commit (H has all)".to_owned()];
     if state.archive.info.recovery.is_some() {
-        lines.push("recovery data goes; nra protect makes it anew".to_owned());
+        lines.push("the recovery data goes with it".to_owned());
     }
     state.message = None;
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));

@@ -20,17 +20,20 @@ use crate::format::progress::Monitor;
 use crate::format::source::FileStore;
 use crate::text;
 use crate::tui::effect::Check;
+use crate::tui::event::Checked;
 use crate::tui::state::staged::{Stage, Staged};
 use crate::tui::work::jobs::expand;
-use crate::tui::work::plans::{Plans, removable};
+use crate::tui::work::plans::{Plans, removable, without_what_needs_others};
 use crate::tui::work::told;
 
 /// What has been written.
 pub struct Done {
     /// A sentence on it.
     pub text: String,
-    /// Number of the commit.
+    /// Number of the commit, the one before if there was nothing to write.
     pub commit: u64,
+    /// There was something to write.
+    pub written: bool,
     /// Files that could not be added.
     pub left_out: u64,
 }
@@ -95,12 +98,13 @@ fn end(writer: Writer<StoreEnd>, before: u64, written: &str, idle: &str, monitor
     let is_protected = writer.base().is_some_and(|base| base.info().recovery.is_some());
     let (_, stats) = writer.finish(monitor)?;
     if stats.commit == before {
-        return Ok(Done { text: idle.to_owned(), commit: before, left_out: 0 });
+        return Ok(Done { text: idle.to_owned(), commit: before, written: false, left_out: 0 });
     }
     let lost = if is_protected { "; the recovery data went with it: nra protect makes it anew" } else { "" };
     Ok(Done {
         text: format!("{written}commit {} is written; H goes back{lost}", stats.commit),
         commit: stats.commit,
+        written: true,
         left_out: 0,
     })
 }
@@ -167,14 +171,14 @@ fn input(path: &Path) -> Input {
     Input { directory, path: name, keep_path: true }
 }
 
-/// Finds out whether what was typed can be done, and returns the change that it plans, if it plans one.
+/// Finds out what comes of what was typed, or is to be planned or taken back.
 ///
 /// # Errors
 ///
 /// Why it can't.
-pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<Stage>, String> {
+pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Checked, String> {
     match check {
-        Check::Add { path, directory, file, staged } => look(archive, &path, directory, &file, &staged).map(Some),
+        Check::Add { path, directory, file, staged } => look(archive, &path, directory, &file, &staged).map(Checked::Plan),
         Check::Plan(stage, staged) => {
             let stage = match stage {
                 Stage::Remove(ranges, what) => match removable(archive, &ranges).map_err(|error| told(&error))? {
@@ -184,13 +188,15 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<
                 stage => stage,
             };
             Plans::of(archive, &with(&staged, &stage))?;
-            Ok(Some(stage))
+            Ok(Checked::Plan(stage))
         }
-        Check::Without(rest, staged) => match Plans::of(archive, rest.list()) {
-            // What could not be written with it, either, is no reason to keep it.
-            Err(why) if Plans::of(archive, staged.list()).is_ok() => Err(format!("{why}: take that back first")),
-            _ => Ok(None),
-        },
+        Check::Back(index, staged) => {
+            let mut rest = staged.clone();
+            rest.take_back(index);
+            // Where they can't be written as it is, the reason may be another one.
+            let is_sound = Plans::of(archive, staged.list()).is_ok();
+            Ok(Checked::Rest(if is_sound { without_what_needs_others(archive, &rest) } else { rest }))
+        }
         Check::Output(path) => {
             let path = expand(&path);
             // An empty one is this directory.
@@ -198,7 +204,7 @@ pub fn check(archive: &dyn Archive, check: Check) -> std::result::Result<Option<
             match path.symlink_metadata() {
                 Ok(_) => Err("there is such a file already: choose another name".to_owned()),
                 Err(_) if !directory.is_dir() => Err("there is no such directory".to_owned()),
-                Err(_) => Ok(None),
+                Err(_) => Ok(Checked::Fine),
             }
         }
     }

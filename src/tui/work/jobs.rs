@@ -226,7 +226,10 @@ pub fn perform(shared: &Arc<dyn Archive>, task: &Task, monitor: &Teller) -> (End
             }),
         Task::Revert { file, commit, ranges, over } => change::revert(archive, file, *commit, ranges.as_deref(), *over, monitor)
             .map(|done| {
-                monitor.tell(News::Written(done.commit));
+                // Where nothing is written the commit shown stays the one that is shown.
+                if done.written {
+                    monitor.tell(News::Written(done.commit));
+                }
                 judged(done.text, done.left_out, monitor)
             }),
         Task::Compact { file, commit } => compacted(archive, file, *commit, monitor),
@@ -286,12 +289,17 @@ fn extract_to(
 }
 
 fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
-    let text = format!(
+    let mut text = format!(
         "extracted {}, {} to {}",
         text::counted(stats.files, "file", "files"),
         SizeStyle::Binary.show(stats.bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
     );
+    for (count, what) in [(stats.renamed, "under another name"), (stats.backups, "moved aside")] {
+        if count > 0 {
+            text.push_str(&format!("; {} {what}", text::count(count)));
+        }
+    }
     judged(text, stats.omitted + stats.kept, monitor)
 }
 

@@ -8,7 +8,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result};
 use crate::format::path::EntryPath;
-use crate::tui::effect::{MarksRequest, TotalsRequest};
+use crate::tui::effect::{Among, MarksRequest, TotalsRequest};
 use crate::tui::event::Event;
 use crate::tui::rows::{self, STRIDE, Scope};
 use crate::tui::state::marks::tidy;
@@ -18,7 +18,7 @@ use crate::tui::work::told;
 pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
     let (ranges, change) = match request {
         MarksRequest::Numbers(numbers, change) => (whole_of(archive, &numbers, go_on), change),
-        MarksRequest::Glob(directory, pattern, change) => (glob(archive, directory, &pattern, go_on), change),
+        MarksRequest::Glob(among, pattern, change) => (glob(archive, among, &pattern, go_on), change),
         MarksRequest::Totals(request) => return totals(archive, &request, go_on),
     };
     if matches!(ranges, Err(Error::Cancelled)) {
@@ -72,10 +72,11 @@ fn whole(archive: &dyn Archive, number: u64, entry: &Entry, go_on: &dyn Fn() -> 
     }
 }
 
-/// Returns what a glob means below a directory: among its children, or at any depth when it has `/` or `**`.
+/// Returns what a glob means: among the children of a directory, or at any depth below it when it has `/` or `**`. Among rows it is compared with their names, or the
+/// same way with their paths.
 fn glob(
     archive: &dyn Archive,
-    directory: Option<EntryPath>,
+    Among { directory, rows }: Among,
     pattern: &str,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Option<Vec<Range<u64>>>> {
@@ -87,7 +88,25 @@ fn glob(
         glob.is_match(std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(below)))
     };
     let mut ranges = Vec::new();
-    if pattern.contains('/') || pattern.contains("**") {
+    let is_deep = pattern.contains('/') || pattern.contains("**");
+    if let Some(rows) = rows {
+        // Those that are read together stand side by side, whatever the order of the list is.
+        let mut numbers = rows.to_vec();
+        numbers.sort_unstable();
+        for (index, &number) in (0u64..).zip(&numbers) {
+            if index.is_multiple_of(STRIDE) && !go_on() {
+                return Ok(None);
+            }
+            // What does not read can't be told from what is meant.
+            let Ok(entry) = archive.entry(number) else { continue };
+            let name = || std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(entry.path.name()));
+            if if is_deep { matches(&entry.path, &glob) } else { glob.is_match(name()) } {
+                join(&mut ranges, whole(archive, number, &entry, go_on)?);
+            }
+        }
+        return Ok(Some(ranges));
+    }
+    if is_deep {
         let below = rows::below(archive, directory.as_ref(), go_on)?;
         let mut number = Some(below.start);
         for (index, entry) in (0u64..).zip(archive.entries(below)) {
@@ -134,14 +153,25 @@ mod tests {
     fn globs_mean_children_or_anything_below() {
         let archive = sample::archive(&["a.txt", "b.md", "d/x.txt", "d/y.md", "e.txt"]);
         // a.txt, b.md, d, d/x.txt, d/y.md, e.txt
-        let found = |directory: Option<EntryPath>, pattern: &str| glob(&*archive, directory, pattern, &|| true).unwrap();
+        let everywhere = || Among { directory: None, rows: None };
+        let found = |directory: Option<EntryPath>, pattern: &str| {
+            glob(&*archive, Among { directory, rows: None }, pattern, &|| true).unwrap()
+        };
         assert_eq!(found(None, "*.txt").unwrap(), [0..1, 5..6]);
         assert_eq!(found(None, "**/*.txt").unwrap(), [0..1, 3..4, 5..6]);
         assert_eq!(found(None, "d").unwrap().first(), Some(&(2..5)));
+        // Among rows their names count, at whatever depth they lie.
+        let rows = |pattern: &str| {
+            let among = Among { directory: None, rows: Some(Arc::new(vec![5, 3, 1, 4])) };
+            glob(&*archive, among, pattern, &|| true).unwrap().unwrap()
+        };
+        assert_eq!(rows("*.txt"), [3..4, 5..6]);
+        assert_eq!(rows("**/*.md"), [1..2, 4..5]);
+        assert_eq!((rows("d/*").first(), rows("a*").first()), (Some(&(3..5)), None));
         assert_eq!(found(Some(EntryPath::try_from("d").unwrap()), "*.md").unwrap().first(), Some(&(4..5)));
-        assert!(glob(&*archive, None, "[", &|| true).is_err());
-        assert_eq!(glob(&*archive, None, "**/*.txt", &|| false).unwrap(), None);
-        assert_eq!(glob(&*archive, None, "*.txt", &|| false).unwrap(), None);
+        assert!(glob(&*archive, everywhere(), "[", &|| true).is_err());
+        assert_eq!(glob(&*archive, everywhere(), "**/*.txt", &|| false).unwrap(), None);
+        assert_eq!(glob(&*archive, everywhere(), "*.txt", &|| false).unwrap(), None);
         assert_eq!(answer(&*archive, MarksRequest::Numbers(vec![0, 1].into(), Change::Add), &|| false), None);
         let request = TotalsRequest { generation: 1, ranges: Arc::new(vec![0..1, 2..3]) };
         assert_eq!(answer(&*archive, MarksRequest::Totals(request), &|| false), None);

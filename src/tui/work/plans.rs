@@ -13,7 +13,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::path::EntryPath;
 use crate::tui::glyphs;
-use crate::tui::state::staged::Stage;
+use crate::tui::state::staged::{Stage, Staged};
 use crate::tui::work::told;
 
 /// Why something can't be planned.
@@ -48,6 +48,11 @@ impl<'a> Plans<'a> {
     ///
     /// What of them can't be done with the others.
     pub fn of(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, Refusal> {
+        Self::judge(archive, stages).map_err(|(_, why)| why)
+    }
+
+    /// Puts changes together, or says which of them, by its index, can't be done with the others.
+    fn judge(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, (usize, Refusal)> {
         let mut plans = Self { archive, removed: RangeSet::default(), renames: BTreeMap::new(), brought: BTreeMap::new() };
         for stage in stages {
             match stage {
@@ -58,17 +63,20 @@ impl<'a> Plans<'a> {
                 Stage::MakeDirectory(_) | Stage::Add(..) => {}
             }
         }
-        for stage in stages {
-            plans.bring(stage)?;
+        let mut places = BTreeMap::new();
+        for (index, stage) in stages.iter().enumerate() {
+            if let Some(path) = plans.bring(stage).map_err(|why| (index, why))? {
+                places.insert(path, index);
+            }
         }
-        plans.brought.keys().try_for_each(|path| plans.is_free(path))?;
+        places.iter().try_for_each(|(path, index)| plans.is_free(path).map_err(|why| (*index, why)))?;
         Ok(plans)
     }
 
-    /// Notes what a change brings.
-    fn bring(&mut self, stage: &Stage) -> std::result::Result<(), Refusal> {
+    /// Notes what a change brings, and returns where.
+    fn bring(&mut self, stage: &Stage) -> std::result::Result<Option<EntryPath>, Refusal> {
         let brought = match stage {
-            Stage::Remove(..) => return Ok(()),
+            Stage::Remove(..) => return Ok(None),
             Stage::MakeDirectory(_) => Brought::Made,
             Stage::Add(file, _, meets) => Brought::Added(file.clone(), *meets),
             Stage::Rename(from, _) => {
@@ -85,7 +93,7 @@ impl<'a> Plans<'a> {
         let path = self.placed(&path)?;
         match self.brought.insert(path.clone(), brought) {
             Some(_) => Err(format!("{} is planned already", shown(&path))),
-            None => Ok(()),
+            None => Ok(Some(path)),
         }
     }
 
@@ -228,6 +236,15 @@ impl<'a> Plans<'a> {
     }
 }
 
+/// Returns what is left of changes when those that need others which are no more go, too.
+pub fn without_what_needs_others(archive: &dyn Archive, changes: &Staged) -> Staged {
+    let mut rest = changes.clone();
+    while let Err((index, _)) = Plans::judge(archive, rest.list()) {
+        rest.take_back(index);
+    }
+    rest
+}
+
 /// Returns what of these numbers can be removed: no directory in which something stays.
 ///
 /// # Errors
@@ -276,9 +293,9 @@ mod tests {
     use crate::format::archive::{OpenOptions, open_path};
     use crate::format::progress::Recorder;
     use crate::tui::effect::Check;
+    use crate::tui::event::Checked;
     use crate::tui::rows;
     use crate::tui::sample;
-    use crate::tui::state::Staged;
     use crate::tui::work::change::{check, commit};
 
     fn path(text: &str) -> EntryPath {
@@ -374,7 +391,8 @@ mod tests {
                 Check::Plan(stage, others.clone())
             }
         };
-        others.push(check(archive, asked)?.unwrap());
+        let Checked::Plan(stage) = check(archive, asked)? else { panic!("it is planned") };
+        others.push(stage);
         *staged = others;
         Ok(())
     }
@@ -444,10 +462,8 @@ mod tests {
             plan(&*archive, &mut staged, Stage::Remove(Arc::new(std::iter::once(number..number + 1).collect()), "it".to_owned()))
                 .unwrap();
             plan(&*archive, &mut staged, add(name)).unwrap();
-            let mut rest = staged.clone();
-            rest.take_back(0);
-            let refused = check(&*archive, Check::Without(rest, staged)).unwrap_err();
-            assert!(refused.contains(&format!("{name} is there already")), "{refused}");
+            // It would replace what it was not told to.
+            assert!(without(&*archive, &staged, 0).is_empty());
         }
         // A file in the place of a file is told, a directory in that of one is refused.
         let mut staged = Staged::default();
@@ -456,19 +472,32 @@ mod tests {
         assert_eq!(plan(&*archive, &mut staged, add("b")).unwrap_err(), "b is there already, and no directory");
     }
 
+    /// What is left when a plan is taken back.
+    fn without(archive: &dyn Archive, staged: &Staged, index: usize) -> Staged {
+        let Ok(Checked::Rest(rest)) = check(archive, Check::Back(index, staged.clone())) else { panic!("it can be taken back") };
+        rest
+    }
+
     #[test]
-    fn what_others_need_is_not_taken_back() {
-        let archive = sample::archive(&["a", "b"]);
+    fn what_needs_a_plan_is_taken_back_with_it() {
+        let archive = sample::archive(&["a", "b", "c"]);
+        let rename = |from: &str, to: &str| Stage::Rename(path(from), path(to));
+        let told = |staged: &Staged| staged.list().iter().map(Stage::told).collect::<Vec<_>>();
         let mut staged = Staged::default();
-        plan(&*archive, &mut staged, Stage::Rename(path("b"), path("c"))).unwrap();
-        plan(&*archive, &mut staged, Stage::Rename(path("a"), path("b"))).unwrap();
-        let without = |index| {
-            let mut rest = staged.clone();
-            rest.take_back(index);
-            check(&*archive, Check::Without(rest, staged.clone()))
-        };
-        assert!(without(0).unwrap_err().contains("b is there already"));
-        assert_eq!(without(1), Ok(None));
+        for stage in [rename("b", "d"), rename("a", "b"), Stage::MakeDirectory(path("e"))] {
+            plan(&*archive, &mut staged, stage).unwrap();
+        }
+        assert_eq!(told(&without(&*archive, &staged, 0)), ["make e"]);
+        assert_eq!(told(&without(&*archive, &staged, 1)), ["rename b to d", "make e"]);
+        // Names that were passed on in a circle go back together.
+        let mut staged = Staged::default();
+        for stage in [rename("a", "t"), rename("b", "a"), rename("c", "b"), rename("a", "c"), Stage::MakeDirectory(path("e"))] {
+            plan(&*archive, &mut staged, stage).unwrap();
+        }
+        assert_eq!(staged.list().len(), 4);
+        for index in 0..3 {
+            assert_eq!(told(&without(&*archive, &staged, index)), ["make e"]);
+        }
     }
 
     proptest! {
@@ -503,11 +532,7 @@ mod tests {
                     2 | 3 => Stage::MakeDirectory(path(&to)),
                     4 | 5 => Stage::Add(work.path().join(["a", "b"][what % 2]), path(&to).parent(), false),
                     6 if !staged.is_empty() => {
-                        let mut rest = staged.clone();
-                        rest.take_back(which.index(staged.list().len()));
-                        if check(&*archive, Check::Without(rest.clone(), staged.clone())).is_ok() {
-                            staged = rest;
-                        }
+                        staged = without(&*archive, &staged, which.index(staged.list().len()));
                         continue;
                     }
                     _ if from == path(&to) => continue,

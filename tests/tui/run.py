@@ -388,7 +388,7 @@ def history(terminal, nra):
     terminal.keys("H")
     terminal.sees("Commits")
     terminal.keys("Enter")
-    terminal.sees("commit 1")
+    terminal.sees("that is the commit shown")
     terminal.keys("q")
     terminal.is_restored()
 

@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--archive", help="an archive that was made before")
     arguments = parser.parse_args()
     nra = str(pathlib.Path(arguments.bin).resolve())
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         directory = pathlib.Path(place)
         archive = directory / "many.nra"
         if arguments.archive:

@@ -64,6 +64,11 @@ impl EntryPath {
         Some(Self(self.0[..slash].into()))
     }
 
+    /// Returns the directories that this entry lies in, from the bottom up.
+    pub fn above(&self) -> impl Iterator<Item = EntryPath> + use<> {
+        std::iter::successors(self.parent(), Self::parent)
+    }
+
     /// Returns the last component.
     pub fn name(&self) -> &[u8] {
         let start = self.0.iter().rposition(|&b| b == b'/').map_or(0, |i| i + 1);

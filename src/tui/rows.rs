@@ -386,7 +386,7 @@ mod tests {
             let archive = sample::archive(&names);
             let open: BTreeSet<EntryPath> = open.iter().map(|path| EntryPath::try_from(path.as_str()).unwrap()).collect();
             let all: Vec<EntryPath> = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap().path).collect();
-            let visible = |path: &EntryPath| std::iter::successors(path.parent(), EntryPath::parent).all(|above| open.contains(&above));
+            let visible = |path: &EntryPath| path.above().all(|above| open.contains(&above));
             let expected: Vec<String> = all.iter().filter(|path| visible(path)).map(ToString::to_string).collect();
             let scope = Scope { open: Arc::new(open.clone()), ..Scope::default() };
 

@@ -17,9 +17,13 @@ use crate::format::progress::Warning;
 const PATTERN_HELP: &str =
     "Path, directory (with all below it) or glob of what is made as it was: what was added there since goes; all if left out";
 
+const PATTERN_LONG_HELP: &str = "Path, directory (with all below it) or glob of what is made as it was: what was added there since goes; all if left out
+
+A path from the top of the archive. In globs * and ? stop at /, ** does not; a glob without / matches at any depth. What is in the way and was not named stays, which is told.";
+
 /// Arguments of `nra revert`.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("archive", |archive| archive.help("Archive to change; A@N means commit N of A")), mut_arg("patterns", |patterns| patterns.help(PATTERN_HELP)), after_help = "\
+#[command(mut_arg("archive", |archive| archive.help("Archive to change; A@N means commit N of A")), mut_arg("patterns", |patterns| patterns.help(PATTERN_HELP).long_help(PATTERN_LONG_HELP)), after_help = "\
 Examples:
   nra revert photos.nra
   nra revert photos.nra --at 3 -n

@@ -128,7 +128,7 @@ impl Around {
             Change::Added(_) if meant => &mut self.needed,
             _ => return,
         };
-        for above in above(&change.entry().path) {
+        for above in change.entry().path.above() {
             if !set.insert(above) {
                 break;
             }
@@ -136,7 +136,7 @@ impl Around {
     }
 
     fn is_blocked(&self, entry: &Entry) -> bool {
-        !self.blocked.is_empty() && above(&entry.path).any(|above| self.blocked.contains(&above))
+        !self.blocked.is_empty() && entry.path.above().any(|above| self.blocked.contains(&above))
     }
 
     /// Says whether a change is undone, or why it can't be although it is meant.
@@ -152,11 +152,6 @@ impl Around {
             Change::Changed(..) => Ok(meant),
         }
     }
-}
-
-/// Returns the paths above a path, from the bottom up.
-fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
-    std::iter::successors(path.parent(), EntryPath::parent)
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl<'a> Plans<'a> {
                 _ => return Err(format!("{} is there already", shown(path))),
             }
         }
-        for above in std::iter::successors(path.parent(), EntryPath::parent) {
+        for above in path.above() {
             let is_directory = match self.brought.get(&above) {
                 // Nobody knows yet what is in it.
                 Some(Brought::Added(..)) => {
@@ -168,7 +168,7 @@ impl<'a> Plans<'a> {
     /// What reading the archive gives.
     pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, Refusal> {
         // It was there before, or has come with a directory above it.
-        let came = std::iter::successors(path.parent(), EntryPath::parent).filter_map(|above| match self.brought.get(&above) {
+        let came = path.above().filter_map(|above| match self.brought.get(&above) {
             Some(Brought::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
             _ => None,
         });
@@ -256,7 +256,7 @@ pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Resu
     let behind: Vec<u64> = removed.iter().map(|range| range.end).filter(|end| *end < archive.entry_count()).collect();
     for number in behind {
         let stays = archive.entry(number)?;
-        for above in std::iter::successors(stays.path.parent(), EntryPath::parent) {
+        for above in stays.path.above() {
             match archive.find(above.as_bytes())? {
                 Some((number, _)) if removed.contains(&number) => removed.remove(number..number + 1),
                 _ => break,

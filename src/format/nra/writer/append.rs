@@ -66,12 +66,7 @@ impl Changes {
 
 /// Says whether a path of the base is removed.
 pub(super) fn is_cut(cuts: &BTreeSet<EntryPath>, path: &EntryPath) -> bool {
-    !cuts.is_empty() && (cuts.contains(path) || above(path).any(|above| cuts.contains(&above)))
-}
-
-/// Returns the paths above a path, from the bottom up.
-pub(super) fn above(path: &EntryPath) -> impl Iterator<Item = EntryPath> {
-    std::iter::successors(path.parent(), EntryPath::parent)
+    !cuts.is_empty() && (cuts.contains(path) || path.above().any(|above| cuts.contains(&above)))
 }
 
 impl Base {
@@ -222,7 +217,7 @@ impl<W: Write + Send> Writer<W> {
         if self.current(to)?.is_some() {
             return refuse("that exists".into());
         }
-        for above in above(to) {
+        for above in to.above() {
             if let Some(now) = self.current(&above)? {
                 if self.entry_of(&now).kind != Kind::Directory {
                     return refuse(format!("{above} is no directory"));
@@ -340,7 +335,7 @@ impl<W: Write + Send> Writer<W> {
                 self.supersede(earlier)?;
             }
         }
-        for directory in above(&path) {
+        for directory in path.above() {
             match self.latest().and_then(|latest| latest.get(&directory)).copied() {
                 Some(there) if self.index.entry(there).entry.kind == Kind::Directory => break,
                 Some(file) => self.supersede(file)?,
@@ -391,7 +386,7 @@ impl<W: Write + Send> Writer<W> {
     fn is_hidden(&self, path: &EntryPath) -> bool {
         let Some(latest) = self.latest().filter(|latest| !latest.is_empty()) else { return false };
         let file = |above: EntryPath| latest.get(&above).is_some_and(|&id| self.index.entry(id).entry.kind != Kind::Directory);
-        above(path).any(file)
+        path.above().any(file)
     }
 
     /// Returns what the base has at a path, if it is neither removed nor hidden; it may be replaced.

@@ -20,7 +20,7 @@ use crate::format::nra::frame::FrameKind;
 use crate::format::nra::head::{REQUIRED_ENCRYPTION, Tail};
 use crate::format::nra::page::Child;
 use crate::format::nra::reader::{NraReader, is_damage};
-use crate::format::nra::writer::append::{Base, above};
+use crate::format::nra::writer::append::Base;
 use crate::format::nra::writer::index::{Added, Index};
 use crate::format::nra::writer::merge::merge;
 use crate::format::nra::writer::options::{WriterOptions, WriterStats};
@@ -261,7 +261,7 @@ fn overtaken(index: &Index, kept: &[EntryId]) -> Vec<EntryId> {
         let entry = &index.entry(id).entry;
         let next = gone.range(entry.path.clone()..).next().map(|(path, _)| path);
         next.is_some_and(|next| *next == entry.path || entry.kind != Kind::Directory && next.is_below(&entry.path))
-            || above(&entry.path).any(|above| gone.get(&above) == Some(&true))
+            || entry.path.above().any(|above| gone.get(&above) == Some(&true))
     };
     kept.iter().filter(is_overtaken).copied().collect()
 }

@@ -9,7 +9,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::Writer;
-use crate::format::nra::writer::append::{above, is_cut, no_base};
+use crate::format::nra::writer::append::{is_cut, no_base};
 use crate::format::path::EntryPath;
 
 /// The entries of an archive in change as they are at one moment: those of its newest commit, but for what was removed, and what was added since.
@@ -47,7 +47,7 @@ impl Present {
             return Ok(Some(entry.clone()));
         }
         let is_hidden = |above: EntryPath| self.new.get(&above).is_some_and(|entry| entry.kind != Kind::Directory);
-        if is_cut(&self.cuts, path) || !self.new.is_empty() && above(path).any(is_hidden) {
+        if is_cut(&self.cuts, path) || !self.new.is_empty() && path.above().any(is_hidden) {
             return Ok(None);
         }
         Ok(self.base.find(path.as_bytes())?.map(|(_, entry)| entry))

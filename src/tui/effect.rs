@@ -24,8 +24,8 @@ use crate::tui::state::staged::{Stage, Staged};
 /// Something to do outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Do another one, whose answers bring this number back.
-    Ask(Ticket, Box<Effect>),
+    /// Find something out; the answers bring this number back.
+    Request(Ticket, Request),
     /// Fetch rows.
     Rows(RowsRequest),
     /// Find out what rows show beside their entries.
@@ -34,8 +34,6 @@ pub enum Effect {
     Preview(PreviewRequest),
     /// Count where a text stands.
     Stops(StopsRequest),
-    /// Find out how much room there is for a directory on disk.
-    Room(String),
     /// Arrange a directory.
     Arrange(ArrangeRequest),
     /// Add up what is in a directory.
@@ -44,40 +42,18 @@ pub enum Effect {
     Jump(JumpRequest),
     /// Search paths.
     Find(FindRequest),
-    /// Find out which numbers are to be marked.
-    Marks(MarksRequest),
     /// Find out how much is marked.
     Totals(TotalsRequest),
-    /// Complete a path on disk, perhaps only of a directory.
-    Complete(String, bool),
-    /// Find out whether what was typed can be done.
-    Check(Check),
-    /// Collect everything that is known of an entry.
-    Inspect(Entry),
-    /// Find out what compacting an archive would save.
-    Weigh(PathBuf),
     /// Start a job.
     Start(JobId, Task),
     /// Ask a job to stop.
     Stop(JobId),
     /// Let a job wait, or go on.
     Pause(JobId, bool),
-    /// List the commits of the archive.
-    Commits,
-    /// Look which archives there are to choose from.
-    Archives,
-    /// Open another archive, or another commit of this one.
-    Open(Door),
-    /// Open it with a password.
-    Unlock(Door, Password),
     /// Put text into the clipboard of the terminal.
     Copy(Vec<u8>),
-    /// Read the content of an entry to put it there.
-    Content(Entry),
     /// Show the content of an entry in a pager.
     Page(Entry),
-    /// Make a copy of the content of an entry for an editor.
-    Fetch(Entry),
     /// Show a copy in an editor.
     Edit(PathBuf),
     /// Open a copy of the content of an entry as the system does.
@@ -92,6 +68,33 @@ pub enum Effect {
     Detach,
     /// End.
     Quit,
+}
+
+/// What is found out, for an answer that has no number of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Another archive, or another commit of this one, with a password if one was typed.
+    Open(Door, Option<Password>),
+    /// Whether what was typed can be done.
+    Check(Check),
+    /// Which numbers are to be marked.
+    Marks(MarksRequest),
+    /// Everything that is known of an entry.
+    Inspect(Entry),
+    /// What compacting an archive would save.
+    Weigh(PathBuf),
+    /// The commits of the archive.
+    Commits,
+    /// Which archives there are to choose from.
+    Archives,
+    /// The content of an entry for the clipboard.
+    Content(Entry),
+    /// A copy of the content of an entry for an editor.
+    Fetch(Entry),
+    /// How much room there is for a directory on disk.
+    Room(String),
+    /// Which paths on disk begin like this, perhaps only directories.
+    Complete(String, bool),
 }
 
 /// What neither a thread that reads the archive nor a job does: it concerns the terminal, or leads to another archive.
@@ -109,12 +112,12 @@ pub enum Outside {
     Copy(Vec<u8>),
     /// Show content in a pager.
     Page(Entry),
-    /// Make a copy of content for an editor.
-    Fetch(Ticket, Entry),
     /// Show a copy in an editor.
     Edit(PathBuf),
     /// Open a copy of content as the system does.
     Launch(Entry),
+    /// Make a copy of content for an editor.
+    Fetch(Ticket, Entry),
     /// Open another archive or commit, with a password if one was typed.
     Open(Ticket, Door, Option<Password>),
     /// List the commits.
@@ -128,27 +131,28 @@ pub enum Outside {
 impl Effect {
     /// Says whether what is typed behind it is not for the browser: the shell, or another program, reads next.
     pub fn hands_over(&self) -> bool {
-        match self {
-            Self::Ask(_, asked) => asked.hands_over(),
-            other => matches!(other, Self::Page(_) | Self::Fetch(_) | Self::Edit(_) | Self::Suspend | Self::Detach | Self::Quit),
-        }
+        matches!(
+            self,
+            Self::Request(_, Request::Fetch(_)) | Self::Page(_) | Self::Edit(_) | Self::Suspend | Self::Detach | Self::Quit
+        )
     }
+}
 
-    /// Returns what it asks for, if its answer has no number of its own.
-    pub fn subject(&self) -> Option<Subject> {
+impl Request {
+    /// Returns what it asks for.
+    pub fn subject(&self) -> Subject {
         match self {
-            Self::Open(_) | Self::Unlock(..) => Some(Subject::Opening),
-            Self::Check(_) => Some(Subject::Check),
-            Self::Marks(_) => Some(Subject::Marks),
-            Self::Inspect(_) => Some(Subject::Sheet),
-            Self::Weigh(_) => Some(Subject::Weight),
-            Self::Commits => Some(Subject::Commits),
-            Self::Archives => Some(Subject::Archives),
-            Self::Content(_) => Some(Subject::Content),
-            Self::Fetch(_) => Some(Subject::Copy),
-            Self::Room(_) => Some(Subject::Room),
-            Self::Complete(..) => Some(Subject::Names),
-            _ => None,
+            Self::Open(..) => Subject::Opening,
+            Self::Check(_) => Subject::Check,
+            Self::Marks(_) => Subject::Marks,
+            Self::Inspect(_) => Subject::Sheet,
+            Self::Weigh(_) => Subject::Weight,
+            Self::Commits => Subject::Commits,
+            Self::Archives => Subject::Archives,
+            Self::Content(_) => Subject::Content,
+            Self::Fetch(_) => Subject::Copy,
+            Self::Room(_) => Subject::Room,
+            Self::Complete(..) => Subject::Names,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::format::path::EntryPath;
 use crate::tui::action::Action;
 use crate::tui::asked::{Asked, Subject};
 use crate::tui::crumbs::BETWEEN;
-use crate::tui::effect::{Door, Task};
+use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
 use crate::tui::layout::{Areas, Column, Columns, SAID, SHARE, Wanted};
@@ -34,7 +34,7 @@ use crate::tui::theme::Theme;
 pub use arrange::Arrangement;
 pub use dialog::Dialog;
 pub use finder::Trail;
-pub use jobs::Jobs;
+pub use jobs::{JobId, Jobs};
 pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
@@ -430,6 +430,29 @@ impl State {
     pub fn rows(&self) -> usize {
         let rows = usize::from(self.areas().list.height);
         if self.staged.is_empty() { rows } else { rows - self.brought().len().min(rows / 3) }
+    }
+
+    /// Gives a request its number: its answer is awaited from now on.
+    pub(super) fn request(&mut self, request: Request) -> Effect {
+        match &request {
+            Request::Open(door, password) => {
+                if password.is_none() {
+                    // What waits for a password of this archive waits in vain.
+                    (self.resume, self.question) = (Vec::new(), None);
+                }
+                self.opening = Some(door.clone());
+            }
+            Request::Fetch(_) => self.copying = true,
+            _ => {}
+        }
+        Effect::Request(self.asked.ask(request.subject()), request)
+    }
+
+    /// Begins a job for the archive that is shown, and returns its number.
+    pub(super) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
+        let id = self.jobs.add(title, self.asked.epoch, self.now);
+        effects.push(Effect::Start(id, task));
+        id
     }
 
     /// Takes all marks away, also those that are still to come.

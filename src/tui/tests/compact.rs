@@ -1,8 +1,8 @@
 //! Compaction: named, asked about, done, shown.
 
 use super::deeds::{open, paths};
-use super::{Story, everything};
-use crate::tui::effect::{Door, Effect, Task};
+use super::{Story, asks, everything};
+use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::sample;
 
 /// An archive of two commits: the content of a file is in the first one only.
@@ -27,7 +27,7 @@ fn what_goes_is_named_before_it_goes() {
     story.then("enter");
     assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
     story.then("Z c").sees("1 commit is gone");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     assert!(std::fs::metadata(&file).unwrap().len() < before / 10);
     open(&mut story, &file);
     assert_eq!((paths(&*story.archive), story.archive.info().commit), (vec!["a.txt".to_owned()], Some(1)));

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Story, everything};
+use super::{Story, asks, everything};
 use crate::convert::repair::{MEMORY_BYTES, protect};
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::format::path::EntryPath;
 use crate::format::progress::Recorder;
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::effect::{Door, Effect, Password, Request};
 use crate::tui::event::Event;
 use crate::tui::state::Facts;
 use crate::tui::state::jobs::{Ending, News};
@@ -242,7 +242,7 @@ fn help_is_searched() {
 #[test]
 fn leaving_with_a_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("q");
     story.sees("Work is under way");
     story.then("b");
@@ -256,7 +256,7 @@ fn leaving_with_a_job_asks() {
 #[test]
 fn a_job_is_left_to_the_terminal() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     // One that waits goes on, since nobody could tell it to.
     story.then("J p esc q l");
     assert_eq!(story.outside, [Effect::Pause(id, true), Effect::Pause(id, false), Effect::Detach]);
@@ -267,7 +267,7 @@ fn content_goes_to_other_programs() {
     let mut story = Story::begin(everything(), 80, 24);
     let entry = story.state.listing.entry().unwrap().clone();
     story.then("o f4");
-    assert_eq!(story.outside, [Effect::Page(entry.clone()), Effect::Fetch(entry)]);
+    assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Fetch(entry))]);
     // What is typed while the copy is made is for the editor, or for nobody.
     let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied(Ok("copy/README.md".into()))));
     story.keys("G j");
@@ -286,7 +286,7 @@ fn content_goes_to_other_programs() {
 #[test]
 fn a_job_is_stopped() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("J x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
     story.sees("stopping …");
@@ -297,7 +297,7 @@ fn a_job_is_stopped() {
 #[test]
 fn a_job_that_waits_for_its_turn_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.event(Event::Job(id, News::Waiting(true)));
     story.sees("verify a.nra waiting");
     // The time that it waits is none that it takes.
@@ -312,7 +312,7 @@ fn a_job_that_waits_for_its_turn_says_so() {
 #[test]
 fn a_job_waits_and_goes_on() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("J p");
     story.sees("‖").sees("paused: p goes on");
     story.then("p");
@@ -362,7 +362,7 @@ fn changes_are_planned_taken_back_and_written() {
     story.then("w ctrl-u").types("tidied up");
     story.then("enter");
     story.sees("commit 2 is written");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/d.txt", "z.txt"]);
     assert_eq!(story.archive.info().message, "tidied up");
@@ -464,7 +464,7 @@ fn plans_are_not_dropped_without_a_question() {
     story.then("j enter");
     story.sees("Changes are not written");
     story.then("d");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(Some(1)))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(Some(1)), None))]);
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
     story.then("enter j m q enter f7").types("made");
     story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and go on");
     story.then("d");
-    assert_eq!(story.outside, [Effect::Open(Door::File(other.clone()))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::File(other.clone()), None))]);
     // Until it is open nothing is lost.
     assert_eq!(story.state.staged.list().len(), 2);
     open(&mut story, &other);
@@ -548,7 +548,7 @@ fn escape_does_not_end_the_program() {
     // The job that the status line shows.
     story.then("x");
     story.sees("no job is under way");
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
 }
@@ -598,7 +598,7 @@ fn a_password_is_asked_for_and_never_shown() {
     story.types("hush word");
     story.misses("hush").sees("•••••••••");
     story.then("enter");
-    assert_eq!(story.outside, [Effect::Unlock(door.clone(), Password(b"hush word".to_vec().into()))]);
+    assert_eq!(story.outside, [asks(Request::Open(door.clone(), Some(Password(b"hush word".to_vec().into()))))]);
     assert!(!format!("{:?}", story.outside).contains("hush"));
     story.event(Event::Locked(door, true));
     story.sees("the password is wrong");
@@ -762,11 +762,11 @@ fn marks_are_back_when_nothing_comes_of_the_work() {
 #[test]
 fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
     let mut story = Story::begin(everything(), 80, 24);
-    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now));
+    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), 0, story.now));
     story.then("J j");
     let now = story.now;
     story.state.jobs.note("a.nra".to_owned(), Ending::Degraded, "something comes in between".to_owned(), now);
-    story.state.jobs.add("verify c.nra".to_owned(), now);
+    story.state.jobs.add("verify c.nra".to_owned(), 0, now);
     story.then("p x");
     assert_eq!(story.outside, [Effect::Pause(first, true), Effect::Stop(first)]);
 }

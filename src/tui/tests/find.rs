@@ -2,7 +2,7 @@
 
 use super::{Story, everything};
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::event::Event;
 
 #[test]
@@ -167,21 +167,21 @@ fn archives_are_looked_for_when_they_are_asked_for() {
     let mut story = Story::begin(everything(), 80, 24);
     story.held_back = true;
     story.keys("O").sees("Open an archive").sees("reading …").misses("nothing matches");
-    let asked = |story: &Story, what: &Effect| match story.back.last() {
-        Some(Effect::Ask(ticket, asked)) if **asked == *what => *ticket,
+    let asked = |story: &Story, what: Request| match story.back.last() {
+        Some(Effect::Request(ticket, asked)) if *asked == what => *ticket,
         other => panic!("{other:?}"),
     };
     let found = |names: &[&str]| Box::new(Event::Archives(names.iter().map(Into::into).collect()));
     let more = found(&["a.nra", "photos.nra", "pictures.nra"]);
-    let ticket = asked(&story, &Effect::Archives);
+    let ticket = asked(&story, Request::Archives);
     // What is typed before they have come is for them, enter included.
     story.types("pho").keys("enter");
     story.event(Event::Answer(ticket, found(&["a.nra", "photos.nra"])));
-    asked(&story, &Effect::Open(Door::File("photos.nra".into())));
+    asked(&story, Request::Open(Door::File("photos.nra".into()), None));
     // An answer to what nobody asks any more changes nothing; the next time what was known is shown at once, and then what there is by now.
     story.event(Event::Answer(ticket, more.clone()));
     story.keys("esc O").sees("photos.nra").misses("pictures.nra");
-    story.event(Event::Answer(asked(&story, &Effect::Archives), more));
+    story.event(Event::Answer(asked(&story, Request::Archives), more));
     story.sees("pictures.nra");
 }
 

@@ -7,10 +7,10 @@ use insta::assert_snapshot;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-use super::Story;
+use super::{Story, asks};
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::tui::canvas::{Canvas, Protocol};
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Request};
 use crate::tui::event::Event;
 use crate::tui::nested;
 use crate::tui::sample;
@@ -268,7 +268,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     let mut story = Story::begin(Arc::clone(&outer), 80, 24);
     story.then("l l");
     let (_, entry) = outer.find(b"a/in.nra").unwrap().unwrap();
-    assert_eq!(story.outside, [Effect::Open(Door::Inside(entry.clone()))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Inside(entry.clone()), None))]);
     let around = story.state.archive.clone();
     story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
@@ -279,7 +279,7 @@ fn an_archive_within_an_archive_is_entered_and_left() {
     story.then("H");
     story.sees("newest commit");
     story.then("h h");
-    assert_eq!(story.outside[1..], [Effect::Open(Door::Outside)]);
+    assert_eq!(story.outside[1..], [asks(Request::Open(Door::Outside, None))]);
     story.archive = outer;
     story.opens(Door::Outside, around);
     assert_eq!(story.name(), "a/in.nra");

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::deeds::open;
-use super::{Story, everything};
+use super::{Story, asks, everything};
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Task};
+use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::event::Event;
 use crate::tui::state::dialog::Dialog;
 use crate::tui::state::jobs::{Ending, News};
@@ -31,7 +31,7 @@ fn what_is_written_with_a_remark_is_written() {
     story.event(Event::Paste(directory.display().to_string()));
     story.then("enter W enter");
     story.sees("commit 2 is written").sees("left out");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     assert!(story.state.staged.is_empty());
     open(&mut story, &work.path().join("a.nra"));
     story.sees("new/").misses("to add");
@@ -183,7 +183,7 @@ fn what_has_been_written_is_shown_when_nothing_is_being_typed() {
     assert!(story.outside.is_empty(), "{:?}", story.outside);
     story.sees("› b");
     story.then("esc");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
     for key in ["s", "l", "w"] {
         let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
         story.then("d");
-        let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+        let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
         story.then("Q").sees("Work is under way");
         story.then(key).sees("Changes are not written").sees("remove a.txt: 1 entry");
         assert!(story.outside.is_empty(), "{key}");
@@ -216,27 +216,27 @@ fn waiting_for_the_end_can_be_taken_back() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     let end = |id| Event::Job(id, News::End(Ending::Done, "done".to_owned()));
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("Q w").sees("to quit again takes that back");
     story.then("Q b");
     story.event(end(id));
     assert!(story.outside.is_empty());
     // Plans made meanwhile are asked about.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("Q w d");
     story.event(end(id));
     assert!(story.outside.is_empty());
     story.sees("Changes are not written");
     story.then("b u");
     // What is to be dropped at the end is there until then.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("d Q w d Q b");
     assert_eq!((story.state.staged.list().len(), story.state.leaving), (1, None));
     story.event(end(id));
     story.then("u");
     assert!(story.outside.is_empty());
     // A line that is being typed is typed to its end.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("Q w e");
     story.event(end(id));
     assert!(story.outside.is_empty() && matches!(story.state.dialogs.last(), Some(Dialog::Prompt(_))));

@@ -29,8 +29,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use crate::format::archive::Archive;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect};
+use crate::tui::asked::{Asked, Subject};
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keymap::Keymap;
@@ -40,6 +40,11 @@ use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{start, update};
 use crate::tui::view::view;
 use crate::tui::work;
+
+/// Returns what the outside is asked for, as stories keep it: with whatever number.
+fn asks(request: Request) -> Effect {
+    Effect::Request(Asked::default().ticket(request.subject()), request)
+}
 
 /// A user at the keyboard.
 pub struct Story {
@@ -128,16 +133,13 @@ impl Story {
         }
         let mut queue: std::collections::VecDeque<Effect> = effects.into();
         while let Some(effect) = queue.pop_front() {
-            let (ticket, effect) = match effect {
-                Effect::Ask(ticket, asked) => (Some(ticket), *asked),
-                effect => (None, effect),
-            };
+            let ticket = if let Effect::Request(ticket, _) = &effect { Some(*ticket) } else { None };
             let numbered = |event| match ticket {
                 Some(ticket) => Event::Answer(ticket, Box::new(event)),
                 None => event,
             };
             // There are those that the story says.
-            if effect == Effect::Archives {
+            if let Effect::Request(_, Request::Archives) = effect {
                 let event = numbered(Event::Archives(self.state.archives.clone()));
                 queue.extend(update(&mut self.state, event, self.now));
                 continue;
@@ -147,7 +149,7 @@ impl Story {
                 Some(events) => {
                     events.into_iter().map(numbered).for_each(|event| queue.extend(update(&mut self.state, event, self.now)))
                 }
-                None => self.outside.push(effect),
+                None => self.outside.push(if let Effect::Request(_, request) = effect { asks(request) } else { effect }),
             }
         }
     }

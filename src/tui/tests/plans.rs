@@ -2,7 +2,7 @@
 
 use super::deeds::{open, paths};
 use super::{Story, everything};
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::keymap::Place;
 use crate::tui::state::{Dialog, Facts, Stage};
@@ -221,7 +221,10 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     other.then("G d W enter").sees("commit 2 is written");
     story.then("W enter").sees("another commit by now: read it anew (ctrl-r)");
     story.then("ctrl-r");
-    assert!(matches!(story.outside.pop(), Some(Effect::Open(Door::Commit(None)))), "nothing is lost, so nothing is asked");
+    assert!(
+        matches!(story.outside.pop(), Some(Effect::Request(_, Request::Open(Door::Commit(None), None)))),
+        "nothing is lost, so nothing is asked"
+    );
     open(&mut story, &file);
     story.then("W enter").sees("commit 3 is written");
     open(&mut story, &file);

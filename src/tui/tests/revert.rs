@@ -1,9 +1,9 @@
 //! Returns to an earlier commit: asked about, written as one more, undone again.
 
 use super::deeds::{open, paths};
-use super::{Story, everything};
+use super::{Story, asks, everything};
 use crate::format::archive::{OpenOptions, open_path};
-use crate::tui::effect::{Door, Effect, Task};
+use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::sample;
 use crate::tui::state::Facts;
 
@@ -41,7 +41,7 @@ fn the_last_commit_is_undone_and_that_too() {
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
     story.then("U u").sees("3 entries brought back to commit 1; commit 3 is written");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
     open(&mut story, &file);
     story.then("U u");
@@ -59,7 +59,7 @@ fn what_is_marked_in_an_earlier_commit_comes_back() {
     story.then("G l G U").sees("Return to commit 1").sees("bring back d").sees("all as it was at commit 1");
     story.then("m").sees("2 entries brought back");
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");
-    assert_eq!(story.outside, [Effect::Open(Door::Commit(None))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     step_back(&mut story, &file);
     story.then("U a");
     assert_eq!(newest(&file), (Some(4), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
-use super::{Story, everything};
+use super::{Story, asks, everything};
 use crate::convert::compact::Compaction;
 use crate::format::archive::CommitInfo;
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Request};
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::jobs::{News, Progress};
@@ -179,7 +179,7 @@ fn commits() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
         story.then("H");
-        assert_eq!(story.outside, [Effect::Commits]);
+        assert_eq!(story.outside, [asks(Request::Commits)]);
         let commit = |number: u64, message: &str| {
             let (time, message) = (Some(sample::TIME), message.to_owned());
             CommitInfo { number, time, message, entries: number * 1_000, added_bytes: number << 16, ..CommitInfo::default() }
@@ -189,7 +189,7 @@ fn commits() {
         assert_snapshot!(format!("commits-{width}x{height}"), story.screen());
         story.state.archive.info.commit = Some(2);
         story.then("j enter");
-        assert_eq!(story.outside[1], Effect::Open(Door::Commit(Some(1))));
+        assert_eq!(story.outside[1], asks(Request::Open(Door::Commit(Some(1)), None)));
     }
 }
 
@@ -286,7 +286,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     sees(&story, "undo it: all as at commit 11");
     story.then("b");
     // What a job said begins with its first line.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     let damage = "rand.bin: block at offset 1234 is damaged: its checksum is 0123456789abcdef, not fedcba9876543210, and that of its record neither";
     story.event(Event::Job(id, News::Warning(damage.to_owned())));
     story.then("J").sees("rand.bin: block at offset");
@@ -307,7 +307,7 @@ fn an_archive_is_chosen() {
     story.then("O");
     story.types("ph");
     story.then("enter");
-    assert_eq!(story.outside, [Effect::Open(Door::File("photos.nra".into()))]);
+    assert_eq!(story.outside, [asks(Request::Open(Door::File("photos.nra".into()), None))]);
     story.event(Event::Opened(Box::new(story.state.archive.clone())));
     story.sees("README.md");
 }
@@ -346,7 +346,7 @@ fn jobs() {
 fn a_job_in_work() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        let id = story.state.jobs.add("extract train to out".to_owned(), story.now);
+        let id = story.state.jobs.add("extract train to out".to_owned(), 0, story.now);
         for tenth in 1..8 {
             let progress = Progress { bytes: tenth << 20, all_bytes: 10 << 20, entries: tenth, all_entries: 10 };
             story.now = Duration::from_millis(100 * tenth);

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use zip::write::SimpleFileOptions;
 use zip::{AesMode, ZipWriter};
 
-use super::Story;
+use super::{Story, asks};
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::crypt::Secret;
 use crate::format::source::MemorySource;
-use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::effect::{Door, Effect, Password, Request};
 use crate::tui::event::Event;
 use crate::tui::nested;
 use crate::tui::sample;
@@ -48,7 +48,7 @@ fn unlock(story: &mut Story, archive: Arc<dyn Archive>) {
 /// Returns the password that was typed last.
 fn typed(story: &Story) -> &[u8] {
     match story.outside.last() {
-        Some(Effect::Unlock(Door::Content, Password(password))) => password,
+        Some(Effect::Request(_, Request::Open(Door::Content, Some(Password(password))))) => password,
         other => panic!("{other:?}"),
     }
 }
@@ -166,5 +166,5 @@ fn an_archive_within_an_archive_asks_too() {
     story.sees("this is secret.txt");
     // It still lies in the other one.
     story.then("h");
-    assert_eq!(story.outside.last(), Some(&Effect::Open(Door::Outside)));
+    assert_eq!(story.outside.last(), Some(&asks(Request::Open(Door::Outside, None))));
 }

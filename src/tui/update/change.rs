@@ -7,7 +7,7 @@ use crate::format::entry::Entry;
 use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Check, Door, Effect, Task};
+use crate::tui::effect::{Check, Door, Effect, Request, Task};
 use crate::tui::event::Checked;
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
@@ -63,7 +63,7 @@ fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = jobs::chosen(state) {
         let stage = Stage::Remove(Arc::clone(&chosen.ranges), chosen.told);
         state.checking = Some(Checking::Plan);
-        effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
+        effects.push(state.request(Request::Check(Check::Plan(stage, state.staged.clone()))));
     }
 }
 
@@ -89,7 +89,7 @@ pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
         return keep_rest(state, index, rest);
     }
     state.checking = Some(Checking::Back(index));
-    effects.push(Effect::Check(Check::Back(index, state.staged.clone())));
+    effects.push(state.request(Request::Check(Check::Back(index, state.staged.clone()))));
 }
 
 /// Keeps what is left when a plan is taken back, and says which it was.
@@ -160,9 +160,14 @@ fn place(directory: &EntryPath) -> String {
 }
 
 /// Plans to make a directory; says what is wrong with its name.
-pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn make_directory(
+    state: &mut State,
+    directory: Option<&EntryPath>,
+    text: &str,
+    effects: &mut Vec<Effect>,
+) -> Result<(), String> {
     let stage = Stage::MakeDirectory(typed(directory, text)?);
-    effects.push(Effect::Check(Check::Plan(stage, state.staged.clone())));
+    effects.push(state.request(Request::Check(Check::Plan(stage, state.staged.clone()))));
     Ok(())
 }
 
@@ -189,9 +194,9 @@ pub fn rename(state: &mut State, from: &EntryPath, text: &str, effects: &mut Vec
         // What was planned for it before is not in the way.
         let mut staged = state.staged.clone();
         staged.keep_path(from);
-        effects.push(Effect::Check(Check::Plan(Stage::Rename(from.clone(), to), staged)));
+        effects.push(state.request(Request::Check(Check::Plan(Stage::Rename(from.clone(), to), staged))));
     } else if let Some(index) = planned {
-        effects.push(Effect::Check(Check::Back(index, state.staged.clone())));
+        effects.push(state.request(Request::Check(Check::Back(index, state.staged.clone()))));
     }
     Ok(())
 }
@@ -213,9 +218,9 @@ fn ask_message(state: &mut State) {
 /// Starts writing what is planned.
 pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
     let (Ok(file), Some(commit)) = (state.archive.plannable().cloned(), state.archive.info.commit) else { return };
-    let job = state.jobs.add(format!("write {}: {}", state.archive.name, state.staged.told()), state.now);
+    let title = format!("write {}: {}", state.archive.name, state.staged.told());
     let plans = std::mem::take(&mut state.staged);
-    effects.push(Effect::Start(job, Task::Change { file, commit, message, changes: plans.list().to_vec() }));
+    let job = state.begin(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
     state.writing = Some(Writing { job, plans, done: false });
 }
 
@@ -240,7 +245,7 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
     if ended && state.opening.is_none() && !state.dialogs.iter().any(over) {
-        effects.push(Effect::Open(Door::Commit(None)));
+        effects.push(state.request(Request::Open(Door::Commit(None), None)));
     }
 }
 
@@ -265,7 +270,7 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
     let is_dropped = |stage: &&Stage| !anew || matches!(stage, Stage::Remove(..));
     let plans: Vec<String> = state.staged.list().iter().filter(is_dropped).map(Stage::told).collect();
     if plans.is_empty() {
-        return effects.push(Effect::Open(door));
+        return effects.push(state.request(Request::Open(door, None)));
     }
     let words = if anew { "go on, and remove nothing" } else { "drop them and go on" };
     ask_before(state, plans, words, Choice::Open(door));

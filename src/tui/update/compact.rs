@@ -2,7 +2,7 @@
 
 use crate::convert::compact::Compaction;
 use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Effect, Task};
+use crate::tui::effect::{Effect, Request, Task};
 use crate::tui::state::dialog::{About, Choice, Menu};
 use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
 use crate::tui::update::change;
@@ -25,7 +25,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
         cursor: 0,
         about: About::Weighing,
     }));
-    effects.push(Effect::Weigh(file));
+    effects.push(state.request(Request::Weigh(file)));
 }
 
 /// Asks whether it is to be done, in the dialog that waits for it.
@@ -61,7 +61,6 @@ pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.staged.is_empty() || state.writing.is_some() {
         return;
     }
-    let job = state.jobs.add(format!("compact {}", state.archive.name), state.now);
-    effects.push(Effect::Start(job, Task::Compact { file, commit }));
+    let job = state.begin(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
     state.writing = Some(Writing { job, plans: Staged::default(), done: false });
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Position;
 
 use crate::tui::action::Action;
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password};
+use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password, Request};
 use crate::tui::event::Checked;
 use crate::tui::frames;
 use crate::tui::glyphs;
@@ -81,7 +81,8 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
         KeyCode::Enter => accept(state, effects),
         KeyCode::Tab if prompt.purpose.is_path() => {
             prompt.fresh = false;
-            effects.push(Effect::Complete(prompt.input.value().to_owned(), prompt.purpose.is_directory()));
+            let request = Request::Complete(prompt.input.value().to_owned(), prompt.purpose.is_directory());
+            effects.push(state.request(request));
         }
         KeyCode::Down | KeyCode::Up => {
             let step = if key.code == KeyCode::Down { 1 } else { POLICIES.len() - 1 };
@@ -115,7 +116,8 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
     }
     prompt.input = first[..agreed].into();
     if prompt.purpose.is_directory() {
-        effects.push(Effect::Room(prompt.input.value().to_owned()));
+        let request = Request::Room(prompt.input.value().to_owned());
+        effects.push(state.request(request));
     }
 }
 
@@ -159,7 +161,8 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose.is_directory()
     {
-        effects.push(Effect::Room(prompt.input.value().to_owned()));
+        let request = Request::Room(prompt.input.value().to_owned());
+        effects.push(state.request(request));
     }
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose == Purpose::Filter
@@ -186,12 +189,12 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Add(directory) => {
             let (directory, file) = (directory.clone(), state.archive.file.clone().unwrap_or_default());
             let staged = state.staged.clone();
-            effects.push(Effect::Check(Check::Add { path: text.clone().into(), directory, file, staged }));
+            effects.push(state.request(Request::Check(Check::Add { path: text.clone().into(), directory, file, staged })));
             Ok(())
         }
         Purpose::Query => arrange::find_by(state, &text, effects),
-        Purpose::Convert => jobs::check_output(&text, effects),
-        Purpose::Salvage => salvage::check_output(&text, effects),
+        Purpose::Convert => jobs::check_output(state, &text, effects),
+        Purpose::Salvage => salvage::check_output(state, &text, effects),
         Purpose::Goto => preview::jump(state, &text, effects),
         _ => Ok(()),
     };
@@ -202,7 +205,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         return;
     }
     // The dialog stays until that has been looked at.
-    let checking = effects.iter().any(|effect| matches!(effect, Effect::Check(_)));
+    let checking = effects.iter().any(|effect| matches!(effect, Effect::Request(_, Request::Check(_))));
     state.checking = checking.then(|| Checking::Typed(purpose.clone(), text.clone()));
     if checking {
         return;
@@ -213,7 +216,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Password => {
             // As it was typed: a password may begin or end with a space.
             if let (Some(door), Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. }))) = (state.door.take(), typed) {
-                effects.push(Effect::Unlock(door, Password(hidden.take())));
+                effects.push(state.request(Request::Open(door, Some(Password(hidden.take())))));
             }
         }
         Purpose::Extract(chosen) => {
@@ -221,7 +224,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             jobs::extract(state, chosen, &text, policy, effects);
         }
         Purpose::Mark(among, change) => {
-            effects.push(Effect::Marks(MarksRequest::Glob(among, text, change)));
+            effects.push(state.request(Request::Marks(MarksRequest::Glob(among, text, change))));
         }
         Purpose::Seek => {
             state.pane.needle = Needle::new(text);
@@ -332,7 +335,7 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Do(action) => do_action(state, action, effects),
         Choice::Column(column) => arrange::turn_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
-        Choice::Open(door) => effects.push(Effect::Open(door)),
+        Choice::Open(door) => effects.push(state.request(Request::Open(door, None))),
         Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
         Choice::Drop(way) => self::jobs::end(state, way, true, effects),
         Choice::Compact => compact::start(state, effects),

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use crate::format::archive::CommitInfo;
-use crate::tui::effect::{Door, Effect};
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::finder::Trail;
@@ -34,7 +34,7 @@ pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     if has_history(state) {
         state.dialogs.push(Dialog::Commits { list: Vec::new(), cursor: 0 });
-        effects.push(Effect::Commits);
+        effects.push(state.request(Request::Commits));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::convert::extract::Overwrite;
 use crate::convert::kinds;
 use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Check, Effect, Task};
+use crate::tui::effect::{Check, Effect, Request, Task};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
 use crate::tui::state::jobs::{Ending, Job, JobId, News};
@@ -53,7 +53,7 @@ pub fn chosen(state: &mut State) -> Option<Chosen> {
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = chosen(state) else { return };
     let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
-    effects.push(Effect::Room(target.clone()));
+    effects.push(state.request(Request::Room(target.clone())));
     let title = format!("Extract {}", chosen.told);
     let prompt = Prompt::new(Purpose::Extract(chosen), title, TO, target);
     // Enter takes the safe way, whatever was chosen the last time.
@@ -93,12 +93,11 @@ pub fn extract(state: &mut State, chosen: Chosen, target: &str, policy: usize, e
         strip: above,
         overwrite: POLICIES.get(policy).map_or(Overwrite::Refuse, |(_, overwrite)| *overwrite),
     };
-    let id = state.jobs.add(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), state.now);
+    let id = state.begin(format!("extract {told} to {}", glyphs::shown(target.as_bytes())), task, effects);
     if marked {
         state.jobs.took(id, ranges);
         state.unmark();
     }
-    effects.push(Effect::Start(id, task));
 }
 
 /// Starts a verification of what is marked, or of all.
@@ -106,15 +105,13 @@ pub fn verify(state: &mut State, effects: &mut Vec<Effect>) {
     if !state.marks.is_empty() {
         return verify_entry(state, effects);
     }
-    let id = state.jobs.add(format!("verify {}", state.archive.name), state.now);
-    effects.push(Effect::Start(id, Task::Verify { ranges: None }));
+    state.begin(format!("verify {}", state.archive.name), Task::Verify { ranges: None }, effects);
 }
 
 /// Starts a verification of what is marked, or of the entry.
 pub fn verify_entry(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = chosen(state) else { return };
-    let id = state.jobs.add(format!("verify {}", chosen.told), state.now);
-    effects.push(Effect::Start(id, Task::Verify { ranges: Some(chosen.ranges.to_vec()) }));
+    state.begin(format!("verify {}", chosen.told), Task::Verify { ranges: Some(chosen.ranges.to_vec()) }, effects);
 }
 
 /// Asks for the archive that everything is written to.
@@ -136,20 +133,19 @@ pub fn ask_output(state: &mut State) {
 }
 
 /// Asks whether an archive can be written; says what is wrong with its name.
-pub fn check_output(output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn check_output(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     let path = PathBuf::from(output);
     if kinds::kind_of(&path).is_none() {
         let known: Vec<&str> = kinds::endings().collect();
         return Err(format!("known endings: {}", known.join(" ")));
     }
-    effects.push(Effect::Check(Check::Output(path)));
+    effects.push(state.request(Request::Check(Check::Output(path))));
     Ok(())
 }
 
 /// Starts a conversion.
 pub fn convert(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
-    let id = state.jobs.add(format!("write {}", glyphs::shown(output.as_bytes())), state.now);
-    effects.push(Effect::Start(id, Task::Convert { output: output.into() }));
+    state.begin(format!("write {}", glyphs::shown(output.as_bytes())), Task::Convert { output: output.into() }, effects);
 }
 
 /// Stops the job that the status line shows.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::tui::action::Action;
-use crate::tui::effect::{Among, Effect, MarksRequest, TotalsRequest};
+use crate::tui::effect::{Among, Effect, MarksRequest, Request, TotalsRequest};
 use crate::tui::rows::Order;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::marks::{Change, Marked};
@@ -47,17 +47,15 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     if !changes && let Some(anchor) = state.anchor.take() {
         range(state, anchor, effects);
     }
-    let asked = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Marks(_)));
-    let waits = state.asked.finds_marks() || asked(effects);
-    if !waits
+    if !state.asked.finds_marks()
         && entry
         && state.marks.is_empty()
         && state.listing.numbers(state.listing.cursor).is_none()
         && let Some(line) = state.listing.current()
     {
-        effects.push(Effect::Marks(MarksRequest::Numbers(vec![line.row.number].into(), Change::Add)));
+        effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![line.row.number].into(), Change::Add))));
     }
-    state.due = (waits || asked(effects)).then_some(action);
+    state.due = state.asked.finds_marks().then_some(action);
     state.due.is_some()
 }
 
@@ -84,7 +82,7 @@ pub fn toggle(state: &mut State, effects: &mut Vec<Effect>) {
         None => {
             let change =
                 if state.marks.of(&(line.row.number..line.row.number + 1)) == Marked::No { Change::Add } else { Change::Remove };
-            effects.push(Effect::Marks(MarksRequest::Numbers(vec![line.row.number].into(), change)));
+            effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![line.row.number].into(), change))));
         }
     }
 }
@@ -97,12 +95,12 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
         Order::Listed(numbers) => {
             let index = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(numbers.len().saturating_sub(1));
             let numbers = Arc::new(numbers[index(from)..=index(to)].to_vec());
-            effects.push(Effect::Marks(MarksRequest::Numbers(numbers, Change::Add)));
+            effects.push(state.request(Request::Marks(MarksRequest::Numbers(numbers, Change::Add))));
         }
         Order::Path => {
             set(state, std::iter::once(from..to).collect(), Change::Add, effects);
             // The last row with all below it.
-            effects.push(Effect::Marks(MarksRequest::Numbers(vec![to].into(), Change::Add)));
+            effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![to].into(), Change::Add))));
         }
     }
 }
@@ -111,7 +109,7 @@ fn range(state: &mut State, anchor: u64, effects: &mut Vec<Effect>) {
 fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
     match &state.listing.scope.order {
         Order::Path => set(state, vec![state.listing.below.clone()], change, effects),
-        Order::Listed(numbers) => effects.push(Effect::Marks(MarksRequest::Numbers(Arc::clone(numbers), change))),
+        Order::Listed(numbers) => effects.push(state.request(Request::Marks(MarksRequest::Numbers(Arc::clone(numbers), change)))),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
 use crate::tui::action::Action;
 use crate::tui::asked::Subject;
-use crate::tui::effect::Effect;
+use crate::tui::effect::{Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
@@ -219,32 +219,9 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     change::show_written(state, &mut effects);
     sealed::ask_in_turn(state);
     browse::make_room(state, &mut effects);
-    for effect in &mut effects {
-        number(state, effect);
-    }
     effects.extend(state.pane.wake(now).map(Effect::Preview));
     settle(state);
     effects
-}
-
-/// Gives a request its number.
-fn number(state: &mut State, effect: &mut Effect) {
-    if let Effect::Start(id, _) = effect
-        && let Some(job) = state.jobs.list.iter_mut().find(|job| job.id == *id)
-    {
-        job.epoch = state.asked.epoch;
-    }
-    let Some(subject) = effect.subject() else { return };
-    if matches!(effect, Effect::Open(_)) {
-        // What waits for a password of this archive waits in vain.
-        (state.resume, state.question) = (Vec::new(), None);
-    }
-    if let Effect::Open(door) | Effect::Unlock(door, _) = effect {
-        state.opening = Some(door.clone());
-    }
-    state.copying |= subject == Subject::Copy;
-    let asked = std::mem::replace(effect, Effect::Redraw);
-    *effect = Effect::Ask(state.asked.ask(subject), Box::new(asked));
 }
 
 /// Gives up what is being opened; says whether there was something.
@@ -376,7 +353,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             if let Some(entry) = entry(state) {
                 let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::remark("reading …"));
                 state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
-                effects.push(Effect::Inspect(entry));
+                effects.push(state.request(Request::Inspect(entry)));
             }
         }
         Action::Extract => jobs::ask_target(state, effects),
@@ -389,12 +366,12 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: 0 }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
-        Action::CopyContent => effects.extend(content(state).map(Effect::Content)),
+        Action::CopyContent => effects.extend(content(state).map(|entry| state.request(Request::Content(entry)))),
         Action::Page => effects.extend(content(state).map(Effect::Page)),
         Action::Edit => {
             if let Some(entry) = content(state) {
                 state.say(Tone::Calm, format!("making a copy of {}; esc stops", glyphs::shown(entry.path.name())));
-                effects.push(Effect::Fetch(entry));
+                effects.push(state.request(Request::Fetch(entry)));
             }
         }
         Action::Launch => {
@@ -410,7 +387,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Palette => find::commands(state),
         Action::Archives => {
             state.looking = true;
-            effects.push(Effect::Archives);
+            effects.push(state.request(Request::Archives));
             find::archives(state);
         }
         Action::History => history::ask(state, effects),

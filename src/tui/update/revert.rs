@@ -44,7 +44,7 @@ pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, ef
     let Ok(file) = state.archive.file.clone() else { return };
     // What is undone is the commit that was seen, and no later one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
-    let job = state.jobs.add(format!("return {} to commit {commit}", state.archive.name), state.now);
-    effects.push(Effect::Start(job, Task::Revert { file, commit, ranges, over }));
+    let title = format!("return {} to commit {commit}", state.archive.name);
+    let job = state.begin(title, Task::Revert { file, commit, ranges, over }, effects);
     state.writing = Some(Writing { job, plans: Staged::default(), done: false });
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Check, Effect, Task};
+use crate::tui::effect::{Check, Effect, Request, Task};
 use crate::tui::glyphs;
 use crate::tui::query::{DAMAGED, INTACT};
 use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
@@ -74,17 +74,17 @@ fn ask_output(state: &mut State) {
 }
 
 /// Asks whether the new archive can be written; says what is wrong with its name.
-pub fn check_output(output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+pub fn check_output(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     if !output.ends_with(".nra") {
         return Err("what reads is written as an NRA archive: the name ends with .nra".to_owned());
     }
-    effects.push(Effect::Check(Check::Output(output.into())));
+    effects.push(state.request(Request::Check(Check::Output(output.into()))));
     Ok(())
 }
 
 /// Starts writing what reads.
 pub fn start(state: &mut State, output: &str, effects: &mut Vec<Effect>) {
-    let id = state.jobs.add(format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes())), state.now);
+    let title = format!("salvage {} to {}", state.archive.name, glyphs::shown(output.as_bytes()));
     let message = format!("salvaged from {}", state.archive.name);
-    effects.push(Effect::Start(id, Task::Salvage { output: output.into(), message }));
+    state.begin(title, Task::Salvage { output: output.into(), message }, effects);
 }

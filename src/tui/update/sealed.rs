@@ -54,8 +54,7 @@ pub fn decline(state: &mut State) {
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.declined = false;
     for (title, task) in std::mem::take(&mut state.resume) {
-        let id = state.jobs.add(title, state.now);
-        effects.push(Effect::Start(id, task));
+        state.begin(title, task, effects);
     }
 }
 

@@ -24,7 +24,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result, reason};
 use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
-use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside};
+use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
 use crate::tui::event::Event;
 use crate::tui::preview;
 use crate::tui::preview::seek::{self, Place};
@@ -212,22 +212,10 @@ impl Work {
                 let number = of(Subject::Totals, request.generation);
                 drop(self.marks.send((number, MarksRequest::Totals(request))));
             }
-            Effect::Ask(ticket, asked) => return self.ask(ticket, *asked),
+            Effect::Request(ticket, request) => return self.request(ticket, request),
             Effect::Start(id, task) => self.jobs.start(id, task, &self.desk.archive, &self.desk.events),
             Effect::Stop(id) => self.stop(id),
             Effect::Pause(id, pause) => self.jobs.pause(id, pause),
-            Effect::Marks(_)
-            | Effect::Check(_)
-            | Effect::Inspect(_)
-            | Effect::Weigh(_)
-            | Effect::Content(_)
-            | Effect::Room(_)
-            | Effect::Complete(..)
-            | Effect::Commits
-            | Effect::Archives
-            | Effect::Fetch(_)
-            | Effect::Open(_)
-            | Effect::Unlock(..) => debug_assert!(false, "asked without a number: nobody would await the answer"),
             Effect::Copy(text) => return Some(Outside::Copy(text)),
             Effect::Page(entry) => return Some(Outside::Page(entry)),
             Effect::Edit(copy) => return Some(Outside::Edit(copy)),
@@ -241,35 +229,32 @@ impl Work {
         None
     }
 
-    /// Hands a request that has a number to its thread.
-    fn ask(&mut self, ticket: Ticket, asked: Effect) -> Option<Outside> {
-        match asked {
-            Effect::Marks(request) => drop(self.marks.send((ticket, request))),
-            Effect::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
+    /// Hands a request to its thread.
+    fn request(&mut self, ticket: Ticket, request: Request) -> Option<Outside> {
+        match request {
+            Request::Marks(marks) => drop(self.marks.send((ticket, marks))),
+            Request::Inspect(entry) => drop(self.inspect.send((ticket, entry))),
             // Once in a while, and a network file system may take its time.
-            Effect::Check(check) => {
+            Request::Check(check) => {
                 let failed = Event::Checked(Err(FAULT.to_owned()));
                 self.desk.once(ticket, failed, move |archive| Some(Event::Checked(change::check(archive, check))));
             }
-            Effect::Weigh(file) => drop(self.weigh.send((ticket, file))),
-            Effect::Content(entry) => {
+            Request::Weigh(file) => drop(self.weigh.send((ticket, file))),
+            Request::Content(entry) => {
                 let failed = Event::Content(Err(FAULT.to_owned()));
                 self.desk.once(ticket, failed, move |archive| Some(content(archive, &entry)));
             }
-            Effect::Room(typed) => {
+            Request::Room(typed) => {
                 self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), move |_| complete::room(&typed).map(Event::Room));
             }
-            Effect::Complete(typed, only_directories) => {
+            Request::Complete(typed, only_directories) => {
                 let complete = move |_: &dyn Archive| Some(complete::complete(&typed, only_directories));
                 self.desk.once(ticket, Event::Trouble(FAULT.to_owned()), complete);
             }
-            Effect::Open(door) => return Some(Outside::Open(ticket, door, None)),
-            Effect::Unlock(door, password) => return Some(Outside::Open(ticket, door, Some(password))),
-            Effect::Commits => return Some(Outside::Commits(ticket)),
-            Effect::Archives => return Some(Outside::Archives(ticket)),
-            Effect::Fetch(entry) => return Some(Outside::Fetch(ticket, entry)),
-            // It brings a number of its own.
-            other => return self.perform(other),
+            Request::Open(door, password) => return Some(Outside::Open(ticket, door, password)),
+            Request::Commits => return Some(Outside::Commits(ticket)),
+            Request::Archives => return Some(Outside::Archives(ticket)),
+            Request::Fetch(entry) => return Some(Outside::Fetch(ticket, entry)),
         }
         None
     }
@@ -335,19 +320,19 @@ pub fn answered<T>(failed: T, work: impl FnOnce() -> T) -> T {
 }
 
 /// What a thread is asked for.
-trait Request: Send + 'static {
+trait Served: Send + 'static {
     /// Returns the answer when there is none to be had, without the number of the request.
     fn failed(&self) -> Event;
 }
 
-impl Request for RowsRequest {
+impl Served for RowsRequest {
     fn failed(&self) -> Event {
         let page = Err(NoRows::Failed(FAULT.to_owned()));
         Event::Rows(RowsAnswer { generation: self.generation, want: self.want.clone(), page })
     }
 }
 
-impl Request for FactsRequest {
+impl Served for FactsRequest {
     fn failed(&self) -> Event {
         let mut unknown: Vec<(u64, Facts)> = self.entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
         unknown.sort_by_key(|(number, _)| *number);
@@ -355,39 +340,39 @@ impl Request for FactsRequest {
     }
 }
 
-impl Request for PreviewRequest {
+impl Served for PreviewRequest {
     fn failed(&self) -> Event {
         let (generation, preview) = (self.generation, Err(FAULT.to_owned()));
         Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None })
     }
 }
 
-impl Request for StopsRequest {
+impl Served for StopsRequest {
     // Nothing waits for the places.
     fn failed(&self) -> Event {
         Event::Trouble(FAULT.to_owned())
     }
 }
 
-impl Request for ArrangeRequest {
+impl Served for ArrangeRequest {
     fn failed(&self) -> Event {
         Event::Arranged(ArrangeAnswer { request: self.clone(), found: Err(FAULT.to_owned()) })
     }
 }
 
-impl Request for MapRequest {
+impl Served for MapRequest {
     fn failed(&self) -> Event {
         Event::Mapped(MapAnswer { generation: self.generation, map: Err(FAULT.to_owned()) })
     }
 }
 
-impl Request for JumpRequest {
+impl Served for JumpRequest {
     fn failed(&self) -> Event {
         Event::Jumped(self.generation, Err(FAULT.to_owned()))
     }
 }
 
-impl Request for Search {
+impl Served for Search {
     fn failed(&self) -> Event {
         // What is not kept any more was for nobody.
         let Self::Find(request) = self else { return Event::Tick };
@@ -396,7 +381,7 @@ impl Request for Search {
     }
 }
 
-impl Request for MarksRequest {
+impl Served for MarksRequest {
     fn failed(&self) -> Event {
         match self {
             Self::Numbers(_, change) | Self::Glob(.., change) => Event::Marked(Err(FAULT.to_owned()), *change),
@@ -406,14 +391,14 @@ impl Request for MarksRequest {
 }
 
 /// Everything that is known of an entry.
-impl Request for Entry {
+impl Served for Entry {
     fn failed(&self) -> Event {
         Event::Inspected(Err(FAULT.to_owned()))
     }
 }
 
 /// What compacting an archive would save.
-impl Request for PathBuf {
+impl Served for PathBuf {
     fn failed(&self) -> Event {
         Event::Weighed(Err(FAULT.to_owned()))
     }
@@ -421,7 +406,7 @@ impl Request for PathBuf {
 
 impl Desk {
     /// Starts a thread that answers requests.
-    fn serve<T: Request>(
+    fn serve<T: Served>(
         &self,
         which: Answered,
         mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
@@ -603,8 +588,6 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             stops(archive, &request, &|| true, &mut |event| events.push(event));
             Some(events)
         }
-        // It differs from machine to machine.
-        Effect::Room(_) => Some(Vec::new()),
         Effect::Arrange(request) => {
             Some(arrange::arrange(archive, &request, &|_| true).map(Event::Arranged).into_iter().collect())
         }
@@ -618,17 +601,22 @@ pub fn answers(archive: &Arc<dyn Archive>, effect: Effect) -> Option<Vec<Event>>
             });
             Some(answers)
         }
-        Effect::Marks(request) => one(marks::answer(archive, request, &|| true)?),
         Effect::Totals(request) => one(marks::answer(archive, MarksRequest::Totals(request), &|| true)?),
-        Effect::Content(entry) => one(content(archive, &entry)),
-        Effect::Weigh(file) => one(jobs::weigh(archive, &file, &|| true)),
-        Effect::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
-        Effect::Check(check) => one(Event::Checked(change::check(archive, check))),
-        Effect::Inspect(entry) => {
-            let mut events = Vec::new();
-            inspect(archive, &entry, &mut |event| events.push(event), &|| true);
-            Some(events)
-        }
+        Effect::Request(_, request) => match request {
+            // It differs from machine to machine.
+            Request::Room(_) => Some(Vec::new()),
+            Request::Marks(marks) => one(marks::answer(archive, marks, &|| true)?),
+            Request::Content(entry) => one(content(archive, &entry)),
+            Request::Weigh(file) => one(jobs::weigh(archive, &file, &|| true)),
+            Request::Complete(typed, only_directories) => one(complete::complete(&typed, only_directories)),
+            Request::Check(check) => one(Event::Checked(change::check(archive, check))),
+            Request::Inspect(entry) => {
+                let mut events = Vec::new();
+                inspect(archive, &entry, &mut |event| events.push(event), &|| true);
+                Some(events)
+            }
+            _ => None,
+        },
         Effect::Start(id, task) => {
             let (sender, events) = unbounded();
             let teller = jobs::Teller::new(id, jobs::Rein::free(id), sender);
@@ -657,7 +645,7 @@ mod tests {
     use crate::tui::state::marks::Change;
     use crate::tui::state::staged::{Stage, Staged};
 
-    impl Request for () {
+    impl Served for () {
         fn failed(&self) -> Event {
             Event::Tick
         }
@@ -756,6 +744,7 @@ mod tests {
         let (generation, directory, scope) = (1, None, Scope::default());
         let arrangement = Arrangement { sort: Sort::Size, ..Arrangement::default() };
         let totals = TotalsRequest { generation, ranges: Arc::new(vec![0..1, 2..3]) };
+        let request = |request: Request| Effect::Request(asked.ticket(request.subject()), request);
         let effects = [
             Effect::Rows(RowsRequest { generation, scope: scope.clone(), want: Want::Start, count: 10 }),
             Effect::Facts(FactsRequest { generation, entries: vec![(0, entry.clone())] }),
@@ -766,20 +755,16 @@ mod tests {
             Effect::Jump(JumpRequest { generation, scope, from: 0, behind: false, typed: "x".to_owned() }),
             Effect::Find(FindRequest { generation, directory, pattern: "x".to_owned() }),
             Effect::Totals(totals),
-            Effect::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add)),
-            Effect::Inspect(entry.clone()),
-            Effect::Weigh(PathBuf::from("none")),
-            Effect::Content(entry),
-            Effect::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default())),
+            request(Request::Marks(MarksRequest::Numbers(Arc::new(vec![0]), Change::Add))),
+            request(Request::Inspect(entry.clone())),
+            request(Request::Weigh(PathBuf::from("none"))),
+            request(Request::Content(entry)),
+            request(Request::Check(Check::Plan(Stage::MakeDirectory(path), Staged::default()))),
             Effect::Start(1, Task::Verify { ranges: None }),
         ];
         for effect in effects {
             let begun = format!("{effect:?}");
-            let ticket = effect.subject().map(|subject| asked.ticket(subject));
-            work.perform(match ticket {
-                Some(ticket) => Effect::Ask(ticket, Box::new(effect)),
-                None => effect,
-            });
+            work.perform(effect);
             let is_last = |event: &Event| !matches!(event, Event::Job(_, News::Progress(..)));
             let answer = std::iter::from_fn(|| told.recv_timeout(LONG).ok()).find(is_last);
             let answer = answer.unwrap_or_else(|| panic!("no answer to {begun}"));

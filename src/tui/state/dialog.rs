@@ -106,8 +106,8 @@ pub enum Purpose {
     Query,
     /// Message of a commit.
     Message,
-    /// Password of an archive.
-    Password,
+    /// Password of the archive behind this door.
+    Password(Door),
     /// What is sought in the preview.
     Seek,
     /// Line or offset to go to in the preview.
@@ -216,7 +216,7 @@ impl Prompt {
     pub fn new(purpose: Purpose, title: impl Into<String>, note: &str, typed: impl Into<Input>) -> Self {
         let (title, note, input): (_, _, Input) = (title.into(), note.to_owned(), typed.into());
         let fresh = !input.value().is_empty();
-        let hidden = (purpose == Purpose::Password).then(Hidden::new);
+        let hidden = matches!(purpose, Purpose::Password(_)).then(Hidden::new);
         Self { purpose, title, note, input, policy: None, error: None, choices: String::new(), fresh, hidden }
     }
 
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn more_than_a_line_takes_is_cut_and_told() {
-        for purpose in [Purpose::Message, Purpose::Password] {
+        for purpose in [Purpose::Message, Purpose::Password(Door::Content)] {
             let mut prompt = Prompt::new(purpose.clone(), "", "", "");
             assert!(prompt.paste("<>"));
             prompt.edit("left".parse().unwrap());
@@ -453,7 +453,7 @@ mod tests {
     fn hidden_text_follows_its_dots() {
         // The same keys in a line that is shown.
         let mut shown = Prompt::new(Purpose::Message, "", "", "");
-        let mut hidden = Prompt::new(Purpose::Password, "", "", "");
+        let mut hidden = Prompt::new(Purpose::Password(Door::Content), "", "", "");
         let keys = "a ä left b right c home d del end é left left backspace x ctrl-a y ctrl-e ctrl-k z left left ctrl-k q ctrl-u";
         for key in keys.split(' ').chain(["w", "ß", "left", "ctrl-w", "n"]) {
             let key: Key = key.parse().unwrap();

@@ -154,6 +154,17 @@ pub struct Leaving {
     pub drops: bool,
 }
 
+/// What waits for a password of the content, and what is known of the password.
+#[derive(Debug, Clone, Default)]
+pub struct Locked {
+    /// Jobs to begin anew: names and what they do.
+    pub tasks: Vec<(String, Task)>,
+    /// It is to be asked for as soon as nothing is being typed or chosen: the one that was given, if any, is wrong.
+    pub question: Option<bool>,
+    /// The user was asked for it and gave none.
+    pub declined: bool,
+}
+
 /// A sentence in the status line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -239,12 +250,8 @@ pub struct State {
     pub staged: Staged,
     /// What is being written. Until it is shown nothing is planned: numbers would mean entries of the commit before.
     pub writing: Option<Writing>,
-    /// What a password is asked for.
-    pub door: Option<Door>,
-    /// What waits for a password of the content: names and what it is.
-    pub resume: Vec<(String, Task)>,
-    /// The user was asked for a password of the content and gave none.
-    pub declined: bool,
+    /// What waits for a password of the content.
+    pub locked: Locked,
     /// Where things were extracted to the last time.
     pub target: String,
     /// Where one was in other archives, and earlier.
@@ -285,8 +292,6 @@ pub struct State {
     pub(super) due: Option<Action>,
     /// The answers that are awaited.
     pub asked: Asked,
-    /// A job waits for a password, and the question for its turn: the one that was given, if any, is wrong.
-    pub(super) question: Option<bool>,
     /// The next key is the letter of a bookmark.
     pub(super) naming: bool,
 }
@@ -326,9 +331,7 @@ impl State {
             jobs: Jobs::default(),
             staged: Staged::default(),
             writing: None,
-            door: None,
-            resume: Vec::new(),
-            declined: false,
+            locked: Locked::default(),
             target: String::new(),
             memory: Memory::default(),
             homes: Vec::new(),
@@ -348,7 +351,6 @@ impl State {
             checking: None,
             due: None,
             asked: Asked::default(),
-            question: None,
             naming: false,
         }
     }
@@ -438,7 +440,7 @@ impl State {
             Request::Open(door, password) => {
                 if password.is_none() {
                     // What waits for a password of this archive waits in vain.
-                    (self.resume, self.question) = (Vec::new(), None);
+                    (self.locked.tasks, self.locked.question) = (Vec::new(), None);
                 }
                 self.opening = Some(door.clone());
             }

@@ -168,7 +168,7 @@ fn a_job_asks_for_a_password_in_its_turn() {
     story.event(Event::Opened(Box::new(story.state.archive.clone())));
     story.event(Event::Job(id, News::Sealed(task(), false)));
     story.rest();
-    assert!(story.state.resume.is_empty());
+    assert!(story.state.locked.tasks.is_empty());
     story.misses("encrypted");
 }
 
@@ -383,5 +383,5 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
     let facts = story.state.archive.clone();
     story.opens(Door::Content, facts);
     let begun = story.outside.iter().filter(|effect| matches!(effect, Effect::Start(..))).count();
-    assert_eq!((begun, story.state.resume.len()), (2, 0));
+    assert_eq!((begun, story.state.locked.tasks.len()), (2, 0));
 }

@@ -117,7 +117,7 @@ fn work_asks_before_it_begins_and_goes_on_then() {
     story.then("V");
     story.sees("Read a.nra");
     story.then("esc");
-    assert!(story.state.resume.is_empty());
+    assert!(story.state.locked.tasks.is_empty());
     story.then("V").types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
     story.sees("nothing is damaged");

@@ -159,16 +159,9 @@ fn place(directory: &EntryPath) -> String {
     glyphs::shown(directory.as_bytes())
 }
 
-/// Plans to make a directory; says what is wrong with its name.
-pub fn make_directory(
-    state: &mut State,
-    directory: Option<&EntryPath>,
-    text: &str,
-    effects: &mut Vec<Effect>,
-) -> Result<(), String> {
-    let stage = Stage::MakeDirectory(typed(directory, text)?);
-    effects.push(state.request(Request::Check(Check::Plan(stage, state.staged.clone()))));
-    Ok(())
+/// Returns what has to be looked at before a directory is made; says what is wrong with its name.
+pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str) -> Result<Check, String> {
+    Ok(Check::Plan(Stage::MakeDirectory(typed(directory, text)?), state.staged.clone()))
 }
 
 /// Returns the path that is typed: in a directory, or from the top on.
@@ -186,19 +179,17 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
     Ok(path)
 }
 
-/// Takes the new name of an entry; says what is wrong with it.
-pub fn rename(state: &mut State, from: &EntryPath, text: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+/// Returns what has to be looked at before an entry gets a name, if that is another one; says what is wrong with it.
+pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Check>, String> {
     let to = typed(from.parent().as_ref(), text)?;
     let planned = state.staged.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
     if to != *from {
         // What was planned for it before is not in the way.
         let mut staged = state.staged.clone();
         staged.keep_path(from);
-        effects.push(state.request(Request::Check(Check::Plan(Stage::Rename(from.clone(), to), staged))));
-    } else if let Some(index) = planned {
-        effects.push(state.request(Request::Check(Check::Back(index, state.staged.clone()))));
+        return Ok(Some(Check::Plan(Stage::Rename(from.clone(), to), staged)));
     }
-    Ok(())
+    Ok(planned.map(|index| Check::Back(index, state.staged.clone())))
 }
 
 /// Plans no other name for an entry any more.

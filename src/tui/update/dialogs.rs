@@ -144,9 +144,8 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
 
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
-    let closed = state.dialogs.pop();
-    if matches!(closed, Some(Dialog::Prompt(prompt)) if prompt.purpose == Purpose::Password) {
-        sealed::decline(state);
+    if let Some(Dialog::Prompt(Prompt { purpose: Purpose::Password(door), .. })) = state.dialogs.pop() {
+        sealed::decline(state, &door);
     }
     if state.vacant && state.dialogs.is_empty() {
         effects.push(Effect::Quit);
@@ -184,38 +183,39 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         return;
     }
     let checked = match &purpose {
-        Purpose::Rename(path) => change::rename(state, path, &text, effects),
-        Purpose::MakeDirectory(directory) => change::make_directory(state, directory.as_ref(), &text, effects),
+        Purpose::Rename(path) => change::rename(state, path, &text),
+        Purpose::MakeDirectory(directory) => change::make_directory(state, directory.as_ref(), &text).map(Some),
         Purpose::Add(directory) => {
             let (directory, file) = (directory.clone(), state.archive.file.clone().unwrap_or_default());
             let staged = state.staged.clone();
-            effects.push(state.request(Request::Check(Check::Add { path: text.clone().into(), directory, file, staged })));
-            Ok(())
+            Ok(Some(Check::Add { path: text.clone().into(), directory, file, staged }))
         }
-        Purpose::Query => arrange::find_by(state, &text, effects),
-        Purpose::Convert => jobs::check_output(state, &text, effects),
-        Purpose::Salvage => salvage::check_output(state, &text, effects),
-        Purpose::Goto => preview::jump(state, &text, effects),
-        _ => Ok(()),
+        Purpose::Query => arrange::find_by(state, &text, effects).map(|()| None),
+        Purpose::Convert => jobs::check_output(&text).map(Some),
+        Purpose::Salvage => salvage::check_output(&text).map(Some),
+        Purpose::Goto => preview::jump(state, &text, effects).map(|()| None),
+        _ => Ok(None),
     };
-    if let Err(error) = checked {
-        if let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() {
-            prompt.error = Some(error);
+    match checked {
+        Ok(None) => {}
+        // The dialog stays until that has been looked at.
+        Ok(Some(check)) => {
+            state.checking = Some(Checking::Typed(purpose, text));
+            return effects.push(state.request(Request::Check(check)));
         }
-        return;
-    }
-    // The dialog stays until that has been looked at.
-    let checking = effects.iter().any(|effect| matches!(effect, Effect::Request(_, Request::Check(_))));
-    state.checking = checking.then(|| Checking::Typed(purpose.clone(), text.clone()));
-    if checking {
-        return;
+        Err(error) => {
+            if let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() {
+                prompt.error = Some(error);
+            }
+            return;
+        }
     }
     let typed = state.dialogs.pop();
     match purpose {
         Purpose::Message => change::write(state, text, effects),
-        Purpose::Password => {
+        Purpose::Password(door) => {
             // As it was typed: a password may begin or end with a space.
-            if let (Some(door), Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. }))) = (state.door.take(), typed) {
+            if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
                 effects.push(state.request(Request::Open(door, Some(Password(hidden.take())))));
             }
         }

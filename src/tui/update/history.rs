@@ -81,8 +81,7 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
         Door::Commit(_) | Door::Outside | Door::Content => state.archive.name.clone(),
     };
-    state.door = Some(door);
-    let prompt = Prompt::new(Purpose::Password, format!("Open {name}"), "it is encrypted; password:", "");
+    let prompt = Prompt::new(Purpose::Password(door), format!("Open {name}"), "it is encrypted; password:", "");
     let error = wrong.then(|| "the password is wrong".to_owned());
     state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }
@@ -161,8 +160,8 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     if same {
         sealed::resume(state, effects);
     } else {
-        state.resume.clear();
-        state.declined = false;
+        state.locked.tasks.clear();
+        state.locked.declined = false;
     }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));

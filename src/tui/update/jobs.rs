@@ -132,15 +132,14 @@ pub fn ask_output(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Convert, title, note, output)));
 }
 
-/// Asks whether an archive can be written; says what is wrong with its name.
-pub fn check_output(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+/// Returns what has to be looked at before an archive is written; says what is wrong with its name.
+pub fn check_output(output: &str) -> Result<Check, String> {
     let path = PathBuf::from(output);
     if kinds::kind_of(&path).is_none() {
         let known: Vec<&str> = kinds::endings().collect();
         return Err(format!("known endings: {}", known.join(" ")));
     }
-    effects.push(state.request(Request::Check(Check::Output(path))));
-    Ok(())
+    Ok(Check::Output(path))
 }
 
 /// Starts a conversion.
@@ -166,8 +165,8 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         let epoch = state.asked.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
         if let Some(job) = job {
-            state.resume.push((job.title.clone(), *task));
-            state.question = Some(wrong);
+            state.locked.tasks.push((job.title.clone(), *task));
+            state.locked.question = Some(wrong);
         }
         return;
     }
@@ -249,7 +248,7 @@ pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) 
 /// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
 /// for, or plans, about which there is a question first.
 pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
-    let busy = state.jobs.running().next().is_some() || !state.resume.is_empty() || state.is_typing();
+    let busy = state.jobs.running().next().is_some() || !state.locked.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.leaving.filter(|_| !busy) else { return };
     if state.staged.is_empty() || leaving.drops {
         effects.push(Effect::Quit);

@@ -231,7 +231,7 @@ fn give_up(state: &mut State) -> bool {
     }
     state.asked.forget(Subject::Opening);
     state.writing.take_if(|writing| writing.done);
-    state.resume.clear();
+    state.locked.tasks.clear();
     if state.vacant && state.dialogs.is_empty() {
         find::archives(state);
     }

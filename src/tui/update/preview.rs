@@ -62,7 +62,7 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
 /// Shows the preview over the whole screen, or no longer.
 pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     // Whoever looks closer is asked once more.
-    state.declined &= !zoom;
+    state.locked.declined &= !zoom;
     if zoom {
         sealed::ask_first(state);
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::text;
 use crate::tui::action::Action;
-use crate::tui::effect::{Check, Effect, Request, Task};
+use crate::tui::effect::{Check, Effect, Task};
 use crate::tui::glyphs;
 use crate::tui::query::{DAMAGED, INTACT};
 use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
@@ -73,13 +73,12 @@ fn ask_output(state: &mut State) {
     state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Salvage, title, note, format!("{stem}-salvaged.nra"))));
 }
 
-/// Asks whether the new archive can be written; says what is wrong with its name.
-pub fn check_output(state: &mut State, output: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
+/// Returns what has to be looked at before the new archive is written; says what is wrong with its name.
+pub fn check_output(output: &str) -> Result<Check, String> {
     if !output.ends_with(".nra") {
         return Err("what reads is written as an NRA archive: the name ends with .nra".to_owned());
     }
-    effects.push(state.request(Request::Check(Check::Output(output.into()))));
-    Ok(())
+    Ok(Check::Output(output.into()))
 }
 
 /// Starts writing what reads.

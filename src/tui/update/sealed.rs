@@ -6,7 +6,7 @@ use crate::tui::state::{Facts, State};
 
 /// Asks for the password that the content on the screen needs. Whoever gave none is not asked again by each file that the cursor comes to.
 pub fn met(state: &mut State, wrong: bool) {
-    if !state.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty() {
+    if !state.locked.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty() {
         ask(state, wrong);
     }
 }
@@ -28,8 +28,7 @@ pub fn ask(state: &mut State, wrong: bool) {
         ("its content is encrypted; password:", "the password is wrong")
     };
     state.message = None;
-    state.door = Some(Door::Content);
-    let prompt = Prompt::new(Purpose::Password, format!("Read {}", state.archive.name), note, "");
+    let prompt = Prompt::new(Purpose::Password(Door::Content), format!("Read {}", state.archive.name), note, "");
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
@@ -38,22 +37,22 @@ pub fn ask_in_turn(state: &mut State) {
     let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
     if state.opening.is_none()
         && !state.dialogs.iter().any(over)
-        && let Some(wrong) = state.question.take()
+        && let Some(wrong) = state.locked.question.take()
     {
         ask(state, wrong);
     }
 }
 
-/// Takes that no password was given.
-pub fn decline(state: &mut State) {
-    state.declined |= state.door.take() == Some(Door::Content);
-    state.resume.clear();
+/// Takes that no password was given for what is behind a door.
+pub fn decline(state: &mut State, door: &Door) {
+    state.locked.declined |= *door == Door::Content;
+    state.locked.tasks.clear();
 }
 
 /// Goes on with what waited for a password.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
-    state.declined = false;
-    for (title, task) in std::mem::take(&mut state.resume) {
+    state.locked.declined = false;
+    for (title, task) in std::mem::take(&mut state.locked.tasks) {
         state.begin(title, task, effects);
     }
 }

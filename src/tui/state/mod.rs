@@ -39,7 +39,7 @@ pub use listing::Listing;
 pub use marks::Marks;
 pub use pane::Pane;
 pub use sizes::Sizes;
-pub use staged::{Stage, Staged, Writing};
+pub use staged::{Renames, Stage, Staged, Writing};
 
 /// Directories whose cursor is remembered.
 const MAX_REMEMBERED: usize = 1_000;
@@ -462,6 +462,21 @@ impl State {
         self.marks.clear();
         self.asked.forget(Subject::Marks);
         self.due = None;
+    }
+
+    /// Goes along with what has another path now: where one is stays the same place under its new name.
+    pub(super) fn follow(&mut self, renames: &Renames) {
+        // A path that can't be told has not been written, either.
+        let then = |path: &EntryPath| renames.then(path).unwrap_or_else(|_| path.clone());
+        let scope = &mut self.listing.scope;
+        scope.directory = scope.directory.as_ref().map(then);
+        if let Some(line) = self.listing.lines.get_mut(self.listing.cursor) {
+            line.row.entry.path = then(&line.row.entry.path);
+        }
+        self.open = Arc::new(self.open.iter().map(then).collect());
+        let remembered = std::mem::take(&mut self.remembered).into_iter();
+        self.remembered = remembered.map(|(directory, at)| (directory.as_ref().map(then), then(&at))).collect();
+        self.bookmarks.values_mut().for_each(|path| *path = then(path));
     }
 
     /// Keeps where the cursor is.

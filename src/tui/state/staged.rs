@@ -1,5 +1,6 @@
 //! Changes of the archive that are planned and not written yet.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -9,6 +10,9 @@ use crate::format::path::EntryPath;
 use crate::text;
 use crate::tui::glyphs;
 use crate::tui::state::jobs::JobId;
+
+/// Why something can't be planned.
+pub type Refusal = String;
 
 /// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,12 +62,61 @@ impl Stage {
     }
 }
 
+/// What is renamed, all at once, and the path that was typed for it. Paths are those of the commit shown.
+#[derive(Debug, Clone, Default)]
+pub struct Renames(BTreeMap<EntryPath, EntryPath>);
+
+impl Renames {
+    /// Returns those among changes.
+    pub fn of(stages: &[Stage]) -> Self {
+        let renames = stages.iter().filter_map(|stage| match stage {
+            Stage::Rename(from, to) => Some((from.clone(), to.clone())),
+            _ => None,
+        });
+        Self(renames.collect())
+    }
+
+    /// Says whether the entry at a path gets another one itself.
+    pub fn has(&self, path: &EntryPath) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// Returns where a path of the commit shown is then.
+    ///
+    /// # Errors
+    ///
+    /// When directories would lie in each other, or the path gets too long.
+    pub fn then(&self, path: &EntryPath) -> Result<EntryPath, Refusal> {
+        let (mut at, mut behind) = (path.clone(), Vec::new());
+        // Each of them once: whoever comes by one again goes in a circle.
+        for _ in 0..=self.0.len() {
+            let renamed = std::iter::successors(Some(at.clone()), EntryPath::parent)
+                .find_map(|above| self.0.get(&above).map(|to| (above, to)));
+            let Some((from, to)) = renamed else { return joined(at.as_bytes(), &behind) };
+            behind = [to.name(), &at.as_bytes()[from.as_bytes().len()..], &behind].concat();
+            let Some(parent) = to.parent() else { return joined(&behind, b"") };
+            behind.insert(0, b'/');
+            at = parent;
+        }
+        Err("an entry can't go below itself".to_owned())
+    }
+}
+
+/// Returns a path with more behind it.
+///
+/// # Errors
+///
+/// When that is no path.
+pub fn joined(path: &[u8], behind: &[u8]) -> Result<EntryPath, Refusal> {
+    EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
+}
+
 /// Plans that have been handed over to a job which writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writing {
     /// The job.
     pub job: JobId,
-    /// The plans. They are back when it fails, and gone once it has written them.
+    /// The plans. They are back when it fails, and tell where everything is once it has written them.
     pub plans: Staged,
     /// They are in the archive; the commit that has them is still to be shown.
     pub done: bool,

@@ -34,6 +34,36 @@ fn changes_within_what_is_renamed_are_written() {
 }
 
 #[test]
+fn where_one_is_goes_along_with_what_is_renamed() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let files: [(&str, &[u8]); 5] =
+        [("data/1", b"1"), ("deep/a/b/x", b"x"), ("deep/a/b/y", b"y"), ("deep/a/z", b"z"), ("else", b"e")];
+    std::fs::write(&file, crate::tui::sample::bytes(&files)).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    // Names go on from one directory to the other, and the bookmark and the filter stay what they were.
+    story.then("r ctrl-u").types("deep2");
+    story.then("enter j r ctrl-u").types("data");
+    story.then("enter l l r ctrl-u").types("c");
+    story.then("enter l j m x f").types("y");
+    story.then("enter W enter").sees("commit 2 is written");
+    open(&mut story, &file);
+    story.sees("commit 2 is written").sees("data ▸ a ▸ c");
+    assert_eq!(story.names(), ["data/a/c/y"]);
+    story.then("g ' x");
+    assert_eq!(story.name(), "data/a/c/y");
+    // Nor does the cursor of the directory above stay behind.
+    story.then("h");
+    assert_eq!(story.name(), "data/a/c");
+    // What is removed is not there to go along, and that something was written is said all the same.
+    story.then("d l W enter");
+    open(&mut story, &file);
+    story.sees("commit 3 is written; H goes back; data/a/c is not in it");
+    assert_eq!(story.names(), ["data/a/z"]);
+}
+
+#[test]
 fn what_an_addition_replaces_is_told() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
@@ -231,7 +261,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     assert_eq!(paths(&*story.archive), ["b", "made", "z"]);
     // Numbers would mean other entries.
     story.then("d f7").types("more");
-    story.then("enter ctrl-r").sees("go on, and remove nothing").sees("remove b: 1 entry").misses("make more");
+    story.then("enter ctrl-r").sees("go on, and remove nothing").sees("remove z: 1 entry").misses("make more");
     // That would fail again if another program was faster once more.
     story.misses("write them");
     story.then("d");

@@ -65,7 +65,7 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
     {
         // What is above it is there, or the top at last.
         go(state, directory.parent(), None, effects);
-        return state.say(Tone::Warning, format!("{} is not in it", glyphs::shown(directory.as_bytes())));
+        return say_gone(state, &directory);
     }
     let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| !state.archive.damaged);
     let request = state.listing.take(answer);
@@ -75,6 +75,12 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
         history::remark(state);
     }
     moved(state, request, effects);
+}
+
+/// Says that a directory is not in the commit that is shown by now, behind what has been said of that.
+fn say_gone(state: &mut State, directory: &EntryPath) {
+    let before = state.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
+    state.say(Tone::Warning, format!("{before}{} is not in it", glyphs::shown(directory.as_bytes())));
 }
 
 /// Takes facts about rows.

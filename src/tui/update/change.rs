@@ -218,7 +218,6 @@ pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
 /// Takes that a job has written what it was given.
 pub fn written(state: &mut State, job: JobId) {
     if let Some(writing) = state.writing.as_mut().filter(|writing| writing.job == job) {
-        writing.plans = Staged::default();
         writing.done = true;
     }
 }

@@ -8,7 +8,7 @@ use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::finder::Trail;
 use crate::tui::state::jobs::Ending;
-use crate::tui::state::{Dialog, Facts, Listing, Spot, Staged, State, Tone};
+use crate::tui::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
 use crate::tui::update::{browse, change, recall, sealed};
 
 /// Takes the commits.
@@ -141,7 +141,9 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     // What is planned for another commit was dropped with a question.
     let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
     state.staged = if stays { state.staged.by_name() } else { Staged::default() };
-    state.writing = None;
+    if let Some(written) = state.writing.take().filter(|writing| writing.done && door == Some(Door::Commit(None))) {
+        state.follow(&Renames::of(written.plans.list()));
+    }
     state.pane = state.pane.renewed();
     state.trail = Trail::default();
     if let Some(spot) = back {

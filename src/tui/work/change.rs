@@ -143,7 +143,7 @@ pub fn commit(
                 writer.add(entry, NewContent::None)?;
             }
             Stage::Add(path, directory, _) => {
-                let directory = directory.as_ref().map(|directory| plans.then(directory)).transpose().map_err(usage)?;
+                let directory = directory.as_ref().map(|directory| plans.renames.then(directory)).transpose().map_err(usage)?;
                 added.entry(directory).or_default().push(input(path));
             }
         }

@@ -13,19 +13,16 @@ use crate::format::entry::{Entry, Kind};
 use crate::format::error::Result;
 use crate::format::path::EntryPath;
 use crate::tui::glyphs;
-use crate::tui::state::staged::{Stage, Staged};
+use crate::tui::state::staged::{Refusal, Renames, Stage, Staged, joined};
 use crate::tui::work::told;
-
-/// Why something can't be planned.
-type Refusal = String;
 
 /// Planned changes that can be written together.
 pub struct Plans<'a> {
     archive: &'a dyn Archive,
     /// Numbers of what goes.
     pub removed: RangeSet<u64>,
-    /// What is renamed, and the path that was typed for it.
-    renames: BTreeMap<EntryPath, EntryPath>,
+    /// What is renamed.
+    pub renames: Renames,
     /// What comes, by where it is then.
     brought: BTreeMap<EntryPath, Brought>,
 }
@@ -53,14 +50,11 @@ impl<'a> Plans<'a> {
 
     /// Puts changes together, or says which of them, by its index, can't be done with the others.
     fn judge(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, (usize, Refusal)> {
-        let mut plans = Self { archive, removed: RangeSet::default(), renames: BTreeMap::new(), brought: BTreeMap::new() };
+        let renames = Renames::of(stages);
+        let mut plans = Self { archive, removed: RangeSet::default(), renames, brought: BTreeMap::new() };
         for stage in stages {
-            match stage {
-                Stage::Remove(ranges, _) => {
-                    plans.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
-                }
-                Stage::Rename(from, to) => drop(plans.renames.insert(from.clone(), to.clone())),
-                Stage::MakeDirectory(_) | Stage::Add(..) => {}
+            if let Stage::Remove(ranges, _) = stage {
+                plans.removed.extend(ranges.iter().filter(|range| !range.is_empty()).cloned());
             }
         }
         let mut places = BTreeMap::new();
@@ -129,34 +123,14 @@ impl<'a> Plans<'a> {
         Ok(())
     }
 
-    /// Returns where a path of the commit shown is then.
-    ///
-    /// # Errors
-    ///
-    /// When directories would lie in each other, or the path gets too long.
-    pub fn then(&self, path: &EntryPath) -> std::result::Result<EntryPath, Refusal> {
-        let (mut at, mut behind) = (path.clone(), Vec::new());
-        // Each of them once: whoever comes by one again goes in a circle.
-        for _ in 0..=self.renames.len() {
-            let renamed = std::iter::successors(Some(at.clone()), EntryPath::parent)
-                .find_map(|above| self.renames.get(&above).map(|to| (above, to)));
-            let Some((from, to)) = renamed else { return joined(at.as_bytes(), &behind) };
-            behind = [to.name(), &at.as_bytes()[from.as_bytes().len()..], &behind].concat();
-            let Some(parent) = to.parent() else { return joined(&behind, b"") };
-            behind.insert(0, b'/');
-            at = parent;
-        }
-        Err("an entry can't go below itself".to_owned())
-    }
-
     /// Returns where something new is then: the directory it goes to may have another name.
     ///
     /// # Errors
     ///
-    /// As [`Plans::then`].
+    /// As [`Renames::then`].
     pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, Refusal> {
         match path.parent() {
-            Some(parent) => joined(self.then(&parent)?.as_bytes(), &[b"/", path.name()].concat()),
+            Some(parent) => joined(self.renames.then(&parent)?.as_bytes(), &[b"/", path.name()].concat()),
             None => Ok(path.clone()),
         }
     }
@@ -177,8 +151,8 @@ impl<'a> Plans<'a> {
             let Ok(before) = before else { continue };
             if let Some((number, entry)) = self.find(&before)?
                 && !self.removed.contains(&number)
-                && !self.renames.contains_key(&before)
-                && self.then(&before)? == *path
+                && !self.renames.has(&before)
+                && self.renames.then(&before)? == *path
             {
                 return Ok(Some(entry));
             }
@@ -270,10 +244,6 @@ pub fn removable(archive: &dyn Archive, ranges: &[std::ops::Range<u64>]) -> Resu
 fn differs(path: &EntryPath, is_directory: bool) -> Refusal {
     let what = if is_directory { "a directory" } else { "no directory" };
     format!("{} is there already, and {what}", shown(path))
-}
-
-fn joined(path: &[u8], behind: &[u8]) -> std::result::Result<EntryPath, Refusal> {
-    EntryPath::new([path, behind].concat()).map_err(|error| error.to_string())
 }
 
 fn shown(path: &EntryPath) -> String {

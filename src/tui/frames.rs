@@ -70,7 +70,7 @@ fn below(area: Rect, rows: usize) -> Rect {
 /// Returns what a dialog is about.
 fn title(dialog: &Dialog) -> String {
     match dialog {
-        Dialog::Jump(_) => String::new(),
+        Dialog::Jump(_) | Dialog::Bookmark(_) => String::new(),
         Dialog::Help { place, .. } => format!("Keys: {}", place.title()),
         Dialog::Prompt(prompt) => prompt.title.clone(),
         Dialog::Menu(menu) => menu.title.clone(),
@@ -113,7 +113,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
     let low = screen.height.saturating_sub(2);
     let lower = screen.height.saturating_sub(4).max(2);
     let (width, height, keys) = match dialog {
-        Dialog::Jump(_) => return None,
+        Dialog::Jump(_) | Dialog::Bookmark(_) => return None,
         Dialog::Help { place, .. } => {
             let lines = state.keymap.help(*place, HELP.min(screen.width.saturating_sub(4))).len();
             (HELP, rows(lines).min(low), "/ searches · esc closes")
@@ -239,7 +239,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
             let area = Rect { height: rows.min(inner.height), ..inner };
             Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
         }
-        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Sheet { .. } => None,
+        Dialog::Help { .. } | Dialog::Prompt(_) | Dialog::Jump(_) | Dialog::Bookmark(_) | Dialog::Sheet { .. } => None,
     }
 }
 

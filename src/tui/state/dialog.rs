@@ -34,6 +34,8 @@ pub enum Dialog {
     Prompt(Prompt),
     /// What a row is to begin with, typed in the status line.
     Jump(Jump),
+    /// The letter of a bookmark for this entry, asked for in the status line.
+    Bookmark(EntryPath),
     /// A few things to choose from.
     Menu(Menu),
     /// Search by typing.

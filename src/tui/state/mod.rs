@@ -150,7 +150,7 @@ pub struct Spot {
 pub struct Leaving {
     /// Since when.
     pub since: Duration,
-    /// What is planned goes with it: that was asked, and nothing has been planned since.
+    /// What is planned goes with it: that was asked, and nothing has been planned, or written, since.
     pub drops: bool,
 }
 
@@ -292,8 +292,6 @@ pub struct State {
     pub(super) due: Option<Action>,
     /// The answers that are awaited.
     pub asked: Asked,
-    /// The next key is the letter of a bookmark.
-    pub(super) naming: bool,
 }
 
 impl State {
@@ -351,7 +349,6 @@ impl State {
             checking: None,
             due: None,
             asked: Asked::default(),
-            naming: false,
         }
     }
 
@@ -384,7 +381,7 @@ impl State {
 
     /// Says whether keys go into a line that is typed.
     pub fn is_typing(&self) -> bool {
-        matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)))
+        matches!(self.dialogs.last(), Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)))
     }
 
     /// Says something in the status line.

@@ -25,6 +25,14 @@ fn what_goes_is_named_before_it_goes() {
     story.then("Z").sees("Compact a.nra").sees("1 earlier commit goes for good").sees("→ about");
     // Enter is safe.
     story.then("enter");
+    // Damage that is found while the question is open is in the way, here and of a return.
+    let (facts, jobs) = (story.state.archive.clone(), story.state.jobs.list.len());
+    for keys in ["Z", "U"] {
+        story.then(keys).state.archive.turn_out_damaged(vec!["a block".to_owned()]);
+        story.then(if keys == "Z" { "c" } else { "u" }).sees("a damaged archive can't be changed");
+        assert!(story.state.writing.is_none() && story.state.jobs.list.len() == jobs);
+        story.state.archive = facts.clone();
+    }
     assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
     story.then("Z c").sees("1 commit is gone");
     assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);

@@ -201,6 +201,13 @@ fn bookmarks_lead_back() {
     story.sees("letters from a to z");
     story.then("m del '");
     story.sees("no bookmark is set");
+    // It is about the entry that it was asked for.
+    let at = story.name();
+    story.keys("m").sees("bookmark (a-z");
+    story.state.listing.cursor = 0;
+    story.then("x ' x");
+    assert_eq!(story.name(), at);
+    story.then("m esc").misses("letters from a to z").misses("bookmark (");
 }
 
 #[test]

@@ -32,7 +32,8 @@ fn is_whole(story: &Story, keys: &str) {
     let screen = story.screen();
     let Some(dialog) = story.state.dialogs.last() else { return };
     let Some(frame) = frames::frame(dialog, &story.state) else {
-        assert!(matches!(dialog, Dialog::Jump(_)) && screen.contains("to:"), "{keys}\n{screen}");
+        let what = if matches!(dialog, Dialog::Jump(_)) { "to:" } else { "bookmark" };
+        assert!(matches!(dialog, Dialog::Jump(_) | Dialog::Bookmark(_)) && screen.contains(what), "{keys}\n{screen}");
         assert!(story.state.screen.width < 40 || screen.contains("esc ends"), "{keys}\n{screen}");
         return;
     };

@@ -50,8 +50,8 @@ fn nothing_is_planned_while_plans_are_written() {
         story.sees("is being written");
         assert!(story.state.dialogs.is_empty());
     }
-    story.then("ctrl-r");
-    story.sees("are being written");
+    story.then("ctrl-r").sees("are being written: J lists that");
+    story.then("Z").sees("try again when that has ended (J lists it)");
     let id = story.state.jobs.list.last().unwrap().id;
     // What fails is planned again, and can be changed again.
     story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
@@ -149,6 +149,17 @@ fn keys_wait_for_what_is_being_opened() {
 }
 
 #[test]
+fn what_can_not_be_written_any_more_says_so() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.then("d W");
+    // It is found out while the message is typed.
+    story.state.archive.turn_out_damaged(vec!["a block".to_owned()]);
+    story.then("enter").sees("a damaged archive can't be changed");
+    assert!(story.state.jobs.list.is_empty() && !story.state.staged.is_empty());
+}
+
+#[test]
 fn a_job_asks_for_a_password_in_its_turn() {
     let task = || Box::new(Task::Verify { ranges: None });
     let mut story = Story::begin(everything(), 100, 24);
@@ -235,6 +246,17 @@ fn waiting_for_the_end_can_be_taken_back() {
     story.event(end(id));
     story.then("u");
     assert!(story.outside.is_empty());
+    // What was to be dropped and is written after all is asked about when that fails.
+    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    story.works = false;
+    story.then("d Q w d W enter");
+    let writing = story.state.jobs.list.last().unwrap().id;
+    story.outside.clear();
+    story.event(end(id));
+    story.event(Event::Job(writing, News::End(Ending::Failed, "no".to_owned())));
+    assert!(story.outside.is_empty(), "{:?}", story.outside);
+    story.sees("Changes are not written");
+    story.then("b u");
     // A line that is being typed is typed to its end.
     let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
     story.then("Q w e");

@@ -3,7 +3,9 @@
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{Story, everything};
+use crate::format::path::EntryPath;
 use crate::tui::event::Event;
+use crate::tui::state::Stage;
 
 fn mouse(story: &mut Story, kind: MouseEventKind, column: u16, row: u16) {
     story.event(Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
@@ -185,6 +187,30 @@ fn the_right_button_marks() {
         mouse(&mut story, MouseEventKind::Down(MouseButton::Right), 5, 4);
         assert!(story.state.marks.is_empty());
     }
+}
+
+#[test]
+fn a_click_ends_the_question_for_a_bookmark() {
+    let mut story = Story::begin(everything(), 120, 40);
+    story.then("m").sees("bookmark (a-z");
+    click(&mut story, 5, 5);
+    story.types("s").sees("Sort by");
+    assert!(story.state.bookmarks.is_empty());
+}
+
+#[test]
+fn what_plans_bring_is_no_row() {
+    let mut story = Story::begin(everything(), 80, 8);
+    story.state.staged.push(Stage::MakeDirectory(EntryPath::try_from("new").unwrap()));
+    story.rest();
+    let (column, row) = place(&story, "new/");
+    let at = story.name();
+    mouse(&mut story, MouseEventKind::Down(MouseButton::Right), column, row);
+    click(&mut story, column, row);
+    click(&mut story, column, row);
+    story.rest();
+    // There are entries that do not fit on the screen: the next one would be there.
+    assert!(story.state.marks.is_empty() && story.name() == at && story.state.listing.lines.len() > 4);
 }
 
 #[test]

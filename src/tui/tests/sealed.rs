@@ -94,6 +94,14 @@ fn whoever_gives_none_is_asked_again_only_by_what_needs_it() {
 }
 
 #[test]
+fn a_question_that_is_open_comes_before_that_for_the_password() {
+    let mut story = Story::begin(opened(&locked(), None), 120, 30);
+    story.keys("j m").rest();
+    story.misses("Read a.nra");
+    story.types("s").sees("bookmark s is set").misses("Read a.nra");
+}
+
+#[test]
 fn work_asks_before_it_begins_and_goes_on_then() {
     let work = tempfile::tempdir().unwrap();
     let target = work.path().join("out");

@@ -51,7 +51,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 /// Says what has to be done before the archive is written in another way than by plans.
 pub fn comes_first(state: &State) -> Option<&'static str> {
     if state.writing.is_some() {
-        return Some("the archive is being written: try again when that has ended (x stops it)");
+        return Some("the archive is being written: try again when that has ended (J lists it)");
     }
     (!state.staged.is_empty()).then_some("what is planned comes first: W writes it, P shows it")
 }
@@ -208,9 +208,18 @@ fn ask_message(state: &mut State) {
 
 /// Starts writing what is planned.
 pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
-    let (Ok(file), Some(commit)) = (state.archive.plannable().cloned(), state.archive.info.commit) else { return };
+    let file = match state.archive.plannable() {
+        Ok(file) => file.clone(),
+        // It has come to light while the message was typed.
+        Err(why) => return state.say(Tone::Warning, why),
+    };
+    let Some(commit) = state.archive.info.commit else { return };
     let title = format!("write {}: {}", state.archive.name, state.staged.told());
     let plans = std::mem::take(&mut state.staged);
+    // What was to be dropped is to be written after all.
+    if let Some(leaving) = &mut state.leaving {
+        leaving.drops = false;
+    }
     let job = state.begin(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
     state.writing = Some(Writing { job, plans, done: false });
 }
@@ -253,7 +262,7 @@ pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
 pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
     if state.writing.is_some() {
-        return state.say(Tone::Warning, "changes of this archive are being written: x stops that");
+        return state.say(Tone::Warning, "changes of this archive are being written: J lists that");
     }
     // What goes by name is still planned when the archive is read anew.
     let anew = door == Door::Commit(None);

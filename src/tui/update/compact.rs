@@ -57,9 +57,14 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
 
 /// Starts it.
 pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
-    let (Ok(file), Some(commit)) = (state.archive.plannable().cloned(), state.archive.info.commit) else { return };
-    if !state.staged.is_empty() || state.writing.is_some() {
-        return;
+    let file = match state.archive.plannable() {
+        Ok(file) => file.clone(),
+        // It has come to light while the question was open.
+        Err(why) => return state.say(Tone::Warning, why),
+    };
+    let Some(commit) = state.archive.info.commit else { return };
+    if let Some(why) = change::comes_first(state) {
+        return state.say(Tone::Warning, why);
     }
     let job = state.begin(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
     state.writing = Some(Writing { job, plans: Staged::default(), done: false });

@@ -16,7 +16,7 @@ use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
-    act as do_action, arrange, browse, change, compact, find, jobs, jump, preview, revert, salvage, sealed,
+    act as do_action, arrange, browse, change, compact, find, jobs, jump, places, preview, revert, salvage, sealed,
 };
 
 /// Takes a key that a dialog understands by itself; says whether it did.
@@ -26,6 +26,12 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
         Some(Dialog::Finder(_)) => press_finder(state, key, effects),
         Some(Dialog::Jump(_)) => {
             jump::press(state, key, effects);
+            true
+        }
+        Some(Dialog::Bookmark(path)) => {
+            let path = path.clone();
+            state.dialogs.pop();
+            places::name(state, path, key);
             true
         }
         Some(Dialog::Commits { list, cursor }) if key.code == KeyCode::Enter => {
@@ -380,7 +386,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             *top = if to == cursor { self::scrolled(*top, hidden, (rows / 2).max(2), action) } else { 0 };
             *job = state.jobs.at(to);
         }
-        Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_)) => {}
+        Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)) => {}
     }
     true
 }

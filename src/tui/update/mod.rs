@@ -316,7 +316,7 @@ fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     if action == Some(Action::Suspend) && key.typed().is_none() {
         return effects.push(Effect::Suspend);
     }
-    if places::name(state, key) || dialogs::press(state, key, effects) {
+    if dialogs::press(state, key, effects) {
         return;
     }
     if let Some(action) = action {

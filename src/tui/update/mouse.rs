@@ -40,7 +40,7 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
 
 fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>) {
     let areas = state.areas();
-    if let Some(Dialog::Jump(_)) = state.dialogs.last() {
+    if matches!(state.dialogs.last(), Some(Dialog::Jump(_) | Dialog::Bookmark(_))) {
         state.dialogs.pop();
     }
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
@@ -104,7 +104,8 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
 fn row(state: &State, at: Position) -> Option<usize> {
     let list = state.areas().list;
     let index = state.listing.top + usize::from(at.y.checked_sub(list.y)?);
-    (list.contains(at) && index < state.listing.lines.len()).then_some(index)
+    // Below the last one stands what plans bring.
+    (list.contains(at) && state.listing.visible().contains(&index)).then_some(index)
 }
 
 /// Marks the row that is clicked, or takes its mark away.

@@ -29,31 +29,23 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 
 /// Asks for the letter of a bookmark.
 fn keep(state: &mut State) {
-    if state.listing.entry().is_some() {
-        state.naming = true;
-        state.say(Tone::Calm, "bookmark: a letter, enter, or del");
+    if let Some(entry) = state.listing.entry() {
+        state.dialogs.push(Dialog::Bookmark(entry.path.clone()));
     }
 }
 
-/// Takes the letter of a bookmark, if one is awaited; says whether it was.
-pub fn name(state: &mut State, key: Key) -> bool {
-    if !std::mem::take(&mut state.naming) {
-        return false;
-    }
-    let Some(path) = state.listing.entry().map(|entry| entry.path.clone()) else { return true };
+/// Takes the letter of a bookmark for an entry.
+pub fn name(state: &mut State, path: EntryPath, key: Key) {
     let free = || LETTERS.clone().find(|letter| !state.bookmarks.contains_key(letter));
     let letter = match (key.code, key.typed()) {
+        (KeyCode::Esc, _) => return,
         (KeyCode::Enter, _) => free(),
         (KeyCode::Delete | KeyCode::Backspace, _) => {
             state.bookmarks.retain(|_, kept| *kept != path);
-            state.say(Tone::Calm, "the bookmark is taken away");
-            return true;
+            return state.say(Tone::Calm, "the bookmark is taken away");
         }
         (_, Some(letter)) if LETTERS.contains(&letter) => Some(letter),
-        _ => {
-            state.say(Tone::Warning, "letters from a to z name bookmarks");
-            return true;
-        }
+        _ => return state.say(Tone::Warning, "letters from a to z name bookmarks"),
     };
     match letter {
         Some(letter) => {
@@ -62,7 +54,6 @@ pub fn name(state: &mut State, key: Key) -> bool {
         }
         None => state.say(Tone::Warning, "there is no letter left for another bookmark"),
     }
-    true
 }
 
 /// Asks which bookmark to go to.

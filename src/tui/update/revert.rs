@@ -41,7 +41,11 @@ pub fn ask(state: &mut State) {
 
 /// Has a commit made the newest state again, or what of it has these numbers brought back.
 pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, effects: &mut Vec<Effect>) {
-    let Ok(file) = state.archive.file.clone() else { return };
+    let file = match &state.archive.file {
+        Ok(file) => file.clone(),
+        // It has come to light while the question was open.
+        Err(why) => return state.say(Tone::Warning, *why),
+    };
     // What is undone is the commit that was seen, and no later one.
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
     let title = format!("return {} to commit {commit}", state.archive.name);

@@ -83,19 +83,35 @@ fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
 
 /// Draws what a row is to begin with, and returns where its cursor is.
 pub fn jump(jump: &Jump, theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    let (keys, style) = match jump.missed {
+        true => ("no such row · esc ends", theme.warning),
+        false => ("tab next · esc ends", theme.dim),
+    };
+    asked("to: ", &glyphs::shown(jump.typed.as_bytes()), (keys, style), theme, area, buffer)
+}
+
+/// Draws that the letter of a bookmark is asked for, and returns where its cursor is.
+pub fn bookmark(theme: &Theme, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+    asked("bookmark (a-z, enter, del): ", "", ("esc ends", theme.dim), theme, area, buffer)
+}
+
+/// Draws what is asked for in the status line, the end of what has been typed there, and the keys for it; returns where its cursor is.
+fn asked(
+    what: &str,
+    typed: &str,
+    (keys, style): (&str, Style),
+    theme: &Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
     Clear.render(area, buffer);
     buffer.set_style(area, theme.text);
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
-    let keys = match jump.missed {
-        _ if inner.width < 30 => "",
-        true => "no such row · esc ends",
-        false => "tab next · esc ends",
-    };
-    put_right(buffer, inner, 0, keys, if jump.missed { theme.warning } else { theme.dim });
-    let x = put(buffer, inner, 0, 0, "to: ", theme.accent);
+    let keys = if inner.width < 30 { "" } else { keys };
+    put_right(buffer, inner, 0, keys, style);
+    let x = put(buffer, inner, 0, 0, what, theme.accent);
     let room = usize::from(inner.width.saturating_sub(x)).saturating_sub(glyphs::width(keys) + 3);
-    let shown = glyphs::shown(jump.typed.as_bytes());
-    let x = put(buffer, inner, x, 0, glyphs::end(&shown, room), theme.text);
+    let x = put(buffer, inner, x, 0, glyphs::end(typed, room), theme.text);
     Some(Position { x: inner.x + x, y: inner.y })
 }
 

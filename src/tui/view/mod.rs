@@ -60,6 +60,9 @@ fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> O
     if let Dialog::Jump(jump) = dialog {
         return footer::jump(jump, theme, areas.status, buffer);
     }
+    if let Dialog::Bookmark(_) = dialog {
+        return footer::bookmark(theme, areas.status, buffer);
+    }
     let frame = frames::frame(dialog, state)?;
     match (dialog, frames::choices(dialog, state, &frame)) {
         (Dialog::Help { place, top }, _) => help::view(state, *place, *top, &frame, buffer),

@@ -7,11 +7,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use signal_hook::consts::SIGINT;
-use tempfile::TempDir;
 
 use crate::format::archive::{Access, Archive, Part};
 use crate::format::entry::Entry;
@@ -20,9 +19,6 @@ use crate::format::zeros::each_run;
 use crate::text::SizeStyle;
 use crate::tui::preview::HEAD;
 use crate::tui::preview::encoding::Encoding;
-
-/// Bytes of a name that the copy keeps: the end, which tells the editor what it is.
-const MAX_NAME: usize = 64;
 
 /// Shows the content of a file in a pager and waits for it.
 ///
@@ -35,10 +31,10 @@ pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()>
     let mut pipe = child.stdin.take().expect("asked for above");
     let sent = is_text(archive, entry).and_then(|is_text| {
         if is_text {
-            return copy(archive, entry, &mut pipe);
+            return send(archive, entry, &mut pipe);
         }
         let mut dump = Dump { to: &mut pipe, row: Vec::new(), offset: 0 };
-        copy(archive, entry, &mut dump).and_then(|()| dump.finish())
+        send(archive, entry, &mut dump).and_then(|()| dump.finish())
     });
     drop(pipe);
     let status = child.wait()?;
@@ -100,38 +96,30 @@ impl Write for Dump<'_> {
     }
 }
 
-/// Makes a directory for a copy that nobody else can look into. It is gone when this is dropped.
+/// Writes the content of a file, of `limit` bytes at most, to a copy that was begun, as long as `goes_on` says so. Nobody writes to it there.
 ///
 /// # Errors
 ///
-/// What the system says.
-pub fn private_directory() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()
+/// When it is too long, does not read, or does not go on; then the copy is gone.
+pub fn copy_to(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
+    let written = write_copy(archive, entry, copy, limit, goes_on);
+    if written.is_err() {
+        // Whatever of it is there.
+        drop(std::fs::remove_file(copy));
+    }
+    written
 }
 
-/// Writes the content of a file, of `limit` bytes at most, to a directory, as long as `goes_on` says so, and returns its path. Nobody writes to it there.
-///
-/// # Errors
-///
-/// When it is too long, does not read, or does not go on.
-pub fn copy_to(
-    archive: &dyn Archive,
-    entry: &Entry,
-    directory: &Path,
-    limit: u64,
-    goes_on: &dyn Fn() -> bool,
-) -> io::Result<PathBuf> {
+fn write_copy(archive: &dyn Archive, entry: &Entry, copy: &Path, limit: u64, goes_on: &dyn Fn() -> bool) -> io::Result<()> {
     if entry.size > limit {
         let most = SizeStyle::Binary.show(limit);
         return Err(io::Error::other(format!(
             "it is too long for a copy: {most} at most (copy, under [limits] in the settings)"
         )));
     }
-    let path = directory.join(name(entry.path.name()));
-    let mut file = File::create_new(&path)?;
-    copy(archive, entry, &mut Awaited { to: &mut file, goes_on })?;
-    file.set_permissions(PermissionsExt::from_mode(0o400))?;
-    Ok(path)
+    let mut file = File::options().write(true).open(copy)?;
+    send(archive, entry, &mut Awaited { to: &mut file, goes_on })?;
+    file.set_permissions(PermissionsExt::from_mode(0o400))
 }
 
 /// What is written to as long as somebody waits for it.
@@ -150,24 +138,16 @@ impl Write for Awaited<'_> {
     }
 }
 
-/// Opens a copy of the content of a file, of `limit` bytes at most, by a command that may end long before the program that it starts. Nothing of it
-/// goes to the terminal. The copy stays in `directory`.
+/// Opens a copy by a command that may end long before the program that it starts. Nothing of it goes to the terminal.
 ///
 /// # Errors
 ///
-/// When there is no such command, it fails, or the content does not read; then the copy is gone.
-pub fn launch(archive: &dyn Archive, entry: &Entry, launcher: &str, directory: &Path, limit: u64) -> io::Result<()> {
-    let launched = copy_to(archive, entry, directory, limit, &|| true).and_then(|path| {
-        let mut command = on_file(launcher, &path);
-        // Keys that stop something are for the browser.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        ended(launcher, command.status()?)
-    });
-    if launched.is_err() {
-        // Whatever of it is there.
-        drop(std::fs::remove_dir_all(directory));
-    }
-    launched
+/// When there is no such command, or it fails.
+pub fn launch(launcher: &str, copy: &Path) -> io::Result<()> {
+    let mut command = on_file(launcher, copy);
+    // Keys that stop something are for the browser.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    ended(launcher, command.status()?)
 }
 
 /// Returns what runs a command line, as the user has written it, on a file.
@@ -196,14 +176,6 @@ fn state(path: &Path) -> Option<(u64, std::time::SystemTime)> {
     Some((facts.len(), facts.modified().ok()?))
 }
 
-/// Returns a name for the copy that means nothing to a file system or a terminal.
-fn name(name: &[u8]) -> String {
-    let harmless = |byte: &u8| if byte.is_ascii_alphanumeric() || b"._-".contains(byte) { char::from(*byte) } else { '_' };
-    let kept: String = name[name.len().saturating_sub(MAX_NAME)..].iter().map(harmless).collect();
-    // Alone they would be directories.
-    if kept.trim_matches('.').is_empty() { "content".to_owned() } else { kept }
-}
-
 /// Says whether a program did what it was for. The shell that starts it passes on an interrupt that was typed meanwhile, also one that the program
 /// took as a key.
 fn is_well(status: ExitStatus) -> bool {
@@ -220,7 +192,7 @@ fn ended(program: &str, status: ExitStatus) -> io::Result<()> {
     }
 }
 
-fn copy(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
+fn send(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<()> {
     let mut sent = Ok(());
     let read = archive.with_content(entry, Access::Random, &mut |part| {
         sent = write(to, part);
@@ -237,6 +209,7 @@ fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::copies::Copies;
     use crate::tui::sample;
 
     #[test]
@@ -251,8 +224,10 @@ mod tests {
             seen.display()
         );
         let edit = |editor: &str, limit| {
-            let directory = private_directory()?;
-            super::edit(editor, &copy_to(&*archive, &entry, directory.path(), limit, &|| true)?)
+            let copies = Copies::default();
+            let path = copies.begin(b"bad\x1b name.txt")?;
+            copy_to(&*archive, &entry, &path, limit, &|| true)?;
+            super::edit(editor, &path)
         };
         assert_eq!(edit(&editor, 6).unwrap(), None);
         let seen = std::fs::read_to_string(seen).unwrap();
@@ -265,27 +240,21 @@ mod tests {
         assert!(edit("exit 3; :", 6).unwrap_err().to_string().contains("3"));
         assert!(edit("true", 5).unwrap_err().to_string().contains("5 B at most"));
         // A copy that nobody waits for any more is not made.
-        assert!(copy_to(&*archive, &entry, work.path(), 6, &|| false).unwrap_err().to_string().contains("stopped"));
+        let (copies, is_awaited) = (Copies::default(), || false);
+        let copy = copies.begin(b"a").unwrap();
+        assert!(copy_to(&*archive, &entry, &copy, 6, &is_awaited).unwrap_err().to_string().contains("stopped"));
+        assert!(!copy.exists());
     }
 
     #[test]
-    fn what_the_system_opens_has_a_copy_as_long_as_the_browser_runs() {
+    fn what_the_system_opens_is_not_told_of_the_terminal() {
         let work = tempfile::tempdir().unwrap();
-        let archive = sample::with_contents(&[("d/a b.txt", b"hello\n")]);
-        let (_, entry) = archive.find(b"d/a b.txt").unwrap().unwrap();
-        let seen = work.path().join("seen");
-        let launcher = format!("look() {{ (echo \"$1\"; cat; cat \"$1\") > '{}'; }}; look", seen.display());
-        let copies = private_directory().unwrap();
-        launch(&*archive, &entry, &launcher, copies.path(), 6).unwrap();
-        let path = copies.path().join("a_b.txt");
-        assert_eq!(std::fs::read_to_string(seen).unwrap(), format!("{}\nhello\n", path.display()));
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o400);
-        drop(copies);
-        assert!(!path.exists());
-        for (launcher, limit) in [("exit 3; :", 6), ("true", 5), ("no-such-command-anywhere", 6)] {
-            let copies = private_directory().unwrap();
-            assert!(launch(&*archive, &entry, launcher, copies.path(), limit).is_err());
-            assert!(!copies.path().exists());
+        let (copy, seen) = (work.path().join("a b.txt"), work.path().join("seen"));
+        std::fs::write(&copy, b"hello\n").unwrap();
+        launch(&format!("look() {{ (echo \"$1\"; cat; cat \"$1\") > '{}'; }}; look", seen.display()), &copy).unwrap();
+        assert_eq!(std::fs::read_to_string(seen).unwrap(), format!("{}\nhello\n", copy.display()));
+        for launcher in ["exit 3; :", "no-such-command-anywhere"] {
+            assert!(launch(launcher, &copy).is_err());
         }
     }
 
@@ -315,12 +284,5 @@ mod tests {
         assert_eq!(told("/nonexistent"), "there is no command '/nonexistent'");
         assert_eq!(told("false"), "'false' ended with exit status: 1");
         assert!(page(&*archive, &archive.entry(0).unwrap(), "head -1 > /dev/null").is_ok());
-    }
-
-    #[test]
-    fn names_of_copies_are_harmless() {
-        assert_eq!(name(b".."), "content");
-        assert_eq!(name("日.txt".as_bytes()), "___.txt");
-        assert_eq!(name(&[b'a'; 300]).len(), MAX_NAME);
     }
 }

@@ -1,113 +1,40 @@
 //! A run from its start to its end: the terminal taken and given back, archives opened, what a [`Session`] can't do itself.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use crossterm::event::{self, KeyEventKind};
-use rustix::fs::{Access, access};
-use tempfile::TempDir;
 
-use crate::format::archive::{Archive, OpenOptions, open};
-use crate::format::crypt::Secret;
 use crate::format::entry::Entry;
-use crate::format::error::{Error, Result, reason};
-use crate::format::nra::writer::{Writer, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
+use crate::format::error::reason;
 use crate::tui::ask::{Told, ask};
 use crate::tui::asked::Ticket;
 use crate::tui::canvas::{self, Canvas, Protocol};
-use crate::tui::config::{Config, ThemeName};
-use crate::tui::effect::{Door, Effect, Outside, Password};
-use crate::tui::environment::Environment;
+use crate::tui::config::ThemeName;
+use crate::tui::copies::Copies;
+use crate::tui::effect::{Door, Effect, Outside};
 use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::keyboard::Keyboard;
 use crate::tui::layout::{SHARE, SHARES};
 use crate::tui::left::Left;
 use crate::tui::memory::Memory;
+use crate::tui::options::{Opened, Options};
 use crate::tui::session::Session;
 use crate::tui::state::jobs::Ending;
-use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, State, Tone, WRITE_PROTECTED};
+use crate::tui::state::{State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
-use crate::tui::update::{has_keys_only, keep, start};
-use crate::tui::work::{FAULT, Work, answered, told};
-use crate::tui::{glyphs, nested, program, signals};
+use crate::tui::update::{keep, start};
+use crate::tui::work::{FAULT, Work, answered};
+use crate::tui::{opening, program, signals};
 
 /// A copy that takes longer can be stopped by a key.
 const MOMENT: Duration = Duration::from_millis(200);
-/// Commits that are listed.
-const MAX_COMMITS: usize = 1_000;
-
-/// An archive that has been opened.
-pub struct Opened {
-    /// The archive.
-    pub archive: Arc<dyn Archive>,
-    /// What it is called on the screen.
-    pub name: String,
-    /// Its file.
-    pub path: Option<PathBuf>,
-    /// There is a later commit.
-    pub is_past: bool,
-    /// It did not open as it should have: why, and what this is instead.
-    pub remains: Option<String>,
-}
-
-impl Opened {
-    fn facts(&self, options: &Options) -> Facts {
-        let read_only = options.read_only;
-        let info = self.archive.info().clone();
-        let remarks: Vec<String> = self.remains.iter().cloned().chain(self.archive.remarks()).collect();
-        let damaged = self.remains.is_some() || self.archive.is_recovered();
-        // Nothing of what is encrypted is told to anybody who can read a file.
-        let remembered = options.config.remember && !read_only && !info.encrypted;
-        let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
-        let home = home.and_then(|path| path.to_str().map(str::to_owned));
-        let file = match &self.path {
-            Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
-                _ if read_only => Err(READ_ONLY),
-                _ if damaged => Err(DAMAGED),
-                Err(_) => Err(WRITE_PROTECTED),
-                Ok(()) => Ok(path.clone()),
-            },
-            _ => Err(ONLY_NRA),
-        };
-        let is_past = self.is_past;
-        Facts { name: self.name.clone(), info, is_past, file, depth: 0, inside: None, remarks, damaged, home }
-    }
-}
-
-/// Opens what a door leads to, beside the archive file that is shown, with a password if one was typed.
-pub type Opener = Arc<dyn Fn(&Door, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
-
-/// How the browser runs.
-#[derive(Clone)]
-pub struct Options {
-    /// What the environment says.
-    pub environment: Environment,
-    /// Settings.
-    pub config: Config,
-    /// What was wrong with them.
-    pub warnings: Vec<String>,
-    /// How other archives and commits are opened.
-    pub opener: Opener,
-    /// Forgets an interrupt that was for another program.
-    pub pass: fn(),
-    /// Archives to choose from at the start.
-    pub archives: Vec<PathBuf>,
-    /// Looks which there are by now.
-    pub look: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
-    /// An archive that needs a password.
-    pub locked: Option<PathBuf>,
-    /// Nothing is changed.
-    pub read_only: bool,
-}
-
 /// Runs the browser on the terminal until the user, or a signal, ends it. Returns what is left then. Without an archive it asks for one.
 ///
 /// # Errors
@@ -116,7 +43,7 @@ pub struct Options {
 pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let (width, height) = crossterm::terminal::size()?;
     let vacant = archive.is_none();
-    let opened = archive.map_or_else(nothing, Ok)?;
+    let opened = archive.map_or_else(opening::nothing, Ok)?;
     let (facts, archive, file) = (opened.facts(options), opened.archive, opened.path);
     let mut state = State::new(facts, theme(options, None), options.config.keymap.clone(), width, height);
     state.preview = options.config.preview;
@@ -140,8 +67,8 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     }
 
     let (sender, events) = unbounded();
-    let copies = Arc::<Mutex<Vec<TempDir>>>::default();
-    let handle = signals::watch(&sender, options.pass, &copies)?;
+    let copies = Copies::default();
+    let handle = signals::watch(&sender, options.pass, copies.remover())?;
     let mut screen = Screen::take(options.config.mouse)?;
     let work = Work::start(&archive, &sender);
     drop(archive);
@@ -226,17 +153,15 @@ fn outside(
                 return Ok(session.feed(trouble("show it in another program", &error)));
             }
         }
-        Outside::Fetch(ticket, entry) => {
-            if !fetch(ticket, entry, session, events, options.config.limits.copy) {
-                session.read_on();
-            }
-        }
+        Outside::Fetch(ticket, entry) => match fetch(ticket, entry, session, events, options.config.limits.copy) {
+            Ok(true) => {}
+            Ok(false) => session.read_on(),
+            Err(error) => return Ok(session.feed(Event::Answer(ticket, Box::new(told_of_copy(Err(error)))))),
+        },
         Outside::Edit(copy) => {
             let editor = options.environment.command(&["VISUAL", "EDITOR"], "vi");
             let edited = screen.lend(|| program::edit(&editor, &copy))?;
-            let mut copies = session.copies.lock().unwrap_or_else(PoisonError::into_inner);
-            copies.retain(|directory| !copy.starts_with(directory.path()));
-            drop(copies);
+            session.copies.remove(&copy);
             session.read_on();
             match edited {
                 Ok(None) => {}
@@ -245,80 +170,13 @@ fn outside(
             }
         }
         Outside::Launch(entry) => {
-            let directory = match program::private_directory() {
-                Ok(directory) => directory,
-                Err(error) => return Ok(session.feed(trouble("make a copy of it", &error))),
-            };
-            let (path, archive, events) = (directory.path().to_owned(), Arc::clone(session.work.archive()), events.clone());
-            let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
-            // It is gone with the session, also while it is being written.
-            session.copies.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
-            thread::spawn(move || {
-                let launch = || program::launch(&*archive, &entry, &launcher, &path, limit);
-                if let Err(error) = answered(Err(io::Error::other(FAULT)), launch) {
-                    drop(events.send(trouble("open it", &error)));
-                }
-            });
-        }
-        Outside::Open(ticket, Door::Outside, _) => {
-            if let Some((facts, archive)) = session.outer.last().cloned() {
-                session.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, (archive, None));
-                return Ok(session.feed(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts))))));
+            if let Err(error) = launch(entry, session, events, options) {
+                return Ok(session.feed(trouble("make a copy of it", &error)));
             }
         }
-        Outside::Open(ticket, door, password) => {
-            let file = session.file.clone();
-            let around = &session.state.archive;
-            let keys_only = has_keys_only(around);
-            // An archive within another one is opened anew from there.
-            let (way, outer, around) = match (&door, &around.inside, session.outer.last()) {
-                (Door::Content, Some(entry), Some((facts, archive))) => (Door::Inside(entry.clone()), archive, facts),
-                _ => (door.clone(), session.work.archive(), around),
-            };
-            let (outer, around) = (Arc::clone(outer), around.clone());
-            let options = options.clone();
-            let (opener, events, slot) = (Arc::clone(&options.opener), events.clone(), Arc::clone(&session.opened));
-            let open = move || {
-                let secret = password.map(|password| secret(password, door == Door::Content && keys_only));
-                let found = match &way {
-                    Door::Inside(entry) => nested::open(&*outer, entry, secret, options.config.limits.archive).map(|archive| {
-                        let name = format!("{} ▸ {}", around.name, glyphs::shown(entry.path.name()));
-                        (Opened { archive, name, path: None, is_past: false, remains: None }, around.depth + 1)
-                    }),
-                    _ => opener(&way, &file, secret).map(|opened| (opened, 0)),
-                };
-                match found {
-                    Ok((opened, depth)) => {
-                        let inside = if let Door::Inside(entry) = way { Some(entry) } else { None };
-                        let facts = Facts { depth, inside, ..opened.facts(&options) };
-                        let found = (opened.archive, opened.path);
-                        slot.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, found);
-                        Event::Opened(Box::new(facts))
-                    }
-                    Err(Error::KeyNeeded) => Event::Locked(door, false),
-                    Err(Error::WrongKey) => Event::Locked(door, true),
-                    Err(error) => Event::Trouble(told(&error)),
-                }
-            };
-            let (turn, is_awaited) = (Arc::clone(&session.turn), session.work.awaits(ticket));
-            thread::spawn(move || {
-                let event = in_turn(&turn, is_awaited, || answered(Event::Trouble(FAULT.to_owned()), open));
-                event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
-            });
-        }
-        Outside::Commits(ticket) => {
-            let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
-            let list = move || {
-                // From the newest on, whichever is open.
-                let commits = opener(&Door::Commit(None), &file, None)
-                    .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
-                commits.map_err(|error| told(&error))
-            };
-            thread::spawn(move || {
-                let commits = Event::Commits(answered(Err(FAULT.to_owned()), list));
-                drop(events.send(Event::Answer(ticket, Box::new(commits))));
-            });
-        }
+        Outside::Open(ticket, Door::Outside, _) => return Ok(opening::step_out(ticket, session)),
+        Outside::Open(ticket, door, password) => opening::open(ticket, door, password, session, events, options),
+        Outside::Commits(ticket) => opening::list_commits(ticket, session, events, options),
         Outside::Archives(ticket) => {
             let (look, events) = (Arc::clone(&options.look), events.clone());
             thread::spawn(move || {
@@ -334,37 +192,40 @@ fn outside(
 
 /// Makes a copy of content for an editor on a thread of its own. Says whether that has ended within a moment, in which nothing is typed that would not be
 /// for the editor.
-fn fetch(ticket: Ticket, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> bool {
-    let (archive, copies) = (Arc::clone(session.work.archive()), Arc::clone(&session.copies));
+fn fetch(ticket: Ticket, entry: Entry, session: &Session, events: &Sender<Event>, limit: u64) -> io::Result<bool> {
+    let copy = session.copies.begin(entry.path.name())?;
+    let archive = Arc::clone(session.work.archive());
     let (events, is_awaited) = (events.clone(), session.work.awaits(ticket));
     let (running, has_ended) = bounded::<()>(0);
     thread::spawn(move || {
-        let copy = || {
-            let directory = program::private_directory()?;
-            let path = program::copy_to(&*archive, &entry, directory.path(), limit, &is_awaited)?;
-            // It is gone with the editor, or with the session.
-            copies.lock().unwrap_or_else(PoisonError::into_inner).push(directory);
-            Ok(path)
-        };
-        let copied = answered(Err(io::Error::other(FAULT)), copy);
-        let copied = copied.map_err(|error| format!("cannot make a copy of it: {}", reason(&error)));
-        drop(events.send(Event::Answer(ticket, Box::new(Event::Copied(copied)))));
+        let make = || program::copy_to(&*archive, &entry, &copy, limit, &is_awaited).map(|()| copy);
+        let copied = answered(Err(io::Error::other(FAULT)), make);
+        drop(events.send(Event::Answer(ticket, Box::new(told_of_copy(copied)))));
         drop(running);
     });
-    has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected)
+    Ok(has_ended.recv_timeout(MOMENT) == Err(RecvTimeoutError::Disconnected))
 }
 
-/// Does work when what was begun before has come to its end, unless it is not awaited any more by then: an archive that is given up is read on for a
-/// while, and whoever tries again and again would have as many of them read at once.
-fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
-    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-    is_awaited().then(work)
+/// Tells of a copy, or why there is none.
+fn told_of_copy(copy: io::Result<PathBuf>) -> Event {
+    Event::Copied(copy.map_err(|error| format!("cannot make a copy of it: {}", reason(&error))))
 }
 
-/// Makes a secret of what was typed: a raw key where there are no passwords.
-fn secret(Password(typed): Password, keys_only: bool) -> Secret {
-    let key = std::str::from_utf8(&typed).ok().filter(|_| keys_only).and_then(|digits| Secret::from_hex(digits.trim()));
-    key.unwrap_or(Secret::Password(typed))
+/// Makes a copy of content and opens it as the system does, on a thread of its own.
+fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Options) -> io::Result<()> {
+    let copy = session.copies.begin(entry.path.name())?;
+    let (archive, events) = (Arc::clone(session.work.archive()), events.clone());
+    let (launcher, limit) = (options.config.launcher.clone(), options.config.limits.copy);
+    thread::spawn(move || {
+        let launch = || {
+            program::copy_to(&*archive, &entry, &copy, limit, &|| true)?;
+            program::launch(&launcher, &copy)
+        };
+        if let Err(error) = answered(Err(io::Error::other(FAULT)), launch) {
+            drop(events.send(trouble("open it", &error)));
+        }
+    });
+    Ok(())
 }
 
 /// Keeps where one is, and how the screen is divided, for the next time.
@@ -378,16 +239,6 @@ fn remember(state: &mut State) {
     memory.share = divided.then_some(state.share);
     // Without it the next run begins at the top: no reason for a word.
     drop(memory.write(&state.homes));
-}
-
-/// Returns an archive of nothing, for the time before one is chosen.
-fn nothing() -> io::Result<Opened> {
-    let empty = || -> Result<Box<dyn Archive>> {
-        let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
-        open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
-    };
-    let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, is_past: false, remains: None })
 }
 
 /// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
@@ -455,29 +306,5 @@ fn translate(event: event::Event) -> Option<Event> {
         event::Event::Mouse(mouse) => Some(Event::Mouse(mouse)),
         event::Event::Resize(width, height) => Some(Event::Resize(width, height)),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-    use super::*;
-
-    #[test]
-    fn one_archive_is_opened_at_a_time() {
-        let turn = Mutex::new(());
-        let (at_once, most, awaited) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(true));
-        let open = || {
-            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            thread::sleep(Duration::from_millis(20));
-            at_once.fetch_sub(1, Ordering::SeqCst);
-        };
-        let done = thread::scope(|scope| {
-            let tries = [0; 4].map(|_| scope.spawn(|| in_turn(&turn, || awaited.swap(false, Ordering::SeqCst), open)));
-            tries.map(|one| one.join().expect("it does not panic")).into_iter().flatten().count()
-        });
-        // What nobody awaits is not begun.
-        assert_eq!((done, most.into_inner()), (1, 1));
     }
 }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
-use tempfile::TempDir;
 
 use crate::format::archive::Archive;
+use crate::tui::copies::Copies;
 use crate::tui::effect::{Effect, Outside};
 use crate::tui::event::Event;
 use crate::tui::keyboard::Keyboard;
@@ -49,8 +49,8 @@ pub struct Session {
     pub(super) file: PathBuf,
     /// The archives that this one lies in, the outermost first.
     pub(super) outer: Vec<(Facts, Arc<dyn Archive>)>,
-    /// Directories of copies that other programs may look at until the end.
-    pub(super) copies: Arc<Mutex<Vec<TempDir>>>,
+    /// Copies that other programs may look at until the end.
+    pub(super) copies: Copies,
     /// Since when a new list has been awaited.
     pending: Option<Instant>,
     /// The signal that has asked to end.
@@ -78,7 +78,7 @@ impl Session {
             turn: Arc::default(),
             file: PathBuf::new(),
             outer: Vec::new(),
-            copies: Arc::default(),
+            copies: Copies::default(),
             pending: None,
             ended_by: None,
             detached: false,
@@ -187,6 +187,12 @@ impl Session {
             self.ended_by = Some(signal);
         }
         if let Event::Answer(ticket, answer) = &event
+            && let Event::Copied(Ok(copy)) = &**answer
+            && !self.state.asked.awaits(*ticket)
+        {
+            self.copies.remove(copy);
+        }
+        if let Event::Answer(ticket, answer) = &event
             && let Event::Opened(facts) = &**answer
             && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.number)
             && self.state.asked.awaits(*ticket)
@@ -222,5 +228,35 @@ impl Session {
             }
         })?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::unbounded;
+
+    use super::*;
+    use crate::tui::asked::Subject;
+    use crate::tui::effect::Request;
+    use crate::tui::keymap::Keymap;
+    use crate::tui::sample;
+    use crate::tui::theme::{Depth, Ground, Theme};
+
+    #[test]
+    fn a_copy_that_nobody_awaits_any_more_is_taken_away() {
+        let archive = sample::archive(&["a"]);
+        let state = State::new(Facts::default(), Theme::new(Ground::Dark, Depth::Mono), Keymap::default(), 80, 24);
+        let (sender, events) = unbounded();
+        let mut session = Session::new(state, Work::start(&archive, &sender), events);
+        let entry = archive.entry(0).unwrap();
+        for given_up in [false, true] {
+            let Effect::Request(ticket, _) = session.state.request(Request::Fetch(entry.clone())) else { unreachable!() };
+            let copy = session.copies.begin(b"a").unwrap();
+            if given_up {
+                session.state.asked.forget(Subject::Copy);
+            }
+            let effects = session.feed(Event::Answer(ticket, Box::new(Event::Copied(Ok(copy.clone())))));
+            assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! What the system and the shell ask for while the browser runs: to end, to stop, to go on.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crossbeam_channel::Sender;
@@ -9,23 +8,20 @@ use rustix::process::{getpgrp, getppid, getsid};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
-use tempfile::TempDir;
 
 use crate::tui::event::Event;
 use crate::tui::terminal;
 
-/// Starts the thread that takes signals. The second one that asks to end does not wait for anything: then `copies`, too, are gone. `pass` forgets an
-/// interrupt that was for another program.
+/// Starts the thread that takes signals. The second one that asks to end does not wait for anything but `clear`. `pass` forgets an interrupt that was for
+/// another program.
 ///
 /// # Errors
 ///
 /// What the system says.
-pub fn watch(events: &Sender<Event>, pass: fn(), copies: &Arc<Mutex<Vec<TempDir>>>) -> std::io::Result<Handle> {
+pub fn watch(events: &Sender<Event>, pass: fn(), clear: impl Fn() + Send + 'static) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT])?;
     let handle = signals.handle();
     let events = events.clone();
-    // Not for the thread to keep: what goes last on the way out takes them along.
-    let copies = Arc::downgrade(copies);
     thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
@@ -47,9 +43,7 @@ pub fn watch(events: &Sender<Event>, pass: fn(), copies: &Arc<Mutex<Vec<TempDir>
                 // The copy that an editor has goes when that ends.
                 _ if mem::replace(&mut asked, true) && !terminal::is_lent() => {
                     terminal::abandon();
-                    if let Some(copies) = copies.upgrade() {
-                        copies.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                    }
+                    clear();
                     std::process::exit(128 + signal);
                 }
                 _ => Event::Terminate(signal),

@@ -27,7 +27,8 @@ use crate::tui::effect::Door;
 use crate::tui::environment::Environment;
 use crate::tui::glyphs;
 use crate::tui::left::{Left, Told};
-use crate::tui::run::{self, Opened, Options};
+use crate::tui::options::{Opened, Opener, Options};
+use crate::tui::run;
 use crate::tui::state::jobs::Ending;
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows. Of what is
@@ -264,7 +265,7 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
 }
 
 /// Returns how other archives, and commits of the one that is open, are opened.
-fn opener(current: PathBuf, options: OpenOptions) -> run::Opener {
+fn opener(current: PathBuf, options: OpenOptions) -> Opener {
     // Files that were opened, and what opens them.
     let keys = Mutex::new(HashMap::from([(current, options.key.clone())]));
     Arc::new(move |door, shown, secret| {

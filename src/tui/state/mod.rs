@@ -128,6 +128,11 @@ impl Facts {
         }
     }
 
+    /// Says whether it is of a version whose encryption knows raw keys, not passwords.
+    pub fn has_keys_only(&self) -> bool {
+        self.info.format.starts_with("NRA 1") || self.info.format.starts_with("NRA 4")
+    }
+
     /// Returns its name without those of the archives around it.
     pub fn own_name(&self) -> &str {
         self.name.rsplit(BETWEEN).next().unwrap_or(&self.name)

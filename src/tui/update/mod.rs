@@ -42,7 +42,6 @@ use crate::tui::state::{Dialog, Sizes, State, Tone};
 
 pub use jobs::POLICIES;
 pub use recall::keep;
-pub use sealed::has_keys_only;
 
 /// Keys that wait for rows; more than anybody types meanwhile.
 const MAX_HELD: usize = 4_096;

@@ -1,8 +1,8 @@
 //! Content that needs a password, in archives whose names need none.
 
 use crate::tui::effect::{Door, Effect};
+use crate::tui::state::State;
 use crate::tui::state::dialog::{Dialog, Prompt, Purpose};
-use crate::tui::state::{Facts, State};
 
 /// Asks for the password that the content on the screen needs. Whoever gave none is not asked again by each file that the cursor comes to.
 pub fn met(state: &mut State, wrong: bool) {
@@ -22,7 +22,7 @@ pub fn ask_first(state: &mut State) -> bool {
 
 /// Asks for the password of the content.
 pub fn ask(state: &mut State, wrong: bool) {
-    let (note, error) = if has_keys_only(&state.archive) {
+    let (note, error) = if state.archive.has_keys_only() {
         ("its content is encrypted; key, 64 hexadecimal digits:", "this is not its key")
     } else {
         ("its content is encrypted; password:", "the password is wrong")
@@ -55,9 +55,4 @@ pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     for (title, task) in std::mem::take(&mut state.locked.tasks) {
         state.begin(title, task, effects);
     }
-}
-
-/// Says whether an archive is of a version whose encryption knows raw keys, not passwords.
-pub fn has_keys_only(archive: &Facts) -> bool {
-    archive.info.format.starts_with("NRA 1") || archive.info.format.starts_with("NRA 4")
 }

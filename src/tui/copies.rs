@@ -1,0 +1,96 @@
+//! Copies of content for programs that need a file, each in a directory of its own that nobody else can look into.
+//!
+//! All of them go when the run ends, also one that is still being written.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+
+/// Bytes of a name that the copy keeps: the end, which tells the program what it is.
+const MAX_NAME: usize = 64;
+
+/// The copies of a run.
+#[derive(Debug, Default)]
+pub struct Copies(Arc<Mutex<Vec<TempDir>>>);
+
+impl Copies {
+    /// Begins a copy of what is called so in an archive: an empty file, whose path this is.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn begin(&self, name: &[u8]) -> io::Result<PathBuf> {
+        let directory = tempfile::Builder::new().prefix("nra-").permissions(PermissionsExt::from_mode(0o700)).tempdir()?;
+        let path = directory.path().join(harmless(name));
+        File::create_new(&path)?;
+        lock(&self.0).push(directory);
+        Ok(path)
+    }
+
+    /// Takes a copy away.
+    pub fn remove(&self, copy: &Path) {
+        lock(&self.0).retain(|directory| !copy.starts_with(directory.path()));
+    }
+
+    /// Returns what takes all copies away, for a thread that does not outlive them.
+    pub fn remover(&self) -> impl Fn() + Send + use<> {
+        let copies = Arc::downgrade(&self.0);
+        move || {
+            if let Some(copies) = copies.upgrade() {
+                lock(&copies).clear();
+            }
+        }
+    }
+}
+
+fn lock(copies: &Mutex<Vec<TempDir>>) -> MutexGuard<'_, Vec<TempDir>> {
+    copies.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a name for the copy that means nothing to a file system or a terminal.
+fn harmless(name: &[u8]) -> String {
+    let harmless = |byte: &u8| if byte.is_ascii_alphanumeric() || b"._-".contains(byte) { char::from(*byte) } else { '_' };
+    let kept: String = name[name.len().saturating_sub(MAX_NAME)..].iter().map(harmless).collect();
+    // Alone they would be directories.
+    if kept.trim_matches('.').is_empty() { "content".to_owned() } else { kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn names_of_copies_are_harmless() {
+        assert_eq!(harmless(b".."), "content");
+        assert_eq!(harmless("日.txt".as_bytes()), "___.txt");
+        assert_eq!(harmless(&[b'a'; 300]).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn copies_go_by_themselves_and_with_the_run_also_while_they_are_written() {
+        let copies = Copies::default();
+        let [first, second, third] = [b"a", b"a", b"b"].map(|name| copies.begin(name).unwrap());
+        let mut file = File::options().write(true).open(&first).unwrap();
+        let remover = copies.remover();
+        copies.remove(&second);
+        assert!(first.exists() && !second.parent().unwrap().exists() && third.exists());
+        drop(copies);
+        file.write_all(b"more").unwrap();
+        remover();
+        assert!(!first.parent().unwrap().exists() && !third.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_signal_takes_all_copies_away() {
+        let copies = Copies::default();
+        let path = copies.begin(b"a").unwrap();
+        copies.remover()();
+        assert!(!path.parent().unwrap().exists());
+    }
+}

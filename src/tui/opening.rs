@@ -1,0 +1,143 @@
+//! Archives and commits that are opened while the browser runs, on threads that tell when it is done.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crossbeam_channel::Sender;
+
+use crate::format::archive::{Archive, OpenOptions};
+use crate::format::crypt::Secret;
+use crate::format::error::{Error, Result};
+use crate::format::nra::writer::{Writer, WriterOptions};
+use crate::format::progress::Recorder;
+use crate::format::source::MemorySource;
+use crate::tui::asked::Ticket;
+use crate::tui::effect::{Door, Effect, Password};
+use crate::tui::event::Event;
+use crate::tui::options::{Opened, Options};
+use crate::tui::session::{Found, Session};
+use crate::tui::state::Facts;
+use crate::tui::work::{FAULT, answered, told};
+use crate::tui::{glyphs, nested};
+
+/// Commits that are listed.
+const MAX_COMMITS: usize = 1_000;
+
+/// Goes back to the archive around the one that is shown: it has stayed open.
+pub fn step_out(ticket: Ticket, session: &mut Session) -> Vec<Effect> {
+    let Some((facts, archive)) = session.outer.last().cloned() else { return Vec::new() };
+    keep(&session.opened, ticket, (archive, None));
+    session.feed(Event::Answer(ticket, Box::new(Event::Opened(Box::new(facts)))))
+}
+
+/// Opens what a door leads to, with a password if one was typed.
+pub fn open(
+    ticket: Ticket,
+    door: Door,
+    password: Option<Password>,
+    session: &Session,
+    events: &Sender<Event>,
+    options: &Options,
+) {
+    let (file, shown) = (session.file.clone(), &session.state.archive);
+    let secret = password.map(|password| secret(password, door == Door::Content && shown.has_keys_only()));
+    // An archive within another one is opened anew from there.
+    let (way, outer, around) = match (&door, &shown.inside, session.outer.last()) {
+        (Door::Content, Some(entry), Some((facts, archive))) => (Door::Inside(entry.clone()), archive, facts),
+        _ => (door.clone(), session.work.archive(), shown),
+    };
+    let (outer, name, depth) = (Arc::clone(outer), around.name.clone(), around.depth);
+    let (options, slot) = (options.clone(), Arc::clone(&session.opened));
+    let find = move || {
+        let Door::Inside(entry) = way else {
+            return (options.opener)(&way, &file, secret).map(|opened| (opened.facts(&options), opened));
+        };
+        let archive = nested::open(&*outer, &entry, secret, options.config.limits.archive)?;
+        let name = format!("{name} ▸ {}", glyphs::shown(entry.path.name()));
+        let opened = Opened { archive, name, path: None, is_past: false, remains: None };
+        Ok((Facts { depth: depth + 1, inside: Some(entry), ..opened.facts(&options) }, opened))
+    };
+    let open = move || match find() {
+        Ok((facts, opened)) => {
+            keep(&slot, ticket, (opened.archive, opened.path));
+            Event::Opened(Box::new(facts))
+        }
+        Err(Error::KeyNeeded) => Event::Locked(door, false),
+        Err(Error::WrongKey) => Event::Locked(door, true),
+        Err(error) => Event::Trouble(told(&error)),
+    };
+    let (turn, is_awaited, events) = (Arc::clone(&session.turn), session.work.awaits(ticket), events.clone());
+    thread::spawn(move || {
+        let event = in_turn(&turn, is_awaited, || answered(Event::Trouble(FAULT.to_owned()), open));
+        event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
+    });
+}
+
+/// Keeps an archive until it is shown.
+fn keep(slot: &Mutex<HashMap<u64, Found>>, ticket: Ticket, found: Found) {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.number, found);
+}
+
+/// Lists the commits of the archive, from the newest on, whichever is shown.
+pub fn list_commits(ticket: Ticket, session: &Session, events: &Sender<Event>, options: &Options) {
+    let (opener, events, file) = (Arc::clone(&options.opener), events.clone(), session.file.clone());
+    let list = move || {
+        let commits = opener(&Door::Commit(None), &file, None)
+            .and_then(|opened| opened.archive.commits().take(MAX_COMMITS).collect::<Result<Vec<_>>>());
+        commits.map_err(|error| told(&error))
+    };
+    thread::spawn(move || {
+        let commits = Event::Commits(answered(Err(FAULT.to_owned()), list));
+        drop(events.send(Event::Answer(ticket, Box::new(commits))));
+    });
+}
+
+/// Does work when what was begun before has come to its end, unless it is not awaited any more by then: an archive that is given up is read on for a
+/// while, and whoever tries again and again would have as many of them read at once.
+fn in_turn<T>(turn: &Mutex<()>, is_awaited: impl Fn() -> bool, work: impl FnOnce() -> T) -> Option<T> {
+    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+    is_awaited().then(work)
+}
+
+/// Makes a secret of what was typed: a raw key where there are no passwords.
+fn secret(Password(typed): Password, keys_only: bool) -> Secret {
+    let key = std::str::from_utf8(&typed).ok().filter(|_| keys_only).and_then(|digits| Secret::from_hex(digits.trim()));
+    key.unwrap_or(Secret::Password(typed))
+}
+
+/// Returns an archive of nothing, for the time before one is chosen.
+pub fn nothing() -> io::Result<Opened> {
+    let empty = || -> Result<Box<dyn Archive>> {
+        let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
+        crate::format::archive::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+    };
+    let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, is_past: false, remains: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn one_archive_is_opened_at_a_time() {
+        let turn = Mutex::new(());
+        let (at_once, most, awaited) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(true));
+        let open = || {
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(20));
+            at_once.fetch_sub(1, Ordering::SeqCst);
+        };
+        let done = thread::scope(|scope| {
+            let tries = [0; 4].map(|_| scope.spawn(|| in_turn(&turn, || awaited.swap(false, Ordering::SeqCst), open)));
+            tries.map(|one| one.join().expect("it does not panic")).into_iter().flatten().count()
+        });
+        // What nobody awaits is not begun.
+        assert_eq!((done, most.into_inner()), (1, 1));
+    }
+}

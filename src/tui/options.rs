@@ -1,0 +1,78 @@
+//! How the browser runs, and the archives it is given by whoever starts it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Access, access};
+
+use crate::format::archive::Archive;
+use crate::format::crypt::Secret;
+use crate::format::error::Result;
+use crate::tui::config::Config;
+use crate::tui::effect::Door;
+use crate::tui::environment::Environment;
+use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
+
+/// An archive that has been opened.
+pub struct Opened {
+    /// The archive.
+    pub archive: Arc<dyn Archive>,
+    /// What it is called on the screen.
+    pub name: String,
+    /// Its file.
+    pub path: Option<PathBuf>,
+    /// There is a later commit.
+    pub is_past: bool,
+    /// It did not open as it should have: why, and what this is instead.
+    pub remains: Option<String>,
+}
+
+impl Opened {
+    pub(super) fn facts(&self, options: &Options) -> Facts {
+        let read_only = options.read_only;
+        let info = self.archive.info().clone();
+        let remarks: Vec<String> = self.remains.iter().cloned().chain(self.archive.remarks()).collect();
+        let damaged = self.remains.is_some() || self.archive.is_recovered();
+        // Nothing of what is encrypted is told to anybody who can read a file.
+        let remembered = options.config.remember && !read_only && !info.encrypted;
+        let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
+        let home = home.and_then(|path| path.to_str().map(str::to_owned));
+        let file = match &self.path {
+            Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
+                _ if read_only => Err(READ_ONLY),
+                _ if damaged => Err(DAMAGED),
+                Err(_) => Err(WRITE_PROTECTED),
+                Ok(()) => Ok(path.clone()),
+            },
+            _ => Err(ONLY_NRA),
+        };
+        let is_past = self.is_past;
+        Facts { name: self.name.clone(), info, is_past, file, depth: 0, inside: None, remarks, damaged, home }
+    }
+}
+
+/// Opens what a door leads to, beside the archive file that is shown, with a password if one was typed.
+pub type Opener = Arc<dyn Fn(&Door, &Path, Option<Secret>) -> Result<Opened> + Send + Sync>;
+
+/// How the browser runs.
+#[derive(Clone)]
+pub struct Options {
+    /// What the environment says.
+    pub environment: Environment,
+    /// Settings.
+    pub config: Config,
+    /// What was wrong with them.
+    pub warnings: Vec<String>,
+    /// How other archives and commits are opened.
+    pub opener: Opener,
+    /// Forgets an interrupt that was for another program.
+    pub pass: fn(),
+    /// Archives to choose from at the start.
+    pub archives: Vec<PathBuf>,
+    /// Looks which there are by now.
+    pub look: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
+    /// An archive that needs a password.
+    pub locked: Option<PathBuf>,
+    /// Nothing is changed.
+    pub read_only: bool,
+}

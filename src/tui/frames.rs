@@ -151,7 +151,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
                 Line::Space => 0,
             };
             let width = sheet.lines.iter().map(width).max().unwrap_or(0).clamp(30, 90);
-            (rows(width), rows(sheet.lines.len()).min(low), "esc closes")
+            (rows(width), rows(sheet.lines.len().max(1)).min(low), "esc closes")
         }
         Dialog::Commits { list, .. } => {
             let width = screen.width.saturating_sub(8).clamp(30, 96);

@@ -44,14 +44,14 @@ pub enum Dialog {
     Sheet {
         /// What they are about.
         title: String,
-        /// The facts.
+        /// The facts; none before they have come.
         sheet: Sheet,
         /// First line shown.
         top: usize,
     },
     /// The commits of the archive.
     Commits {
-        /// The newest first.
+        /// The newest first; none before they have come.
         list: Vec<CommitInfo>,
         /// Index of the one under the cursor.
         cursor: usize,

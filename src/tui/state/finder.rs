@@ -104,8 +104,6 @@ pub struct Finder {
     pub generation: u64,
     /// What has been found is for what is typed now.
     pub answered: bool,
-    /// Enter waits for that.
-    pub waiting: bool,
 }
 
 impl Finder {
@@ -123,7 +121,6 @@ impl Finder {
             error: None,
             generation,
             answered: false,
-            waiting: false,
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Story, everything};
-use crate::tui::effect::Effect;
+use super::{Story, asks, everything};
+use crate::format::archive::CommitInfo;
+use crate::tui::asked::Subject;
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::event::Event;
+use crate::tui::state::Dialog;
 use crate::tui::update::update;
 
 /// Presses keys before anything that they ask for has come; returns what they ask for.
@@ -27,6 +30,49 @@ fn keys_wait_for_the_rows_they_are_about() {
     story.perform(effects);
     assert_eq!(story.state.listing.scope.directory.as_ref().unwrap().to_string(), "docs/more/deep");
     story.sees("› qx");
+}
+
+#[test]
+fn keys_wait_for_the_rows_of_a_dialog() {
+    let commit = |number| CommitInfo { number, ..CommitInfo::default() };
+    let commits = |story: &mut Story, list| {
+        let ticket = story.state.asked.ticket(Subject::Commits);
+        story.event(Event::Answer(ticket, Box::new(Event::Commits(list))));
+    };
+    for (keys, number) in [("H G enter", 1), ("H G k enter", 2), ("H ? q k enter", 4)] {
+        let mut story = Story::begin(everything(), 100, 30);
+        story.state.archive.info.commit = Some(3);
+        story.keys(keys).sees("reading …");
+        commits(&mut story, Ok((1..=5).rev().map(commit).collect()));
+        let expected = asks(Request::Open(Door::Commit(Some(number)), None));
+        assert_eq!(story.outside.last(), Some(&expected), "{keys}");
+    }
+    // Where none come nothing is done in the list instead, and the dialog closes at once.
+    let mut story = Story::begin(everything(), 100, 30);
+    let name = story.name();
+    story.keys("H G space");
+    commits(&mut story, Ok(Vec::new()));
+    assert!(story.state.marks.is_empty() && story.name() == name && story.state.held.is_empty());
+    story.keys("H q");
+    assert!(story.state.dialogs.is_empty());
+    // What is known of an entry.
+    story.held_back = true;
+    story.keys("i G").sees("reading …");
+    story.held_back = false;
+    let asked = std::mem::take(&mut story.back);
+    story.perform(asked);
+    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Sheet { top: 1.., .. })));
+    // The second of what is found for all that was typed.
+    for keys in ["down enter", "ctrl-n enter j"] {
+        let mut story = Story::begin(everything(), 100, 30);
+        story.held_back = true;
+        story.keys("/").types("json");
+        story.keys(keys);
+        story.held_back = false;
+        let asked = std::mem::take(&mut story.back);
+        story.perform(asked);
+        assert_eq!(story.state.trail.at, 1, "{keys}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
-    act as do_action, arrange, browse, change, compact, find, jobs, jump, places, preview, revert, salvage, sealed,
+    act as do_action, arrange, browse, change, compact, find, is_about_rows, jobs, jump, places, preview, revert, salvage, sealed,
 };
 
 /// Takes a key that a dialog understands by itself; says whether it did.
@@ -77,6 +77,35 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Says whether rows that the dialog on top is to have are still to come.
+pub fn lacks_rows(state: &State) -> bool {
+    match state.dialogs.last() {
+        Some(Dialog::Commits { list, .. }) => list.is_empty(),
+        Some(Dialog::Sheet { sheet, .. }) => sheet.lines.is_empty(),
+        Some(Dialog::Finder(finder)) => !finder.answered,
+        _ => false,
+    }
+}
+
+/// Says whether a key is about rows of the dialog on top that are still to come.
+pub fn is_early(state: &State, key: Key) -> bool {
+    let is_about_them = match state.dialogs.last() {
+        // What is there was found for less than has been typed.
+        Some(Dialog::Finder(_)) => key.code == KeyCode::Enter || find::step(key).is_some(),
+        // It can be closed at any time.
+        _ => state.keymap.action(state.place(), key).is_none_or(is_about_rows),
+    };
+    is_about_them && lacks_rows(state)
+}
+
+/// Closes a dialog whose rows do not come, with the keys that were for them.
+pub fn without_rows(state: &mut State, is: impl Fn(&Dialog) -> bool) {
+    if state.dialogs.iter().any(&is) {
+        state.held.clear();
+    }
+    state.dialogs.retain(|dialog| !is(dialog));
 }
 
 fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool {
@@ -259,17 +288,11 @@ fn press_finder(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
             finder.whole = finder.whole.map(|whole| !whole);
             find::typed(state, effects);
         }
-        KeyCode::Down => finder.step(1),
-        KeyCode::Up => finder.step(-1),
-        KeyCode::Char('n') if control => finder.step(1),
-        KeyCode::Char('p') if control => finder.step(-1),
-        KeyCode::PageDown => finder.step(10),
-        KeyCode::PageUp => finder.step(-10),
-        _ => {
-            if dialog::edit(&mut finder.input, key) == Some(true) {
-                find::typed(state, effects);
-            }
-        }
+        _ => match find::step(key) {
+            Some(rows) => finder.step(rows),
+            None if dialog::edit(&mut finder.input, key) == Some(true) => find::typed(state, effects),
+            None => {}
+        },
     }
     true
 }

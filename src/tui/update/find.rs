@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use crossterm::event::KeyCode;
+
 use crate::tui::effect::{Door, Effect};
 use crate::tui::glyphs;
 use crate::tui::key::Key;
@@ -42,13 +44,10 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
     }
     state.archives = archives;
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
-    let (cursor, waiting) = (finder.cursor, finder.waiting);
+    let cursor = finder.cursor;
     typed(state, effects);
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.cursor = cursor.min(finder.hits.len().saturating_sub(1));
-    }
-    if waiting {
-        accept(state, effects);
     }
 }
 
@@ -61,7 +60,7 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     finder.cursor = 0;
     // What was found before is for another text.
     (finder.matches, finder.searched) = (0, 0);
-    (finder.complete, finder.answered, finder.waiting) = (false, false, false);
+    (finder.complete, finder.answered) = (false, false);
     let pattern = finder.input.value().to_owned();
     match finder.over {
         Over::Paths => effects.push(Effect::Find(FindRequest {
@@ -102,28 +101,29 @@ fn ranked(generation: u64, pattern: &str, texts: &[String], goal: impl Fn(usize)
 }
 
 /// Takes hits.
-pub fn take(state: &mut State, answer: FindAnswer, effects: &mut Vec<Effect>) {
+pub fn take(state: &mut State, answer: FindAnswer) {
     if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() {
         finder.take(answer);
-        if finder.answered && std::mem::take(&mut finder.waiting) {
-            accept(state, effects);
-        }
     }
 }
 
-/// Says whether Enter waits for what is found.
-pub fn is_awaited(state: &State) -> bool {
-    matches!(state.dialogs.last(), Some(Dialog::Finder(Finder { waiting: true, .. })))
+/// Returns by how many hits a key moves the cursor.
+pub fn step(key: Key) -> Option<isize> {
+    let control = key.typed().is_none();
+    match key.code {
+        KeyCode::Down => Some(1),
+        KeyCode::Up => Some(-1),
+        KeyCode::Char('n') if control => Some(1),
+        KeyCode::Char('p') if control => Some(-1),
+        KeyCode::PageDown => Some(10),
+        KeyCode::PageUp => Some(-10),
+        _ => None,
+    }
 }
 
 /// Goes where the hit under the cursor leads.
 pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
-    // What is shown is what was found for less than has been typed.
-    finder.waiting = !finder.answered;
-    if finder.waiting {
-        return;
-    }
+    let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
     let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
     // Without an archive the question stays until there is one.

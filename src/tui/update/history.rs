@@ -9,13 +9,13 @@ use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::finder::Trail;
 use crate::tui::state::jobs::Ending;
 use crate::tui::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
-use crate::tui::update::{browse, change, recall, sealed};
+use crate::tui::update::{browse, change, dialogs, recall, sealed};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
     let is_list = |dialog: &Dialog| matches!(dialog, Dialog::Commits { .. });
     if !commits.as_ref().is_ok_and(|list| !list.is_empty()) {
-        state.dialogs.retain(|dialog| !is_list(dialog));
+        dialogs::without_rows(state, is_list);
     }
     match commits {
         Ok(list) if list.is_empty() => state.say(Tone::Warning, "this archive keeps no history"),

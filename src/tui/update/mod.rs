@@ -158,7 +158,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         }
         Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
         Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
-        Event::Found(answer) => find::take(state, answer, &mut effects),
+        Event::Found(answer) => find::take(state, answer),
         Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
         Event::Completions(paths) => dialogs::complete(state, &paths, &mut effects),
         Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
@@ -170,7 +170,7 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
             }
         }
         Event::Inspected(Err(error)) => {
-            state.dialogs.retain(|dialog| !matches!(dialog, Dialog::Sheet { .. }));
+            dialogs::without_rows(state, |dialog| matches!(dialog, Dialog::Sheet { .. }));
             state.say(Tone::Error, error);
         }
         Event::Trouble(error) => {
@@ -275,7 +275,7 @@ fn hold(state: &mut State, key: Key) -> bool {
             || state.checking.is_some()
             || state.due.is_some()
             || jump::is_awaited(state)
-            || find::is_awaited(state)
+            || dialogs::is_early(state, key)
             || state.listing.is_leaping() =>
         {
             true
@@ -297,7 +297,7 @@ fn hold(state: &mut State, key: Key) -> bool {
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    let typed = state.checking.is_some() || jump::is_awaited(state) || find::is_awaited(state);
+    let typed = state.checking.is_some() || jump::is_awaited(state) || dialogs::lacks_rows(state);
     state.opening.is_some() || state.copying || typed || state.due.is_some() || rows
 }
 
@@ -350,7 +350,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         _ if marks::gather(state, action, effects) => {}
         Action::Inspect => {
             if let Some(entry) = entry(state) {
-                let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::remark("reading …"));
+                let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::default());
                 state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
                 effects.push(state.request(Request::Inspect(entry)));
             }

@@ -39,6 +39,9 @@ pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) ->
 /// Draws facts in a frame.
 pub fn sheet(sheet: &Sheet, top: usize, place: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Option<Position> {
     let area = frame(place, theme, screen, buffer);
+    if sheet.lines.is_empty() {
+        put(buffer, area, 0, 0, "reading …", theme.dim);
+    }
     sheet::view(sheet, Scroll { top, ..Scroll::default() }, theme, area, buffer);
     Some(Position { x: area.x, y: area.y })
 }

@@ -2,9 +2,10 @@
 
 use super::{Story, everything};
 use crate::tui::asked::Subject;
+use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::layout::Column;
-use crate::tui::state::arrange::Sort;
+use crate::tui::state::arrange::{ArrangeAnswer, Sort};
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()
@@ -64,6 +65,33 @@ fn a_tree_is_sorted_and_filtered() {
     // What is found at any depth is no tree.
     story.then("D");
     assert!(!story.state.tree);
+}
+
+#[test]
+fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
+    for fails in [false, true] {
+        let mut story = Story::begin(everything(), 80, 24);
+        story.then("t s s");
+        let (rows, at) = (story.names(), story.names().iter().position(|name| name == "docs").unwrap());
+        // To open a directory of a sorted tree, or to look for something at any depth, takes a while.
+        for keys in ["l", "D"] {
+            story.state.listing.cursor = at;
+            story.held_back = true;
+            story.keys(keys);
+            assert!(story.state.arranging, "{keys}");
+            if fails {
+                let Some(Effect::Arrange(request)) = story.back.pop() else { panic!("{:?}", story.back) };
+                story.event(Event::Arranged(ArrangeAnswer { request, found: Err("no".to_owned()) }));
+            } else {
+                story.keys("esc");
+            }
+            story.held_back = false;
+            story.rest();
+            assert!(!story.state.arranging && story.state.tree && story.names() == rows, "{keys}");
+        }
+        story.then("l");
+        assert!(story.names().contains(&"docs/guide.md".to_owned()));
+    }
 }
 
 #[test]

@@ -114,6 +114,20 @@ fn room_is_told_before_an_extraction() {
     story.misses("6.0 GiB");
     story.event(answer(story.state.asked.ticket(Subject::Room), 1 << 10));
     story.sees("1.0 KiB are free").sees("there is not room enough");
+    // So there is for what a path goes on to.
+    let tab = |story: &mut Story, free| {
+        story.held_back = true;
+        story.keys("tab");
+        let names = story.state.asked.ticket(Subject::Names);
+        story.event(Event::Answer(names, Box::new(Event::Completions(vec!["./xyz/".to_owned()]))));
+        story.event(answer(story.state.asked.ticket(Subject::Room), free));
+    };
+    tab(&mut story, 7 << 30);
+    story.sees("7.0 GiB are free there").misses("room enough");
+    tab(&mut story, 1 << 10);
+    story.sees("room enough");
+    story.event(answer(story.state.asked.ticket(Subject::Room), 8 << 30));
+    story.sees("8.0 GiB are free there").misses("room enough");
 }
 
 #[test]

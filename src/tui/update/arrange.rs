@@ -47,7 +47,8 @@ fn wanted(state: &State) -> ArrangeRequest {
     ArrangeRequest {
         generation: state.listing.generation,
         directory: state.listing.scope.directory.clone(),
-        open: browse::open_directories(state),
+        // What is found at any depth is no tree.
+        open: if state.arrangement.query.is_empty() { browse::open_directories(state) } else { Arc::default() },
         arrangement: state.arrangement.clone(),
     }
 }
@@ -57,9 +58,10 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
     if answer.request != wanted(state) {
         return;
     }
-    state.arranging = false;
     match answer.found {
         Ok(found) => {
+            state.arranging = false;
+            state.tree &= state.arrangement.query.is_empty();
             let numbers = Arc::clone(&found.numbers);
             state.groups = found;
             let touched = state.listing.cursor > 0 || state.remembered.contains_key(&state.listing.scope.directory);
@@ -71,10 +73,18 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
             }
         }
         Err(error) => {
-            // The rows are as they were; so are their heads.
-            state.arrangement = state.listed.clone();
+            stay(state);
             state.say(Tone::Error, error);
         }
+    }
+}
+
+/// Wants no other arrangement any more: the rows are as they were, and so are their heads, and what is open in the tree.
+fn stay(state: &mut State) {
+    state.arranging = false;
+    state.arrangement = state.listed.clone();
+    if state.tree {
+        state.open = Arc::clone(&state.listing.scope.open);
     }
 }
 
@@ -84,8 +94,6 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
         return;
     }
     state.arrangement = arrangement;
-    // What is found at any depth is no tree.
-    state.tree &= state.arrangement.query.is_empty();
     if state.arrangement.is_natural() {
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::again(state, at, effects);
@@ -96,9 +104,8 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
 /// Ends an order that is under way, or takes filter and query away; says whether there was something.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
     if state.arranging && !matches!(state.sizes, Sizes::Map(_)) {
-        // The rows are as they were; the thread ends what nobody awaits.
-        state.arrangement = state.listed.clone();
-        state.arranging = false;
+        // The thread ends what nobody awaits.
+        stay(state);
         return true;
     }
     if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {

@@ -137,7 +137,8 @@ fn press_prompt(state: &mut State, key: Key, effects: &mut Vec<Effect>) -> bool 
 /// Takes the paths that begin like what was typed: goes on as far as they agree, and shows them when they do not.
 pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) {
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
-    prompt.choices.clear();
+    // What was wrong is told of what stood there before.
+    (prompt.error, prompt.choices) = (None, String::new());
     let Some((first, others)) = paths.split_first() else {
         prompt.error = Some("nothing on disk begins like that".to_owned());
         return;

@@ -26,6 +26,9 @@ pub const POLICIES: [(&str, Overwrite); 5] = [
 /// What is asked on extraction.
 const TO: &str = "to the directory";
 
+/// What is wrong with a directory that an extraction has no room in.
+const NO_ROOM: &str = "there is not room enough";
+
 /// Index of the safe policy.
 pub const SAFE: usize = 0;
 
@@ -72,8 +75,9 @@ pub fn room(state: &mut State, free: u64) {
         Some(needed) => format!("needs {}; {} are free there", shown(needed), shown(free)),
         None => format!("{TO} · {} free", shown(free)),
     };
+    prompt.error.take_if(|error| error == NO_ROOM);
     if needed.is_some_and(|needed| needed > free) {
-        prompt.error = Some("there is not room enough".to_owned());
+        prompt.error = Some(NO_ROOM.to_owned());
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tui::layout::{Choices, centred};
 use crate::tui::preview::sheet::Line;
 use crate::tui::state::dialog::Prompt;
 use crate::tui::state::finder::{Finder, Over};
-use crate::tui::state::jobs::Job;
+use crate::tui::state::jobs::{Job, LogPlace};
 use crate::tui::state::{Dialog, State};
 use crate::tui::update::POLICIES;
 
@@ -166,7 +166,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             let width = screen.width.saturating_sub(8).clamp(30, 100);
             let most = screen.height.saturating_sub(4).clamp(3, 30);
             let log = job(state, state.jobs.place(*chosen));
-            let log = log.map_or(0, |job| said(job, usize::from(width)).take(most.into()).count());
+            let log = log.map_or(0, |job| Log::new(job, width).from(LogPlace::default()).take(most.into()).count());
             let height = state.jobs.list.len() * 2 + if log == 0 { 0 } else { log + 1 };
             (width, rows(height).clamp(2, most), "p pauses · x stops · esc closes")
         }
@@ -202,14 +202,62 @@ pub fn job(state: &State, index: usize) -> Option<&Job> {
     state.jobs.list.iter().rev().nth(index)
 }
 
-/// Returns what a job said, in lines of a width: what it is and how it ended where its own rows have no room for that, and what went wrong on the way.
-/// There may be thousands: whoever needs a few takes no more.
-pub fn said(job: &Job, width: usize) -> impl Iterator<Item = &str> {
-    let is_cut = move |text: &&str| glyphs::width(text) + 2 > width;
-    let title = Some(job.title.as_str()).filter(is_cut);
-    let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(is_cut);
-    let sentences = title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str));
-    sentences.flat_map(move |line| glyphs::wrapped(line, width))
+/// What a job said, in rows of a width: what it is and how it ended where its own rows have no room for that, and what went wrong on the way. There may be
+/// a thousand long sentences: no others are cut into rows than those that are looked at.
+pub struct Log<'a> {
+    sentences: Vec<&'a str>,
+    width: usize,
+}
+
+impl<'a> Log<'a> {
+    /// Returns that of a job.
+    pub fn new(job: &'a Job, width: u16) -> Self {
+        let width = usize::from(width);
+        let is_cut = |text: &&str| glyphs::width(text) + 2 > width;
+        let title = Some(job.title.as_str()).filter(is_cut);
+        let ending = job.ending.as_ref().map(|(_, text)| text.as_str()).filter(is_cut);
+        Self { sentences: title.into_iter().chain(ending).chain(job.log.iter().map(String::as_str)).collect(), width }
+    }
+
+    /// Returns the rows from a place on.
+    pub fn from(&self, place: LogPlace) -> impl Iterator<Item = &'a str> {
+        let rows = self.sentences.iter().skip(place.sentence).flat_map(|sentence| glyphs::wrapped(sentence, self.width));
+        rows.skip(place.row)
+    }
+
+    /// Returns the place so many rows down, or up, but none from which on there are fewer rows than `height`, unless it is the first.
+    fn moved(&self, place: LogPlace, rows: isize, height: usize) -> LogPlace {
+        let last = self.above(LogPlace { sentence: self.sentences.len(), row: 0 }, height);
+        let to = match rows {
+            isize::MIN => LogPlace::default(),
+            isize::MAX => last,
+            ..0 => self.above(place, rows.unsigned_abs()),
+            0.. => self.below(place, rows.unsigned_abs()),
+        };
+        to.min(last)
+    }
+
+    fn above(&self, LogPlace { mut sentence, mut row }: LogPlace, mut rows: usize) -> LogPlace {
+        while row < rows && sentence > 0 {
+            rows -= row;
+            sentence -= 1;
+            row = self.rows(sentence);
+        }
+        LogPlace { sentence, row: row.saturating_sub(rows) }
+    }
+
+    fn below(&self, LogPlace { mut sentence, row }: LogPlace, rows: usize) -> LogPlace {
+        let mut row = row + rows;
+        while sentence < self.sentences.len() && row >= self.rows(sentence) {
+            row -= self.rows(sentence);
+            sentence += 1;
+        }
+        LogPlace { sentence, row }
+    }
+
+    fn rows(&self, sentence: usize) -> usize {
+        glyphs::wrapped(self.sentences[sentence], self.width).count()
+    }
 }
 
 /// Returns how many jobs are shown in so many rows, two rows each: at most half of them when there is a log below.
@@ -234,7 +282,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
         Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.staged.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
-            let has_log = job(state, cursor).is_some_and(|job| said(job, usize::from(inner.width)).next().is_some());
+            let has_log = job(state, cursor).is_some_and(|job| !Log::new(job, inner.width).sentences.is_empty());
             let rows = 2 * u16::try_from(jobs_shown(inner.height, has_log)).unwrap_or(u16::MAX);
             let area = Rect { height: rows.min(inner.height), ..inner };
             Some(Choices::new(area, 2, cursor, state.jobs.list.len()))
@@ -248,13 +296,14 @@ pub fn log_area(jobs: Choices, inner: Rect) -> Rect {
     below(inner, jobs.rows().count() * 2 + 1)
 }
 
-/// Returns how many lines of what the job under the cursor said can be scrolled away, up to so many.
-pub fn log_hidden(dialog: &Dialog, state: &State, frame: &Frame, most: usize) -> usize {
-    let (Dialog::Jobs { job: chosen, .. }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else { return 0 };
+/// Returns from where what the job under the cursor said is shown when it goes so many rows down, or up: there are no empty rows below its end.
+pub fn log_moved(dialog: &Dialog, state: &State, frame: &Frame, rows: isize) -> LogPlace {
+    let (Dialog::Jobs { job: chosen, top }, Some(jobs)) = (dialog, choices(dialog, state, frame)) else {
+        return LogPlace::default();
+    };
     let area = log_area(jobs, frame.inner());
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let lines = job(state, state.jobs.place(*chosen)).map_or(0, |job| said(job, width).take(most.saturating_add(height)).count());
-    lines.saturating_sub(height)
+    let job = job(state, state.jobs.place(*chosen));
+    job.map_or_else(LogPlace::default, |job| Log::new(job, area.width).moved(*top, rows, area.height.into()))
 }
 
 /// Returns why a search ended, in lines of a width.

@@ -15,6 +15,9 @@ use crate::tui::theme::Theme;
 /// Children of a directory that are shown.
 const CHILDREN: usize = 200;
 
+/// Columns of a value that are kept, more than a screen has: all of them are measured when it is drawn.
+const WIDEST: usize = 500;
+
 /// A page of facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sheet {
@@ -48,8 +51,9 @@ impl Sheet {
         Self { lines: vec![Line::Problem(text.to_owned())] }
     }
 
-    fn fact(&mut self, label: &str, value: impl Into<String>) {
-        self.lines.push(Line::Fact(label.to_owned(), value.into()));
+    /// Adds a value with its label. One that is far too long for any screen loses its middle.
+    pub fn fact(&mut self, label: &str, value: &str) {
+        self.lines.push(Line::Fact(label.to_owned(), glyphs::fit(value, WIDEST).into_owned()));
     }
 }
 
@@ -67,23 +71,23 @@ impl Scrolled for Sheet {
 pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited: &dyn Fn() -> bool) -> Result<Sheet> {
     let mut sheet = Sheet::default();
     if all {
-        sheet.fact("path", glyphs::shown(entry.path.as_bytes()));
+        sheet.fact("path", &glyphs::shown(entry.path.as_bytes()));
         sheet.fact("kind", text::kind(entry.kind));
     }
     match entry.kind {
         Kind::Directory => directory(archive, entry, &mut sheet, awaited)?,
-        Kind::Symlink => sheet.fact("target", glyphs::shown(&entry.target)),
+        Kind::Symlink => sheet.fact("target", &glyphs::shown(&entry.target)),
         Kind::File => {
-            sheet.fact("size", bytes(entry.size));
+            sheet.fact("size", &bytes(entry.size));
             if let Some(stored) = archive.stored_bytes(entry)? {
-                sheet.fact("stored", format!("{} ({})", bytes(stored), text::percent(stored, entry.size)));
+                sheet.fact("stored", &format!("{} ({})", bytes(stored), text::percent(stored, entry.size)));
             }
         }
         Kind::Fifo => sheet.lines.push(Line::Remark("a named pipe".to_owned())),
         Kind::CharacterDevice | Kind::BlockDevice => {
             let numbers =
                 entry.device.map_or_else(|| "unknown".to_owned(), |device| format!("{}, {}", device.major, device.minor));
-            sheet.fact("device", numbers);
+            sheet.fact("device", &numbers);
         }
     }
     if all {
@@ -111,8 +115,8 @@ fn bytes(count: u64) -> String {
 fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &dyn Fn() -> bool) -> Result<()> {
     let Some(totals) = rows::totals(archive, &entry.path, awaited)? else { return Ok(()) };
     let (one, many) = if archive.is_recovered() { ("entry that reads", "entries that read") } else { ("entry", "entries") };
-    sheet.fact("holds", text::counted(totals.entries.saturating_sub(1), one, many));
-    sheet.fact("size", bytes(totals.content_bytes));
+    sheet.fact("holds", &text::counted(totals.entries.saturating_sub(1), one, many));
+    sheet.fact("size", &bytes(totals.content_bytes));
     Ok(())
 }
 
@@ -122,7 +126,7 @@ fn children(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &d
     sheet.lines.push(Line::Space);
     for row in &page.rows {
         let directory = row.entry.kind == Kind::Directory;
-        let name = glyphs::shown(row.entry.path.name());
+        let name = glyphs::shown_within(row.entry.path.name(), WIDEST);
         let size = if row.entry.kind == Kind::File { SizeStyle::Binary.show(row.entry.size) } else { String::new() };
         sheet.lines.push(Line::Child(if directory { format!("{name}/") } else { name }, size, directory));
     }
@@ -134,22 +138,22 @@ fn children(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &d
 
 fn common(entry: &Entry, sheet: &mut Sheet) {
     if let Some(time) = entry.modified {
-        sheet.fact("modified", text::rfc3339(time));
+        sheet.fact("modified", &text::rfc3339(time));
     }
-    sheet.fact("mode", format!("{} ({:04o})", text::mode(entry.kind, entry.metadata.mode), entry.metadata.mode));
+    sheet.fact("mode", &format!("{} ({:04o})", text::mode(entry.kind, entry.metadata.mode), entry.metadata.mode));
     if let Some(owner) = &entry.metadata.owner {
         let name =
             |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { format!("{} ({id})", glyphs::shown(name)) };
-        sheet.fact("owner", format!("{} : {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
+        sheet.fact("owner", &format!("{} : {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));
     }
     if entry.link_group != 0 {
-        sheet.fact("hard links", format!("group {}", entry.link_group));
+        sheet.fact("hard links", &format!("group {}", entry.link_group));
     }
     if entry.implied {
         sheet.lines.push(Line::Remark("not packed itself, only what is below it".to_owned()));
     }
     for attribute in entry.metadata.attributes.iter() {
-        sheet.fact(&glyphs::shown(&attribute.name), glyphs::shown(&attribute.value[..attribute.value.len().min(256)]));
+        sheet.fact(&glyphs::shown(&attribute.name), &glyphs::shown(&attribute.value[..attribute.value.len().min(256)]));
     }
 }
 
@@ -157,10 +161,10 @@ fn common(entry: &Entry, sheet: &mut Sheet) {
 fn inside(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet) {
     match archive.describe(Some(entry)) {
         Ok(Some(table)) => {
-            sheet.fact("archive", archive.info().format.clone());
-            sheet.fact("inside", glyphs::shown(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
+            sheet.fact("archive", &archive.info().format);
+            sheet.fact("inside", &glyphs::shown(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
             for (label, value) in &table.facts {
-                sheet.fact(&glyphs::shown(label.as_bytes()), glyphs::shown(value.as_bytes()));
+                sheet.fact(&glyphs::shown(label.as_bytes()), &glyphs::shown(value.as_bytes()));
             }
         }
         Ok(None) => {}

@@ -8,7 +8,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::Kind;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
-use crate::tui::preview::sheet::{Line, Sheet};
+use crate::tui::preview::sheet::Sheet;
 
 /// Kinds that are told, and files.
 const SHOWN: usize = 6;
@@ -56,7 +56,7 @@ pub fn add(archive: &dyn Archive, numbers: Range<u64>, front: usize, sheet: &mut
     kinds.sort_by(|(a, of_a), (b, of_b)| of_b.bytes.cmp(&of_a.bytes).then(of_b.files.cmp(&of_a.files)).then(a.cmp(b)));
     let rest = kinds.split_off(kinds.len().min(SHOWN));
     let size = |bytes| SizeStyle::Binary.show(bytes);
-    let mut line = |label: &str, value| sheet.lines.push(Line::Fact(label.to_owned(), value));
+    let mut line = |label: &str, value: String| sheet.fact(label, &value);
     for (index, (kind, Share { files, bytes })) in kinds.iter().enumerate() {
         let label = if index == 0 { "kinds" } else { "" };
         line(label, format!("{:>10}  {kind}, {}", size(*bytes), text::counted(*files, "file", "files")));
@@ -86,6 +86,7 @@ fn kind(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::preview::sheet::Line;
     use crate::tui::sample;
 
     fn lines(files: &[(&str, &[u8])], below: &str) -> Vec<String> {

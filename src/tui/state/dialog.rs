@@ -17,7 +17,7 @@ use crate::tui::keymap::Place;
 use crate::tui::layout::Column;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::finder::Finder;
-use crate::tui::state::jobs::JobId;
+use crate::tui::state::jobs::{JobId, LogPlace};
 use crate::tui::state::marks::{Change, Chosen};
 
 /// Something that lies over the browser.
@@ -65,8 +65,8 @@ pub enum Dialog {
     Jobs {
         /// The job under the cursor, if there was one: others may come above it.
         job: Option<JobId>,
-        /// First line shown of what it said.
-        top: usize,
+        /// From where what it said is shown.
+        top: LogPlace,
     },
 }
 

@@ -16,6 +16,15 @@ const KEEP: usize = 50;
 /// Number of a job.
 pub type JobId = u64;
 
+/// Where what a job said is shown from: one of its sentences, and a row of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LogPlace {
+    /// Index of the sentence.
+    pub sentence: usize,
+    /// Index of the row.
+    pub row: usize,
+}
+
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {

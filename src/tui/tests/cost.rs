@@ -187,8 +187,25 @@ fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
         story.event(Event::Job(id, News::Warning("a word and another ".repeat(50))));
     }
     story.then("J");
+    for key in ["j", "G", "k", "pageup", "g"] {
+        let each = cpu_of_key(&story, key);
+        assert!(each < Duration::from_millis(16), "{key}: {each:?}");
+        story.then(key);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn long_names_cost_what_is_shown_of_them() {
+    let names: Vec<String> = (0..100).map(|number| format!("{number:03}{}", "x".repeat(20_000))).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"the same".as_slice())).collect();
+    let mut story = Story::begin(crate::tui::sample::with_contents(&files), 100, 24);
+    story.then("b b");
     let each = cpu_of_key(&story, "j");
-    assert!(each < Duration::from_millis(16), "{each:?}");
+    assert!(each < Duration::from_millis(16), "the map: {each:?}");
+    story.then("b i").sees("shared with");
+    let each = cpu_of_key(&story, "j");
+    assert!(each < Duration::from_millis(16), "what is known of one: {each:?}");
 }
 
 #[test]

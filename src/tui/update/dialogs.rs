@@ -13,6 +13,7 @@ use crate::tui::key::Key;
 use crate::tui::preview::Scrolled;
 use crate::tui::preview::seek::Needle;
 use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
+use crate::tui::state::jobs::LogPlace;
 use crate::tui::state::{Arrangement, Dialog, State, Tone};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
@@ -380,15 +381,11 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     let jobs = state.jobs.list.len();
     let frame = state.dialogs.last().and_then(|dialog| frames::frame(dialog, state));
     let inner = frame.as_ref().map_or_else(Default::default, frames::Frame::inner);
-    let hidden = match (state.dialogs.last(), &frame) {
-        (Some(dialog @ Dialog::Jobs { top, .. }), Some(frame)) => {
-            // No key but one goes further than a page.
-            let most = if action == Action::Last { usize::MAX } else { top.saturating_add(inner.height.into()) };
-            frames::log_hidden(dialog, state, frame, most)
-        }
-        _ => 0,
-    };
     let rows = usize::from(inner.height);
+    let log = match (state.dialogs.last(), &frame) {
+        (Some(dialog), Some(frame)) => frames::log_moved(dialog, state, frame, step((rows / 2).max(2), action)),
+        _ => LogPlace::default(),
+    };
     let scrolled = |from, last, action| scrolled(from, last, rows, action);
     match state.dialogs.last_mut() {
         None => return false,
@@ -407,7 +404,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);
             let to = if is_page { cursor } else { scrolled(cursor, jobs.saturating_sub(1), action) };
             // Pages, and what leads to no other job, are for what this one said.
-            *top = if to == cursor { self::scrolled(*top, hidden, (rows / 2).max(2), action) } else { 0 };
+            *top = if to == cursor { log } else { LogPlace::default() };
             *job = state.jobs.at(to);
         }
         Some(Dialog::Prompt(_) | Dialog::Finder(_) | Dialog::Jump(_) | Dialog::Bookmark(_)) => {}
@@ -417,16 +414,21 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 
 /// Moves a cursor, or the first line shown, in a dialog of so many rows.
 fn scrolled(from: usize, last: usize, rows: usize, action: Action) -> usize {
-    let to = match action {
-        Action::Down => from.saturating_add(1),
-        Action::Up => from.saturating_sub(1),
-        Action::HalfDown => from.saturating_add(rows / 2),
-        Action::HalfUp => from.saturating_sub(rows / 2),
-        Action::PageDown => from.saturating_add(rows.saturating_sub(1).max(1)),
-        Action::PageUp => from.saturating_sub(rows.saturating_sub(1).max(1)),
-        Action::First => 0,
-        Action::Last => last,
-        _ => from,
-    };
-    to.min(last)
+    from.saturating_add_signed(step(rows, action)).min(last)
+}
+
+/// Returns how many rows an action goes down, or up, in a dialog of so many: to its ends as far as there is.
+fn step(rows: usize, action: Action) -> isize {
+    let rows = isize::try_from(rows).unwrap_or(isize::MAX);
+    match action {
+        Action::Down => 1,
+        Action::Up => -1,
+        Action::HalfDown => rows / 2,
+        Action::HalfUp => -rows / 2,
+        Action::PageDown => (rows - 1).max(1),
+        Action::PageUp => (1 - rows).min(-1),
+        Action::First => isize::MIN,
+        Action::Last => isize::MAX,
+        _ => 0,
+    }
 }

@@ -362,7 +362,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Convert => jobs::ask_output(state),
         Action::Compact => compact::ask(state, effects),
         Action::Revert => revert::ask(state),
-        Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: 0 }),
+        Action::Jobs => state.dialogs.push(Dialog::Jobs { job: state.jobs.at(0), top: Default::default() }),
         Action::Copy => copy(state, effects),
         Action::CopyContent | Action::Page | Action::Edit | Action::Launch if sealed::ask_first(state) => {}
         Action::CopyContent => effects.extend(content(state).map(|entry| state.request(Request::Content(entry)))),

@@ -4,11 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
 use crate::text::{self, SizeStyle};
-use crate::tui::frames::{self, Frame};
+use crate::tui::frames::{self, Frame, Log};
 use crate::tui::glyphs;
 use crate::tui::layout::Choices;
 use crate::tui::state::State;
-use crate::tui::state::jobs::{Amount, Ending, Job, Progress};
+use crate::tui::state::jobs::{Amount, Ending, Job, LogPlace, Progress};
 use crate::tui::theme::Theme;
 use crate::tui::view::{dialog, put};
 
@@ -59,7 +59,7 @@ fn figures(job: &Job) -> String {
 }
 
 /// Draws the list of jobs, the newest on top, and what the one under the cursor said, from a line on.
-pub fn view(state: &State, jobs: Choices, cursor: usize, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
+pub fn view(state: &State, jobs: Choices, cursor: usize, top: LogPlace, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
     let theme = &state.theme;
     let area = dialog::frame(frame, theme, state.screen, buffer);
     if state.jobs.list.is_empty() {
@@ -75,9 +75,10 @@ pub fn view(state: &State, jobs: Choices, cursor: usize, top: usize, frame: &Fra
         }
     }
     let below = frames::log_area(jobs, area);
-    let log = frames::job(state, cursor).into_iter().flat_map(|job| frames::said(job, usize::from(below.width)));
-    for (row, line) in (0..below.height).zip(log.skip(top)) {
-        put(buffer, below, 0, row, line, theme.warning);
+    if let Some(job) = frames::job(state, cursor) {
+        for (row, line) in (0..below.height).zip(Log::new(job, below.width).from(top)) {
+            put(buffer, below, 0, row, line, theme.warning);
+        }
     }
     jobs.cursor()
 }

@@ -33,6 +33,9 @@ pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buff
 
 /// Draws a tile: a line above and at the left, the name in the line, the size below it.
 fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
     let theme = &state.theme;
     let line = "─".repeat(usize::from(area.width));
     put(buffer, area, 0, 0, &line, theme.dim);
@@ -40,9 +43,9 @@ fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
         put(buffer, area, 0, row, if row == 0 { "┌" } else { "│" }, theme.dim);
     }
     let room = usize::from(area.width.saturating_sub(2));
-    let name = glyphs::shown(tile.path.name());
-    let (name, style) = if tile.directory { (format!("{name}/"), theme.directory) } else { (name, theme.text) };
-    put(buffer, area, 1, 0, &glyphs::fit(&name, room), style);
+    let (slash, style) = if tile.directory { ("/", theme.directory) } else { ("", theme.text) };
+    let name = format!("{}{slash}", glyphs::shown_within(tile.path.name(), room.saturating_sub(slash.len())));
+    put(buffer, area, 1, 0, glyphs::start(&name, room), style);
     // A number without its unit, or without its last digits, tells another size.
     let size = SizeStyle::Binary.show(tile.bytes);
     if glyphs::width(&size) <= room {

@@ -7,7 +7,7 @@ use crate::format::error::{Error, Result};
 use crate::format::zeros::each_run;
 use crate::text::{self, SizeStyle};
 use crate::tui::glyphs;
-use crate::tui::preview::sheet::{self, Line, Sheet};
+use crate::tui::preview::sheet::{self, Sheet};
 use crate::tui::preview::summary;
 
 /// Runs of content that are listed.
@@ -27,18 +27,17 @@ pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> 
     if entry.kind != Kind::File {
         return Ok(sheet);
     }
-    let mut fact = |label: &str, value: String| sheet.lines.push(Line::Fact(label.to_owned(), value));
     if let Some((runs, count)) = archive.runs(entry, RUNS)? {
-        fact("lies in", text::counted(count, "run of a block", "runs of blocks"));
+        sheet.fact("lies in", &text::counted(count, "run of a block", "runs of blocks"));
         for run in &runs {
             let codec = run.codec.map_or_else(|| "unknown codec".to_owned(), |codec| codec.name().to_owned());
             let size = |bytes: u64| SizeStyle::Binary.show(bytes);
             let within =
                 format!("{} from {} of {} → {}", size(run.len), size(run.offset), size(run.raw_bytes), size(run.stored_bytes));
-            fact("", format!("block at {}: {within}, {codec}", text::count(run.block)));
+            sheet.fact("", &format!("block at {}: {within}, {codec}", text::count(run.block)));
         }
         if count > runs.len() as u64 {
-            fact("", "…".to_owned());
+            sheet.fact("", "…");
         }
     }
     Ok(sheet)
@@ -79,7 +78,7 @@ fn digest(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn F
         Err(Error::Cancelled) => return None,
         // Nothing is the digest of what does not read.
         Err(_) => {}
-        Ok(()) => sheet.lines.push(Line::Fact("digest".to_owned(), Digest::from(digest.finalize()).to_string())),
+        Ok(()) => sheet.fact("digest", &Digest::from(digest.finalize()).to_string()),
     }
     Some(())
 }
@@ -102,12 +101,12 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
         }
     }
     let value = if count == 0 { "no other entry".to_owned() } else { text::counted(count, "other entry", "other entries") };
-    sheet.lines.push(Line::Fact("shared with".to_owned(), value));
+    sheet.fact("shared with", &value);
     for path in &first {
-        sheet.lines.push(Line::Fact(String::new(), glyphs::shown(path.as_bytes())));
+        sheet.fact("", &glyphs::shown(path.as_bytes()));
     }
     if count > first.len() as u64 {
-        sheet.lines.push(Line::Fact(String::new(), "…".to_owned()));
+        sheet.fact("", "…");
     }
     Some(())
 }
@@ -115,6 +114,7 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::preview::sheet::Line;
     use crate::tui::sample;
 
     #[test]

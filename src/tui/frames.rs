@@ -81,7 +81,7 @@ fn title(dialog: &Dialog) -> String {
             Over::Archives => "Open an archive".to_owned(),
         },
         // The path is the first of the facts.
-        Dialog::Sheet { title, .. } => glyphs::fit(title, 60).into_owned(),
+        Dialog::Sheet { title, .. } => title.clone(),
         Dialog::Commits { .. } => "Commits".to_owned(),
         Dialog::Plans { .. } => "Planned".to_owned(),
         Dialog::Jobs { .. } => "Jobs".to_owned(),

@@ -350,7 +350,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         _ if marks::gather(state, action, effects) => {}
         Action::Inspect => {
             if let Some(entry) = entry(state) {
-                let (title, sheet) = (glyphs::shown(entry.path.name()), Sheet::default());
+                let (title, sheet) = (glyphs::shown_within(entry.path.name(), 60), Sheet::default());
                 state.dialogs.push(Dialog::Sheet { title, sheet, top: 0 });
                 effects.push(state.request(Request::Inspect(entry)));
             }

@@ -199,7 +199,7 @@ impl Content<'_> {
     }
 
     fn behind(&self, pattern: &Regex, from: u64, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
-        let mut at = from;
+        let mut at = from.next_multiple_of(self.encoding.unit() as u64);
         while at < self.entry.size {
             let bytes = self.read(at, at + STEP + overlap)?;
             let found = self.matches(pattern, &bytes).next();

@@ -64,6 +64,26 @@ fn what_is_sought_is_counted() {
 }
 
 #[test]
+fn places_in_one_row_of_bytes_are_gone_through() {
+    let bytes = b"\0\0ab\0\0ab\0\0\0\0\0\0\0\0\0ab".repeat(2);
+    let wide: Vec<u8> = "\u{feff}ab ab ab".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (content, places) in [(bytes, 6), (wide, 3)] {
+        let mut story = Story::begin(crate::tui::sample::with_contents(&[("a", &content)]), 80, 24);
+        story.then("enter 2 /").types("ab").then("enter");
+        for place in (1..=places).chain((1..places).rev()) {
+            story.sees(&format!("{place} of {places}"));
+            let turns = story.state.pane.told() == Some(format!("{places} of {places}"));
+            story.then(if turns { "N" } else { "n" });
+            if turns {
+                break;
+            }
+        }
+        story.sees(&format!("{} of {places}", places - 1));
+        story.then("N N N N N N").sees(&format!("1 of {places}"));
+    }
+}
+
+#[test]
 fn text_of_other_encodings_is_read() {
     let utf16: Vec<u8> = [0xfeff].into_iter().chain("Grüße aus Köln\r\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let archive = sample::with_contents(&[

@@ -134,10 +134,13 @@ impl Pane {
         if is_content || !(window.at_start() && window.at_end()) {
             let place = window.offset(top);
             let number = |row: usize| window.anchor(row).map(|(_, number)| number);
-            let (from, line) = match window.offset(top + 1) {
+            // In bytes there may be several places in a row.
+            let found = self.scroll.at.filter(|_| matches!(preview.body, Body::Hex(_)) && (back || again));
+            let (from, line) = match (found, window.offset(top + 1)) {
+                (Some(found), _) => (found + u64::from(!back), None),
                 _ if back || !again => (place, number(top)),
-                next if next > place => (next, number(top + 1)),
-                _ => (place + window.unit(), number(top)),
+                (None, next) if next > place => (next, number(top + 1)),
+                (None, _) => (place + window.unit(), number(top)),
             };
             return Ok(Some(self.seek(Seek::Text { needle: self.needle.text().to_owned(), from, back, line })));
         }

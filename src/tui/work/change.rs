@@ -160,8 +160,8 @@ pub fn commit(
     Ok(Done { left_out, ..done })
 }
 
-fn usage(detail: String) -> Error {
-    Error::Usage { detail }
+fn usage(detail: impl Into<String>) -> Error {
+    Error::Usage { detail: detail.into() }
 }
 
 /// Returns a file or directory that goes into the archive under its own name.

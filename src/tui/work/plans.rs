@@ -4,17 +4,40 @@
 //! to where that is then. So it does not matter in which order they were made.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rangemap::RangeSet;
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
+use crate::format::error::{Result, reason};
 use crate::format::path::EntryPath;
 use crate::tui::glyphs;
 use crate::tui::state::staged::{Refusal, Renames, Stage, Staged, joined};
 use crate::tui::work::told;
+
+/// Why changes can't be written together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// One of them does not go with the archive, or with others.
+    Unfit(Refusal),
+    /// The archive does not read, which says nothing about them.
+    Unread(String),
+}
+
+impl From<Refusal> for Fault {
+    fn from(why: Refusal) -> Self {
+        Self::Unfit(why)
+    }
+}
+
+impl From<Fault> for String {
+    fn from(fault: Fault) -> Self {
+        let (Fault::Unfit(why) | Fault::Unread(why)) = fault;
+        why
+    }
+}
 
 /// Planned changes that can be written together.
 pub struct Plans<'a> {
@@ -44,12 +67,12 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// What of them can't be done with the others.
-    pub fn of(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, Refusal> {
+    pub fn of(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, Fault> {
         Self::judge(archive, stages).map_err(|(_, why)| why)
     }
 
     /// Puts changes together, or says which of them, by its index, can't be done with the others.
-    fn judge(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, (usize, Refusal)> {
+    fn judge(archive: &'a dyn Archive, stages: &[Stage]) -> std::result::Result<Self, (usize, Fault)> {
         let renames = Renames::of(stages);
         let mut plans = Self { archive, removed: RangeSet::default(), renames, brought: BTreeMap::new() };
         for stage in stages {
@@ -68,56 +91,59 @@ impl<'a> Plans<'a> {
     }
 
     /// Notes what a change brings, and returns where.
-    fn bring(&mut self, stage: &Stage) -> std::result::Result<Option<EntryPath>, Refusal> {
+    fn bring(&mut self, stage: &Stage) -> std::result::Result<Option<EntryPath>, Fault> {
         let brought = match stage {
             Stage::Remove(..) => return Ok(None),
             Stage::MakeDirectory(_) => Brought::Made,
             Stage::Add(file, _, meets) => Brought::Added(file.clone(), *meets),
             Stage::Rename(from, _) => {
                 let Some((number, entry)) = self.find(from)? else {
-                    return Err(format!("{} is not there any more", shown(from)));
+                    return Err(format!("{} is not there any more", shown(from)).into());
                 };
                 if self.removed.contains(&number) {
-                    return Err(format!("{} is to be removed and renamed: take one back first (P)", shown(from)));
+                    return Err(format!("{} is to be removed and renamed: take one back first (P)", shown(from)).into());
                 }
                 Brought::Renamed(from.clone(), entry.kind == Kind::Directory)
             }
         };
-        let (path, _) = stage.brings().ok_or("no entry can have this name")?;
+        let (path, _) = stage.brings().ok_or_else(|| "no entry can have this name".to_owned())?;
         let path = self.placed(&path)?;
         match self.brought.insert(path.clone(), brought) {
-            Some(_) => Err(format!("{} is planned already", shown(&path))),
+            Some(_) => Err(format!("{} is planned already", shown(&path)).into()),
             None => Ok(Some(path)),
         }
     }
 
     /// Says what is in the way of what is brought to a path.
-    fn is_free(&self, path: &EntryPath) -> std::result::Result<(), Refusal> {
+    fn is_free(&self, path: &EntryPath) -> std::result::Result<(), Fault> {
         if let Some(there) = self.there(path)? {
             let is_directory = there.kind == Kind::Directory;
             match self.brought.get(path) {
                 // It was told that something is there. What that is may be another plan's doing.
-                Some(Brought::Added(file, true)) if file.symlink_metadata().is_ok_and(|found| found.is_dir() == is_directory) => {
-                }
-                Some(Brought::Added(_, true)) => return Err(differs(path, is_directory)),
-                _ => return Err(format!("{} is there already", shown(path))),
+                Some(Brought::Added(file, true)) => match file.symlink_metadata() {
+                    Ok(found) if found.is_dir() == is_directory => {}
+                    Ok(_) => return Err(differs(path, is_directory).into()),
+                    Err(error) => {
+                        let file = glyphs::shown(file.as_os_str().as_bytes());
+                        return Err(format!("{file} does not read: {}", reason(&error)).into());
+                    }
+                },
+                _ => return Err(format!("{} is there already", shown(path)).into()),
             }
         }
         for above in path.above() {
             let is_directory = match self.brought.get(&above) {
                 // Nobody knows yet what is in it.
                 Some(Brought::Added(..)) => {
-                    return Err(format!(
-                        "{} is to be added: what goes into it can be planned when that is written",
-                        shown(&above)
-                    ));
+                    let why = "is to be added: what goes into it can be planned when that is written";
+                    return Err(format!("{} {why}", shown(&above)).into());
                 }
                 Some(Brought::Renamed(_, is_directory)) => *is_directory,
                 Some(Brought::Made) => true,
                 None => self.there(&above)?.is_none_or(|entry| entry.kind == Kind::Directory),
             };
             if !is_directory {
-                return Err(format!("{} is no directory", shown(&above)));
+                return Err(format!("{} is no directory", shown(&above)).into());
             }
         }
         Ok(())
@@ -128,9 +154,9 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// As [`Renames::then`].
-    pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, Refusal> {
+    pub fn placed(&self, path: &EntryPath) -> std::result::Result<EntryPath, Fault> {
         match path.parent() {
-            Some(parent) => joined(self.renames.then(&parent)?.as_bytes(), &[b"/", path.name()].concat()),
+            Some(parent) => Ok(joined(self.renames.then(&parent)?.as_bytes(), &[b"/", path.name()].concat())?),
             None => Ok(path.clone()),
         }
     }
@@ -140,7 +166,7 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// What reading the archive gives.
-    pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, Refusal> {
+    pub fn there(&self, path: &EntryPath) -> std::result::Result<Option<Entry>, Fault> {
         // It was there before, or has come with a directory above it.
         let came = path.above().filter_map(|above| match self.brought.get(&above) {
             Some(Brought::Renamed(from, _)) => Some(joined(from.as_bytes(), &path.as_bytes()[above.as_bytes().len()..])),
@@ -165,7 +191,7 @@ impl<'a> Plans<'a> {
     /// # Errors
     ///
     /// What reading the archive gives.
-    pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, Refusal> {
+    pub fn steps(&self) -> std::result::Result<Vec<(EntryPath, EntryPath)>, Fault> {
         let moves: Vec<(&EntryPath, &EntryPath)> = (self.brought.iter())
             .filter_map(|(to, brought)| if let Brought::Renamed(from, _) = brought { Some((from, to)) } else { None })
             .collect();
@@ -194,7 +220,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Returns a path that nothing has, now or then; the next one is looked for from `number` on.
-    fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, Refusal> {
+    fn unused(&self, number: &mut u64) -> std::result::Result<EntryPath, Fault> {
         loop {
             let path = joined(format!("~{number}").as_bytes(), b"")?;
             *number += 1;
@@ -205,15 +231,15 @@ impl<'a> Plans<'a> {
         }
     }
 
-    fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, Refusal> {
-        self.archive.find(path.as_bytes()).map_err(|error| told(&error))
+    fn find(&self, path: &EntryPath) -> std::result::Result<Option<(u64, Entry)>, Fault> {
+        self.archive.find(path.as_bytes()).map_err(|error| Fault::Unread(told(&error)))
     }
 }
 
-/// Returns what is left of changes when those that need others which are no more go, too.
+/// Returns what is left of changes when those that need others which are no more go, too, as far as the archive reads.
 pub fn without_what_needs_others(archive: &dyn Archive, changes: &Staged) -> Staged {
     let mut rest = changes.clone();
-    while let Err((index, _)) = Plans::judge(archive, rest.list()) {
+    while let Err((index, Fault::Unfit(_))) = Plans::judge(archive, rest.list()) {
         rest.take_back(index);
     }
     rest
@@ -261,6 +287,7 @@ mod tests {
 
     use super::*;
     use crate::format::archive::{OpenOptions, open_path};
+    use crate::format::digest::Digest;
     use crate::format::progress::Recorder;
     use crate::tui::effect::Check;
     use crate::tui::event::Checked;
@@ -440,6 +467,10 @@ mod tests {
         plan(&*archive, &mut staged, add("a")).unwrap();
         assert!(matches!(staged.list(), [Stage::Add(_, None, true)]));
         assert_eq!(plan(&*archive, &mut staged, add("b")).unwrap_err(), "b is there already, and no directory");
+        // One that is gone by then is no directory either, but that is not what is wrong.
+        std::fs::remove_file(work.path().join("a")).unwrap();
+        let gone: String = Plans::of(&*archive, staged.list()).err().unwrap().into();
+        assert!(gone.ends_with("a does not read: no such file or directory"), "{gone}");
     }
 
     /// What is left when a plan is taken back.
@@ -468,6 +499,24 @@ mod tests {
         for index in 0..3 {
             assert_eq!(told(&without(&*archive, &staged, index)), ["make e"]);
         }
+    }
+
+    #[test]
+    fn what_does_not_read_is_no_reason_to_take_plans_back() {
+        let work = tempfile::tempdir().unwrap();
+        let file = work.path().join("a.nra");
+        // More names than what is read on opening.
+        let names: Vec<String> = (0..5_000u64).map(|number| Digest::of(&number.to_le_bytes()).to_string()).collect();
+        let contents: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
+        let bytes = sample::bytes(&contents);
+        std::fs::write(&file, &bytes).unwrap();
+        let options = OpenOptions { recover: false, cache_bytes: 0, ..OpenOptions::default() };
+        let archive = open_path(&file, &options).unwrap();
+        let mut staged = Staged::default();
+        staged.push(Stage::MakeDirectory(path("00")));
+        std::fs::write(&file, vec![0; bytes.len()]).unwrap();
+        assert!(matches!(Plans::of(&*archive, staged.list()), Err(Fault::Unread(_))));
+        assert_eq!(without_what_needs_others(&*archive, &staged), staged);
     }
 
     proptest! {

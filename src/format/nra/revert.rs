@@ -49,54 +49,76 @@ pub fn revert<W: Write + Send, E: From<Error>>(
 ) -> Result<Reverted, E> {
     let earlier = writer.earlier(commit)?;
     let base = writer.base().map(Arc::clone).ok_or_else(no_base)?;
-    let mut around = Around::default();
-    let mut changes = Vec::new();
-    each_change::<Error>(&base, &earlier, &mut |change| {
+    let (mut entries, mut left_out) = (0, 0);
+    let mut steps = Steps::default();
+    let mut undo = |change: Change| -> Result<(), E> {
         monitor.check()?;
-        let meant = is_meant.is_none_or(|is_meant| is_meant(&change));
-        around.note(&change, meant);
-        if meant || Around::may_be_needed(&change) {
-            changes.push((change, meant));
-        }
-        Ok(())
-    })?;
-    let mut reverted = Reverted::default();
-    let mut back = Vec::new();
-    // With a directory goes what is below it: one cut for all. What goes makes room for what comes.
-    let mut last: Option<EntryPath> = None;
-    for (change, meant) in changes {
-        monitor.check()?;
-        match around.fate(&change, meant) {
-            Ok(true) => {}
-            Ok(false) => continue,
-            Err(why) => {
-                let path = change.entry().path.as_bytes().to_vec();
-                monitor.warn(Warning { path, message: why.to_owned(), degraded: true, damage: false });
-                reverted.left_out += 1;
-                continue;
-            }
-        }
         visit(&change)?;
         monitor.add(Counter::Entries, 1);
-        reverted.entries += 1;
-        match change {
-            Change::Removed(entry) if last.as_ref().is_some_and(|last| entry.path.is_below(last)) => {}
-            Change::Removed(entry) => {
-                writer.remove(&entry.path)?;
-                last = Some(entry.path);
+        entries += 1;
+        steps.add(change);
+        Ok(())
+    };
+    match is_meant {
+        // Nothing is in the way of all of it: no more is kept than what is written.
+        None => each_change(&base, &earlier, &mut undo)?,
+        Some(is_meant) => {
+            let mut around = Around::default();
+            let mut changes = Vec::new();
+            each_change::<Error>(&base, &earlier, &mut |change| {
+                monitor.check()?;
+                let meant = is_meant(&change);
+                around.note(&change, meant);
+                if meant || Around::may_be_needed(&change) {
+                    changes.push((change, meant));
+                }
+                Ok(())
+            })?;
+            for (change, meant) in changes {
+                match around.fate(&change, meant) {
+                    Ok(true) => undo(change)?,
+                    Ok(false) => {}
+                    Err(why) => {
+                        let path = change.entry().path.as_bytes().to_vec();
+                        monitor.warn(Warning { path, message: why.to_owned(), degraded: true, damage: false });
+                        left_out += 1;
+                    }
+                }
             }
-            Change::Added(entry) | Change::Changed(_, entry) => back.push(entry),
         }
     }
-    for entry in back {
+    for path in steps.gone {
+        monitor.check()?;
+        writer.remove(&path)?;
+    }
+    for entry in steps.back {
         monitor.check()?;
         writer.put_back(entry)?;
     }
-    if is_meant.is_none() && writer.attributes() != earlier.info().attributes {
+    let attributes = is_meant.is_none() && writer.attributes() != earlier.info().attributes;
+    if attributes {
         writer.set_attributes(earlier.info().attributes.clone())?;
-        reverted.attributes = true;
     }
-    Ok(reverted)
+    Ok(Reverted { entries, left_out, attributes })
+}
+
+/// What is written. What goes makes room for what comes.
+#[derive(Default)]
+struct Steps {
+    /// With a directory goes what is below it: one cut for all.
+    gone: Vec<EntryPath>,
+    back: Vec<Entry>,
+}
+
+impl Steps {
+    /// Adds a change; they come in path order.
+    fn add(&mut self, change: Change) {
+        match change {
+            Change::Removed(entry) if self.gone.last().is_some_and(|last| entry.path.is_below(last)) => {}
+            Change::Removed(entry) => self.gone.push(entry.path),
+            Change::Added(entry) | Change::Changed(_, entry) => self.back.push(entry),
+        }
+    }
 }
 
 /// What the meant and the other changes say of the places around them.

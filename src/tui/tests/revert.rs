@@ -56,6 +56,10 @@ fn what_is_marked_in_an_earlier_commit_comes_back() {
     two_commits(&mut story, &file);
     step_back(&mut story, &file);
     story.then("d").sees("U returns to this");
+    // Marks are meant where nothing is listed, too.
+    story.then("G space f").types("zzz");
+    story.then("enter U").sees("bring back 3 marked entries");
+    story.then("b esc esc");
     story.then("G l G U").sees("Return to commit 1").sees("bring back d").sees("all as it was at commit 1");
     story.then("m").sees("2 entries brought back");
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/d"].map(str::to_owned).to_vec()), "with the directory above it");

@@ -18,8 +18,9 @@ pub fn ask(state: &mut State) {
     let Some(shown) = state.archive.info.commit else { return };
     let back = ('b', "back".to_owned(), Choice::Nothing);
     let (title, items) = if state.archive.is_past {
-        // Of an empty commit there is nothing but all of it.
-        let chosen = state.listing.entry().is_some().then(|| jobs::chosen(state)).flatten();
+        // Of an empty commit there is nothing but all of it; marks may lie elsewhere.
+        let is_chosen = !state.marks.is_empty() || state.listing.entry().is_some();
+        let chosen = is_chosen.then(|| jobs::chosen(state)).flatten();
         let chosen = chosen.map(|chosen| ('m', format!("bring back {}", chosen.told), Choice::BringBack(shown, chosen)));
         let whole = format!("all as it was at commit {shown}");
         let title = format!("Return to commit {shown}");

@@ -113,7 +113,7 @@ pub struct Job {
     pub ending: Option<(Ending, String)>,
     /// What went wrong on the way.
     pub log: Vec<String>,
-    /// What it took the marks of: it is marked again when nothing comes of the work.
+    /// What it took the marks of, as long as it is under way: it is marked again when nothing comes of the work.
     pub marks: Arc<Vec<Range<u64>>>,
     /// Which of the archives that were shown it was started for.
     pub epoch: u64,
@@ -242,7 +242,7 @@ impl Jobs {
     }
 
     /// Takes what a job tells and returns the job.
-    pub fn take(&mut self, id: JobId, news: News, now: Duration) -> Option<&Job> {
+    pub fn take(&mut self, id: JobId, news: News, now: Duration) -> Option<&mut Job> {
         let job = self.list.iter_mut().find(|job| job.id == id)?;
         job.take(news, now);
         Some(job)

@@ -12,6 +12,7 @@ pub mod sizes;
 pub mod staged;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,8 +163,8 @@ pub struct Leaving {
 /// What waits for a password of the content, and what is known of the password.
 #[derive(Debug, Clone, Default)]
 pub struct Locked {
-    /// Jobs to begin anew: names and what they do.
-    pub tasks: Vec<(String, Task)>,
+    /// Jobs to begin anew: names, what they do, and what they took the marks of.
+    pub tasks: Vec<(String, Task, Arc<Vec<Range<u64>>>)>,
     /// It is to be asked for as soon as nothing is being typed or chosen: the one that was given, if any, is wrong.
     pub question: Option<bool>,
     /// The user was asked for it and gave none.

@@ -764,6 +764,20 @@ fn marks_are_back_when_nothing_comes_of_the_work() {
     story.then("g space");
     story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
     assert_eq!(story.state.marks.count(), 1);
+    // A job that had to wait for a password is the same job.
+    story.then("esc g");
+    let id = start(&mut story);
+    let Some(Effect::Start(_, task)) = story.outside.pop() else { panic!("{:?}", story.outside) };
+    story.event(Event::Job(id, News::Sealed(Box::new(task), false)));
+    story.event(Event::Job(id, News::End(Ending::Cancelled, "its content needs a password".to_owned())));
+    story.rest().types("open sesame").then("enter");
+    let facts = story.state.archive.clone();
+    story.opens(Door::Content, facts);
+    assert!(story.state.marks.is_empty());
+    let id = story.state.jobs.list.last().unwrap().id;
+    story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
+    assert_eq!(story.state.marks.count(), 2);
+    assert!(story.state.jobs.list.iter().all(|job| job.marks.is_empty()), "those that have ended keep none");
 }
 
 #[test]

@@ -169,7 +169,7 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         let epoch = state.asked.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
         if let Some(job) = job {
-            state.locked.tasks.push((job.title.clone(), *task));
+            state.locked.tasks.push((job.title.clone(), *task, Arc::clone(&job.marks)));
             state.locked.question = Some(wrong);
         }
         return;
@@ -196,7 +196,7 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         };
         // What comes to nothing is tried again, with the same marks unless there are others by now.
         let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.asked.epoch;
-        let marks = Arc::clone(&job.marks);
+        let marks = std::mem::take(&mut job.marks);
         if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
             marks::set(state, marks.to_vec(), Change::Add, effects);
         }

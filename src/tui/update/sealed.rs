@@ -52,7 +52,8 @@ pub fn decline(state: &mut State, door: &Door) {
 /// Goes on with what waited for a password.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
     state.locked.declined = false;
-    for (title, task) in std::mem::take(&mut state.locked.tasks) {
-        state.begin(title, task, effects);
+    for (title, task, marks) in std::mem::take(&mut state.locked.tasks) {
+        let id = state.begin(title, task, effects);
+        state.jobs.took(id, marks);
     }
 }

@@ -34,8 +34,8 @@ const MEMORY: u64 = 16 << 20;
 const TRIED: usize = 16;
 /// Progress is told this often, milliseconds.
 const EVERY: u64 = 100;
-/// Warnings of a job that are told; the rest is counted.
-const MAX_WARNINGS: u64 = 1_000;
+/// Warnings of a job that are told, and the bytes that they may have: what ended jobs said is kept. The rest is counted.
+const MAX_WARNINGS: (u64, u64) = (1_000, 256 << 10);
 
 /// Columns of a name, and of a sentence, that a job says: paths may have 64 KiB, and all that was said is looked at again.
 const SAID: (usize, usize) = (200, 1_000);
@@ -388,21 +388,15 @@ fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
             known.map(|damage| format!("{} at offset {}: {}", damage.structure, damage.offset, damage.detail)).collect(),
         ));
     }
-    for damage in verdict.damage.iter().take(usize::try_from(MAX_WARNINGS).unwrap_or(usize::MAX)) {
+    let damages = verdict.damage.iter().map(|damage| {
         let name = |path: &EntryPath| glyphs::shown_within(path.as_bytes(), SAID.0);
         let first: Vec<String> = damage.entries.iter().take(5).map(name).collect();
         let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
         let detail = glyphs::shown_within(damage.detail.as_bytes(), SAID.0);
-        monitor.tell(News::Warning(sentence(&format!(
-            "{} at offset {}: {detail}; {entries}{names}",
-            damage.structure, damage.offset
-        ))));
-    }
-    let hidden = (verdict.damage.len() as u64).saturating_sub(MAX_WARNINGS);
-    if hidden > 0 {
-        monitor.tell(News::Warning(format!("and {} more", text::count(hidden))));
-    }
+        format!("{} at offset {}: {detail}; {entries}{names}", damage.structure, damage.offset)
+    });
+    damages.for_each(|damage| monitor.say(&damage));
     let checked =
         format!("{}, {}", text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
     match verdict.damage.len() as u64 {
@@ -431,9 +425,10 @@ pub struct Teller {
     events: Sender<Event>,
     rein: Rein,
     /// Done and expected entries, done and expected bytes.
-    counts: [AtomicU64; 6],
+    counts: [AtomicU64; 4],
     current: Mutex<Vec<u8>>,
-    warnings: AtomicU64,
+    /// Warnings that were told, their bytes, and those that were not.
+    warnings: [AtomicU64; 3],
     degraded: AtomicBool,
     started: Instant,
     /// Milliseconds after the start when progress was last told.
@@ -449,7 +444,7 @@ impl Teller {
             rein,
             counts: Default::default(),
             current: Mutex::default(),
-            warnings: AtomicU64::new(0),
+            warnings: Default::default(),
             degraded: AtomicBool::new(false),
             started: Instant::now(),
             last: AtomicU64::new(0),
@@ -458,12 +453,25 @@ impl Teller {
 
     /// Tells the end.
     pub fn end(&self, ending: Ending, text: String) {
-        let hidden = self.warnings.load(Ordering::Relaxed).saturating_sub(MAX_WARNINGS);
+        let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {
             self.tell(News::Warning(format!("and {} more", text::count(hidden))));
         }
         self.tell(self.progress());
         self.tell(News::End(ending, text));
+    }
+
+    /// Tells what went wrong, as long as that is not too much.
+    fn say(&self, warning: &str) {
+        let [count, bytes, hidden] = &self.warnings;
+        if count.load(Ordering::Relaxed) >= MAX_WARNINGS.0 || bytes.load(Ordering::Relaxed) >= MAX_WARNINGS.1 {
+            hidden.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let warning = sentence(warning);
+        count.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(warning.len() as u64, Ordering::Relaxed);
+        self.tell(News::Warning(warning));
     }
 
     fn tell(&self, news: News) {
@@ -489,12 +497,17 @@ impl Teller {
 
 impl Monitor for Teller {
     fn add(&self, counter: Counter, amount: u64) {
-        self.counts[counter as usize * 2].fetch_add(amount, Ordering::Relaxed);
+        // What is taken of an input is not shown.
+        if let Some(count) = self.counts.get(counter as usize * 2) {
+            count.fetch_add(amount, Ordering::Relaxed);
+        }
         self.tick();
     }
 
     fn expect(&self, counter: Counter, amount: u64) {
-        self.counts[counter as usize * 2 + 1].fetch_add(amount, Ordering::Relaxed);
+        if let Some(count) = self.counts.get(counter as usize * 2 + 1) {
+            count.fetch_add(amount, Ordering::Relaxed);
+        }
     }
 
     fn current(&self, path: &[u8]) {
@@ -509,9 +522,7 @@ impl Monitor for Teller {
         if warning.degraded || warning.damage {
             self.degraded.store(true, Ordering::Relaxed);
         }
-        if self.warnings.fetch_add(1, Ordering::Relaxed) < MAX_WARNINGS {
-            self.tell(News::Warning(sentence(&text::harmless(&warning.to_string()))));
-        }
+        self.say(&text::harmless(&warning.to_string()));
     }
 
     fn cancelled(&self) -> bool {
@@ -546,6 +557,24 @@ mod tests {
         teller.add(Counter::Entries, 33_776);
         assert_eq!(left(&extract, &teller), "; 33,776 of 70,000 entries are done and stay in out");
         assert_eq!(left(&Task::Verify { ranges: None }, &teller), "");
+    }
+
+    #[test]
+    fn what_a_job_says_is_bounded_in_number_and_in_bytes() {
+        for (sentence, most) in [("short", MAX_WARNINGS.0), (&"e\u{301}".repeat(1_000), 256)] {
+            let (sender, events) = crossbeam_channel::unbounded();
+            let teller = Teller::new(1, Rein::free(1), sender);
+            (0..1_100).for_each(|_| teller.say(sentence));
+            teller.end(Ending::Degraded, String::new());
+            let said = events.try_iter().filter_map(|event| match event {
+                Event::Job(_, News::Warning(said)) => Some(said),
+                _ => None,
+            });
+            let said: Vec<String> = said.collect();
+            let told = said.len() as u64 - 1;
+            assert!(told <= most && told > 80, "{told}");
+            assert_eq!(said.last().map(String::as_str), Some(format!("and {} more", text::count(1_100 - told)).as_str()));
+        }
     }
 
     #[test]

@@ -127,7 +127,7 @@ mod tests {
         let archive = sample::with_contents(&[("a", b"content")]);
         let theme = Theme::new(Ground::Dark, Depth::Mono);
         let mut state = State::new(Facts::default(), theme, Keymap::default(), 80, 24);
-        let id = state.jobs.add("verify a".to_owned(), 0, Duration::ZERO);
+        let id = state.jobs.add("verify a".to_owned(), Duration::ZERO);
         let mut work = Work::start(&archive, &sender);
         work.perform(Effect::Start(id, Task::Verify { ranges: None }));
         Session::new(state, work, events)
@@ -174,8 +174,8 @@ mod tests {
     fn only_what_was_waited_for_is_told() {
         assert_eq!(left(session()).tell(), None);
         let mut session = session();
-        let early = session.state.jobs.add("early".to_owned(), 0, Duration::ZERO);
-        let late = session.state.jobs.add("late".to_owned(), 0, Duration::ZERO);
+        let early = session.state.jobs.add("early".to_owned(), Duration::ZERO);
+        let late = session.state.jobs.add("late".to_owned(), Duration::ZERO);
         for (id, at) in [(early, 1), (late, 3)] {
             session.state.jobs.take(id, News::End(Ending::Done, String::new()), Duration::from_secs(at));
         }

@@ -70,6 +70,13 @@ pub enum Dialog {
     },
 }
 
+impl Dialog {
+    /// Says whether it tells of jobs or keys, whatever archive is shown, and nothing is typed or chosen in it.
+    pub fn stays_aside(&self) -> bool {
+        matches!(self, Self::Jobs { .. } | Self::Help { .. })
+    }
+}
+
 /// Typing what a row begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jump {
@@ -79,8 +86,8 @@ pub struct Jump {
     pub from: u64,
     /// The next such row behind it is asked for.
     pub again: bool,
-    /// An answer is awaited.
-    pub waiting: bool,
+    /// The list whose row is awaited.
+    pub waiting: Option<u64>,
     /// There is no such row.
     pub missed: bool,
 }

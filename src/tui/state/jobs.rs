@@ -117,6 +117,8 @@ pub struct Job {
     pub marks: Arc<Vec<Range<u64>>>,
     /// Which of the archives that were shown it was started for.
     pub epoch: u64,
+    /// The identity of that archive, if it has one.
+    pub archive: Option<[u8; 16]>,
     /// It has been asked to stop.
     pub stopping: bool,
     /// It waits until it may go on.
@@ -198,8 +200,8 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Adds a job, for the archive that was the `epoch`th to be shown, and returns its number.
-    pub fn add(&mut self, title: String, epoch: u64, now: Duration) -> JobId {
+    /// Adds a job and returns its number.
+    pub fn add(&mut self, title: String, now: Duration) -> JobId {
         self.last += 1;
         let done = self.list.iter().filter(|job| job.ending.is_some()).count();
         if done >= KEEP
@@ -215,7 +217,8 @@ impl Jobs {
             ending: None,
             log: Vec::new(),
             marks: Arc::default(),
-            epoch,
+            epoch: 0,
+            archive: None,
             stopping: false,
             paused: false,
             waiting: false,
@@ -224,6 +227,13 @@ impl Jobs {
             updated: now,
         });
         self.last
+    }
+
+    /// Notes for which archive a job is: the `epoch`th to be shown, and its identity.
+    pub fn belongs(&mut self, id: JobId, epoch: u64, archive: Option<[u8; 16]>) {
+        if let Some(job) = self.list.iter_mut().find(|job| job.id == id) {
+            (job.epoch, job.archive) = (epoch, archive);
+        }
     }
 
     /// Notes what a job took the marks of.
@@ -236,7 +246,7 @@ impl Jobs {
     /// Keeps a sentence among the jobs, to be read again.
     pub fn note(&mut self, title: String, ending: Ending, text: String, now: Duration) {
         if !self.list.iter().any(|job| job.title == title && job.ending.as_ref().is_some_and(|(_, told)| *told == text)) {
-            let id = self.add(title, 0, now);
+            let id = self.add(title, now);
             self.take(id, News::End(ending, text), now);
         }
     }
@@ -271,7 +281,7 @@ mod tests {
     #[test]
     fn a_steady_job_tells_when_it_ends() {
         let mut jobs = Jobs::default();
-        let id = jobs.add("extract".to_owned(), 0, Duration::ZERO);
+        let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { bytes: tenth * 100, all_bytes: 4_000, ..Progress::default() };
             jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
@@ -295,7 +305,7 @@ mod tests {
     #[test]
     fn files_without_content_are_counted() {
         let mut jobs = Jobs::default();
-        let id = jobs.add("extract".to_owned(), 0, Duration::ZERO);
+        let id = jobs.add("extract".to_owned(), Duration::ZERO);
         for tenth in 1..=20u64 {
             let progress = Progress { entries: tenth * 100, all_entries: 4_000, ..Progress::default() };
             jobs.take(id, News::Progress(progress, String::new()), Duration::from_millis(tenth * 100));
@@ -312,7 +322,7 @@ mod tests {
     fn old_jobs_are_forgotten() {
         let mut jobs = Jobs::default();
         for _ in 0..200 {
-            let id = jobs.add(String::new(), 0, Duration::ZERO);
+            let id = jobs.add(String::new(), Duration::ZERO);
             jobs.take(id, News::End(Ending::Done, String::new()), Duration::ZERO);
         }
         assert!(jobs.list.len() <= KEEP + 1);

@@ -12,12 +12,14 @@ pub mod sizes;
 pub mod staged;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::layout::Rect;
+use zeroize::Zeroizing;
 
 use crate::format::archive::Info;
 use crate::format::entry::Entry;
@@ -119,9 +121,9 @@ impl Facts {
         self.file.as_ref().map_err(|why| *why).and_then(|file| if self.is_past { Err(PAST) } else { Ok(file) })
     }
 
-    /// Takes that it is damaged, which came to light only now.
-    pub fn turn_out_damaged(&mut self, remarks: Vec<String>) {
-        self.remarks = remarks;
+    /// Takes that it is damaged, which came to light only now, by these remarks.
+    pub fn turn_out_damaged(&mut self, remarks: impl IntoIterator<Item = String>) {
+        self.remarks.extend(remarks);
         self.damaged = true;
         // Why it can't be changed in any case is a better reason.
         if self.file.is_ok() {
@@ -160,6 +162,24 @@ pub struct Leaving {
     pub drops: bool,
 }
 
+/// What is typed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// A key.
+    Key(Key),
+    /// Text that is pasted. It may be a password.
+    Text(Zeroizing<String>),
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => write!(f, "{key:?}"),
+            Self::Text(_) => f.write_str("Text(…)"),
+        }
+    }
+}
+
 /// What waits for a password of the content, and what is known of the password.
 #[derive(Debug, Clone, Default)]
 pub struct Locked {
@@ -169,6 +189,13 @@ pub struct Locked {
     pub question: Option<bool>,
     /// The user was asked for it and gave none.
     pub declined: bool,
+}
+
+impl Locked {
+    /// Asks for nothing any more: what waits, waits in vain.
+    pub fn forget(&mut self) {
+        (self.tasks, self.question) = (Vec::new(), None);
+    }
 }
 
 /// A sentence in the status line.
@@ -252,6 +279,8 @@ pub struct State {
     pub anchor: Option<u64>,
     /// Work in the background.
     pub jobs: Jobs,
+    /// What was found damaged by reading all of an archive, by its identity, until it is read anew.
+    pub damage: BTreeMap<[u8; 16], Vec<String>>,
     /// Changes that are planned.
     pub staged: Staged,
     /// What is being written. Until it is shown nothing is planned: numbers would mean entries of the commit before.
@@ -288,8 +317,8 @@ pub struct State {
     pub(super) remembered: HashMap<Option<EntryPath>, EntryPath>,
     /// Number of the last list.
     pub(super) generation: u64,
-    /// Keys that wait for the rows they are about, or for what is looked at first.
-    pub(super) held: VecDeque<Key>,
+    /// What was typed and waits for the rows it is about, or for what is looked at first.
+    pub(super) held: VecDeque<Typed>,
     /// A copy is being made for an editor.
     pub(super) copying: bool,
     /// What is being looked at before it is done.
@@ -333,6 +362,7 @@ impl State {
             marks: Marks::default(),
             anchor: None,
             jobs: Jobs::default(),
+            damage: BTreeMap::new(),
             staged: Staged::default(),
             writing: None,
             locked: Locked::default(),
@@ -442,8 +472,7 @@ impl State {
         match &request {
             Request::Open(door, password) => {
                 if password.is_none() {
-                    // What waits for a password of this archive waits in vain.
-                    (self.locked.tasks, self.locked.question) = (Vec::new(), None);
+                    self.locked.forget();
                 }
                 self.opening = Some(door.clone());
             }
@@ -455,7 +484,8 @@ impl State {
 
     /// Begins a job for the archive that is shown, and returns its number.
     pub(super) fn begin(&mut self, title: String, task: Task, effects: &mut Vec<Effect>) -> JobId {
-        let id = self.jobs.add(title, self.asked.epoch, self.now);
+        let id = self.jobs.add(title, self.now);
+        self.jobs.belongs(id, self.asked.epoch, self.archive.info.archive_id);
         effects.push(Effect::Start(id, task));
         id
     }

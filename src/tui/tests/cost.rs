@@ -182,7 +182,7 @@ fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
     assert!(pasted < Duration::from_secs(1), "{pasted:?}");
     story.sees("64 KiB of it were taken");
     story.then("esc");
-    let id = story.state.jobs.add("verify".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify".to_owned(), story.now);
     for _ in 0..2_000 {
         story.event(Event::Job(id, News::Warning("a word and another ".repeat(50))));
     }

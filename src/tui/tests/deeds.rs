@@ -249,7 +249,7 @@ fn help_is_searched() {
 #[test]
 fn leaving_with_a_job_asks() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("q");
     story.sees("Work is under way");
     story.then("b");
@@ -263,7 +263,7 @@ fn leaving_with_a_job_asks() {
 #[test]
 fn a_job_is_left_to_the_terminal() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     // One that waits goes on, since nobody could tell it to.
     story.then("J p esc q l");
     assert_eq!(story.outside, [Effect::Pause(id, true), Effect::Pause(id, false), Effect::Detach]);
@@ -293,7 +293,7 @@ fn content_goes_to_other_programs() {
 #[test]
 fn a_job_is_stopped() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("J x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
     story.sees("stopping …");
@@ -304,7 +304,7 @@ fn a_job_is_stopped() {
 #[test]
 fn a_job_that_waits_for_its_turn_says_so() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.event(Event::Job(id, News::Waiting(true)));
     story.sees("verify a.nra waiting");
     // The time that it waits is none that it takes.
@@ -319,7 +319,7 @@ fn a_job_that_waits_for_its_turn_says_so() {
 #[test]
 fn a_job_waits_and_goes_on() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("J p");
     story.sees("‖").sees("paused: p goes on");
     story.then("p");
@@ -555,7 +555,7 @@ fn escape_does_not_end_the_program() {
     // The job that the status line shows.
     story.then("x");
     story.sees("no job is under way");
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("x");
     assert_eq!(story.outside, [Effect::Stop(id)]);
 }
@@ -783,11 +783,11 @@ fn marks_are_back_when_nothing_comes_of_the_work() {
 #[test]
 fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
     let mut story = Story::begin(everything(), 80, 24);
-    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), 0, story.now));
+    let [first, _] = ["verify a.nra", "verify b.nra"].map(|title| story.state.jobs.add(title.to_owned(), story.now));
     story.then("J j");
     let now = story.now;
     story.state.jobs.note("a.nra".to_owned(), Ending::Degraded, "something comes in between".to_owned(), now);
-    story.state.jobs.add("verify c.nra".to_owned(), 0, now);
+    story.state.jobs.add("verify c.nra".to_owned(), now);
     story.then("p x");
     assert_eq!(story.outside, [Effect::Pause(first, true), Effect::Stop(first)]);
 }

@@ -6,6 +6,7 @@ use super::{Story, everything};
 use crate::tui::effect::Effect;
 use crate::tui::event::Event;
 use crate::tui::sample;
+use crate::tui::state::dialog::{Dialog, Jump};
 use crate::tui::update::update;
 
 #[test]
@@ -75,4 +76,35 @@ fn far_rows_are_gone_to_and_keys_wait_for_them() {
     assert_eq!(requests.len(), 1);
     story.perform(asked);
     assert_eq!((story.name().as_str(), story.state.marks.count()), ("19002", 1));
+}
+
+#[test]
+fn a_row_is_sought_in_the_list_that_is_there_by_then() {
+    let mut story = Story::begin(sample::archive(&["a1", "a2", "b1", "b2"]), 80, 24);
+    story.held_back = true;
+    story.then("s s ; b");
+    // The order comes first, so that nobody answers what was asked of the list before.
+    story.back.retain(|effect| !matches!(effect, Effect::Jump(_)));
+    story.held_back = false;
+    let back = std::mem::take(&mut story.back);
+    story.perform(back);
+    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: None, .. }))));
+    assert_eq!(story.name(), "b1");
+    story.then("2 enter space");
+    assert_eq!((story.name().as_str(), story.state.marks.count()), ("b2", 1));
+}
+
+#[test]
+fn what_is_typed_waits_in_its_order() {
+    let mut story = Story::begin(sample::archive(&["a", "maQxz", "z"]), 80, 24);
+    story.held_back = true;
+    story.keys("; m a Q");
+    story.event(Event::Paste("x".to_owned()));
+    story.keys("z");
+    story.held_back = false;
+    let back = std::mem::take(&mut story.back);
+    story.perform(back);
+    story.sees("maQxz");
+    assert!(matches!(story.state.dialogs.last(), Some(Dialog::Jump(jump)) if jump.typed == "maQxz"));
+    assert_eq!(story.outside, []);
 }

@@ -4,11 +4,15 @@ use std::path::Path;
 
 use super::deeds::open;
 use super::{Story, asks, everything};
+use crate::format::archive::Info;
 use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::event::Event;
+use crate::tui::rows::{Page, Want};
 use crate::tui::state::dialog::Dialog;
 use crate::tui::state::jobs::{Ending, News};
+use crate::tui::state::listing::RowsAnswer;
+use crate::tui::state::{DAMAGED, Facts};
 
 /// Begins on an archive file that can be changed.
 fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
@@ -203,7 +207,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
     for key in ["s", "l", "w"] {
         let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
         story.then("d");
-        let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+        let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
         story.then("Q").sees("Work is under way");
         story.then(key).sees("Changes are not written").sees("remove a.txt: 1 entry");
         assert!(story.outside.is_empty(), "{key}");
@@ -227,27 +231,27 @@ fn waiting_for_the_end_can_be_taken_back() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     let end = |id| Event::Job(id, News::End(Ending::Done, "done".to_owned()));
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("Q w").sees("to quit again takes that back");
     story.then("Q b");
     story.event(end(id));
     assert!(story.outside.is_empty());
     // Plans made meanwhile are asked about.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("Q w d");
     story.event(end(id));
     assert!(story.outside.is_empty());
     story.sees("Changes are not written");
     story.then("b u");
     // What is to be dropped at the end is there until then.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("d Q w d Q b");
     assert_eq!((story.state.staged.list().len(), story.state.leaving), (1, None));
     story.event(end(id));
     story.then("u");
     assert!(story.outside.is_empty());
     // What was to be dropped and is written after all is asked about when that fails.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.works = false;
     story.then("d Q w d W enter");
     let writing = story.state.jobs.list.last().unwrap().id;
@@ -258,7 +262,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     story.sees("Changes are not written");
     story.then("b u");
     // A line that is being typed is typed to its end.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("Q w e");
     story.event(end(id));
     assert!(story.outside.is_empty() && matches!(story.state.dialogs.last(), Some(Dialog::Prompt(_))));
@@ -406,4 +410,78 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
     story.opens(Door::Content, facts);
     let begun = story.outside.iter().filter(|effect| matches!(effect, Effect::Start(..))).count();
     assert_eq!((begun, story.state.locked.tasks.len()), (2, 0));
+}
+
+#[test]
+fn what_a_job_finds_damaged_stays_so_in_other_commits_until_it_is_read_anew() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.held_back = true;
+    story.then("V");
+    let id = story.state.jobs.list[0].id;
+    let facts = story.state.archive.clone();
+    // Another commit is shown when it comes to light.
+    story.opens(Door::Commit(Some(1)), Facts { is_past: true, ..facts.clone() });
+    story.event(Event::Job(id, News::Damage(vec!["a block".to_owned()])));
+    assert!(story.state.archive.damaged);
+    story.opens(Door::Commit(Some(2)), facts.clone());
+    assert!(story.state.archive.damaged && story.state.archive.remarks == ["a block"]);
+    // One within it is another archive, and behind it is this one.
+    let inside = Facts { depth: 1, info: Info::default(), ..facts.clone() };
+    story.opens(Door::Inside(story.archive.entry(0).unwrap()), inside);
+    assert!(!story.state.archive.damaged);
+    story.opens(Door::Outside, facts.clone());
+    assert_eq!(story.state.archive.plannable(), Err(DAMAGED));
+    // It may have been repaired.
+    story.opens(Door::Commit(None), facts);
+    assert!(story.state.archive.plannable().is_ok());
+}
+
+#[test]
+fn a_page_of_another_archive_says_nothing_of_damage_here() {
+    let mut story = Story::begin(everything(), 100, 24);
+    let generation = story.state.listing.generation;
+    for (generation, damaged) in [(generation.wrapping_sub(1), false), (generation, true)] {
+        let page = Page { damage: Some(vec!["a block".to_owned()]), ..Page::default() };
+        story.event(Event::Rows(RowsAnswer { generation, want: Want::Start, page: Ok(page) }));
+        assert_eq!(story.state.archive.damaged, damaged);
+    }
+}
+
+#[test]
+fn leaving_twice_at_a_question_ends_all_the_same() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.then("d");
+    story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.then("ctrl-c").sees("Work is under way");
+    story.then("ctrl-c").sees("Changes are not written");
+    story.then("ctrl-c");
+    assert_eq!(story.outside, [Effect::Quit]);
+}
+
+#[test]
+fn what_is_looked_at_is_given_up_with_its_line() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.held_back = true;
+    story.then("c ctrl-u").types("x.tar").then("enter");
+    assert!(story.state.checking.is_some());
+    story.then("ctrl-c");
+    assert!(story.state.checking.is_none() && story.state.dialogs.is_empty());
+}
+
+#[test]
+fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.then("d");
+    story.held_back = true;
+    story.then("W enter j f4");
+    release(&mut story, false);
+    assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Fetch(_))]), "{:?}", story.outside);
+    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied(Ok("copy/b.txt".into()))));
+    story.event(copied);
+    assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(Door::Commit(None), None))]);
 }

@@ -40,7 +40,7 @@ fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
 #[test]
 fn what_a_job_said_is_scrolled() {
     let mut story = Story::begin(everything(), 80, 24);
-    let id = story.state.jobs.add("verify".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify".to_owned(), story.now);
     for number in 0..100 {
         story.event(Event::Job(id, News::Warning(format!("remark {number:02}"))));
     }
@@ -55,7 +55,7 @@ fn what_a_job_said_is_scrolled() {
     story.sees("remark 99");
     story.then("g").sees("remark 00");
     // Another job begins with its own first line.
-    story.state.jobs.add("convert".to_owned(), 0, story.now);
+    story.state.jobs.add("convert".to_owned(), story.now);
     story.then("G j ctrl-d").misses("remark 00");
     story.then("k j").sees("remark 00");
 }

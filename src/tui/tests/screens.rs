@@ -286,7 +286,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     sees(&story, "undo it: all as at commit 11");
     story.then("b");
     // What a job said begins with its first line.
-    let id = story.state.jobs.add("verify a.nra".to_owned(), 0, story.now);
+    let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     let damage = "rand.bin: block at offset 1234 is damaged: its checksum is 0123456789abcdef, not fedcba9876543210, and that of its record neither";
     story.event(Event::Job(id, News::Warning(damage.to_owned())));
     story.then("J").sees("rand.bin: block at offset");
@@ -346,7 +346,7 @@ fn jobs() {
 fn a_job_in_work() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        let id = story.state.jobs.add("extract train to out".to_owned(), 0, story.now);
+        let id = story.state.jobs.add("extract train to out".to_owned(), story.now);
         for tenth in 1..8 {
             let progress = Progress { bytes: tenth << 20, all_bytes: 10 << 20, entries: tenth, all_entries: 10 };
             story.now = Duration::from_millis(100 * tenth);

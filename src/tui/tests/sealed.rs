@@ -11,11 +11,13 @@ use super::{Story, asks};
 use crate::format::archive::{Archive, OpenOptions, open};
 use crate::format::crypt::Secret;
 use crate::format::source::MemorySource;
-use crate::tui::effect::{Door, Effect, Password, Request};
+use crate::tui::action::Action;
+use crate::tui::effect::{Door, Effect, Password, Request, Task};
 use crate::tui::event::Event;
 use crate::tui::nested;
 use crate::tui::sample;
 use crate::tui::state::Facts;
+use crate::tui::state::jobs::{Ending, News};
 
 /// Returns a zip file with one member in clear and two that are encrypted.
 fn locked() -> Vec<u8> {
@@ -98,7 +100,9 @@ fn a_question_that_is_open_comes_before_that_for_the_password() {
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.keys("j m").rest();
     story.misses("Read a.nra");
-    story.types("s").sees("bookmark s is set").misses("Read a.nra");
+    // It is asked when the other one is answered.
+    story.types("s").sees("Read a.nra");
+    assert!(story.state.bookmarks.contains_key(&'s'));
 }
 
 #[test]
@@ -175,4 +179,37 @@ fn an_archive_within_an_archive_asks_too() {
     // It still lies in the other one.
     story.then("h");
     assert_eq!(story.outside.last(), Some(&asks(Request::Open(Door::Outside, None))));
+}
+
+#[test]
+fn what_waits_for_marks_comes_before_the_question_for_the_password() {
+    let mut story = Story::begin(opened(&locked(), None), 120, 30);
+    story.keys("j");
+    story.state.due = Some(Action::Extract);
+    story.rest();
+    assert!(story.state.pane.sealed.is_some());
+    story.misses("Read a.nra");
+    story.state.due = None;
+    story.rest();
+    story.sees("Read a.nra");
+}
+
+#[test]
+fn what_is_given_up_is_not_asked_for_again() {
+    let task = || Box::new(Task::Verify { ranges: None });
+    let mut story = Story::begin(opened(&locked(), None), 120, 30);
+    story.held_back = true;
+    story.then("V V");
+    for id in [1, 2] {
+        story.event(Event::Job(id, News::Sealed(task(), false)));
+        story.event(Event::Job(id, News::End(Ending::Cancelled, String::new())));
+    }
+    story.sees("Read a.nra");
+    story.then("esc").misses("Read a.nra");
+    assert!(story.state.locked.tasks.is_empty() && story.state.locked.question.is_none());
+    // An archive that does not open any more needs no password.
+    story.event(Event::Job(1, News::Sealed(task(), false)));
+    story.types("open sesame").keys("enter");
+    story.event(Event::Trouble("it is gone".to_owned()));
+    assert!(story.state.locked.tasks.is_empty());
 }

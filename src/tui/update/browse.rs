@@ -67,11 +67,13 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
         go(state, directory.parent(), None, effects);
         return say_gone(state, &directory);
     }
-    let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| !state.archive.damaged);
+    let is_new = answer.generation == state.listing.generation && !state.archive.damaged;
+    let damage = answer.page.as_ref().ok().and_then(|page| page.damage.clone()).filter(|_| is_new);
     let request = state.listing.take(answer);
     if let Some(remarks) = damage {
         // It came to light only now.
-        state.archive.turn_out_damaged(remarks);
+        state.archive.remarks = remarks;
+        state.archive.turn_out_damaged([]);
         history::remark(state);
     }
     moved(state, request, effects);

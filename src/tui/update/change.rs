@@ -240,10 +240,9 @@ pub fn ended(state: &mut State, job: JobId) {
 
 /// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before.
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
-    let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
     let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    if ended && state.opening.is_none() && !state.dialogs.iter().any(over) {
+    if ended && state.opening.is_none() && !state.copying && state.dialogs.iter().all(Dialog::stays_aside) {
         effects.push(state.request(Request::Open(Door::Commit(None), None)));
     }
 }

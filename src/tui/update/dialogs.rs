@@ -14,7 +14,7 @@ use crate::tui::preview::Scrolled;
 use crate::tui::preview::seek::Needle;
 use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::tui::state::jobs::LogPlace;
-use crate::tui::state::{Arrangement, Dialog, State, Tone};
+use crate::tui::state::{Arrangement, Dialog, State, Tone, Typed};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
     act as do_action, arrange, browse, change, compact, find, is_about_rows, jobs, jump, places, preview, revert, salvage, sealed,
@@ -181,6 +181,8 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
 
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
+    // What was being looked at is not done.
+    state.checking = None;
     if let Some(Dialog::Prompt(Prompt { purpose: Purpose::Password(door), .. })) = state.dialogs.pop() {
         sealed::decline(state, &door);
     }
@@ -334,7 +336,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
     }
     let enter = Key::plain(KeyCode::Enter);
     if let Some(key) = frame.key_at(at) {
-        super::take_key(state, key, effects);
+        super::take_typed(state, Typed::Key(key), effects);
         return false;
     }
     let Some(row) = frames::choices(dialog, state, &frame).and_then(|choices| choices.at(at)) else { return false };
@@ -356,7 +358,7 @@ pub fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) -> bool
         _ => false,
     };
     if taken {
-        super::take_key(state, enter, effects);
+        super::take_typed(state, Typed::Key(enter), effects);
     }
     false
 }

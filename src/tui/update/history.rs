@@ -115,6 +115,16 @@ fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
     }
 }
 
+/// Lays over what is known of the archive that is shown what was found by reading all of it. It holds until it is read anew: it may have been repaired.
+fn found_before(state: &mut State, door: Option<&Door>) {
+    let Some(archive) = state.archive.info.archive_id else { return };
+    if matches!(door, Some(Door::Commit(None) | Door::File(_)) | None) {
+        state.damage.remove(&archive);
+    } else if let Some(remarks) = state.damage.get(&archive).filter(|_| !state.archive.damaged) {
+        state.archive.turn_out_damaged(remarks.iter().cloned());
+    }
+}
+
 /// Shows what a door has led to. Whether that is the archive shown so far, at the same place, is told by the door: other archives may have its name.
 pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut Vec<Effect>) {
     let same = matches!(door, Some(Door::Commit(_) | Door::Content));
@@ -131,11 +141,14 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     state.archive = facts;
     // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(door, Some(Door::Commit(Some(_)) | Door::Content)) {
-        state.archive.turn_out_damaged(known);
+        state.archive.remarks = known;
+        state.archive.turn_out_damaged([]);
     }
+    found_before(state, door.as_ref());
     remark(state);
     // What tells of jobs and keys holds in any archive.
-    state.dialogs.retain(|dialog| matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. }));
+    state.dialogs.retain(Dialog::stays_aside);
+    state.checking = None;
     // Numbers mean other entries now.
     state.unmark();
     // What is planned for another commit was dropped with a question.
@@ -162,7 +175,7 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     if same {
         sealed::resume(state, effects);
     } else {
-        state.locked.tasks.clear();
+        state.locked.forget();
         state.locked.declined = false;
     }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {

@@ -175,12 +175,7 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
         return;
     }
     if let News::Damage(remarks) = news {
-        let epoch = state.asked.epoch;
-        if state.jobs.list.iter().any(|job| job.id == id && job.epoch == epoch) {
-            let remarks = state.archive.remarks.iter().cloned().chain(remarks).collect();
-            state.archive.turn_out_damaged(remarks);
-        }
-        return;
+        return damaged(state, id, remarks);
     }
     if matches!(news, News::Written(_)) {
         change::written(state, id);
@@ -205,12 +200,25 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
     }
 }
 
+/// Takes what a job found damaged in the archive it was begun for. That may be shown in another commit by now, or again later.
+fn damaged(state: &mut State, id: JobId, remarks: Vec<String>) {
+    let Some(job) = state.jobs.list.iter().find(|job| job.id == id) else { return };
+    let archive = job.archive;
+    if job.epoch == state.asked.epoch || archive.is_some() && archive == state.archive.info.archive_id {
+        state.archive.turn_out_damaged(remarks.iter().cloned());
+    }
+    if let Some(archive) = archive {
+        state.damage.insert(archive, remarks);
+    }
+}
+
 /// Ends the program, or asks what becomes of the jobs.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Whoever asks again wants to be asked again.
     state.leaving = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
-    if running.is_empty() || matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving, .. }))) {
+    let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::Plans, .. })));
+    if running.is_empty() || asked {
         return leave_by(state, Way::Stop, effects);
     }
     state.dialogs.push(Dialog::Menu(Menu {

@@ -14,13 +14,13 @@ use crate::tui::update::{act, browse};
 pub fn begin(state: &mut State) {
     if let Some(line) = state.listing.current() {
         let from = line.row.place;
-        state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: false, missed: false }));
+        state.dialogs.push(Dialog::Jump(Jump { typed: String::new(), from, again: false, waiting: None, missed: false }));
     }
 }
 
 /// Says whether the row that begins with what was typed is still to come.
 pub fn is_awaited(state: &State) -> bool {
-    matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: true, .. })))
+    matches!(state.dialogs.last(), Some(Dialog::Jump(Jump { waiting: Some(_), .. })))
 }
 
 /// Takes a key while a row is typed: letters go on, others end it and do what they always do.
@@ -59,8 +59,8 @@ fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     jump.missed = false;
     if !jump.typed.is_empty() {
-        jump.waiting = true;
         let (generation, scope) = (state.listing.generation, state.listing.scope.clone());
+        jump.waiting = Some(generation);
         effects.push(Effect::Jump(JumpRequest {
             generation,
             scope,
@@ -71,13 +71,22 @@ fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
+/// Asks once more when the list has become another: nobody answers what was asked of the one before, and places are others there.
+pub fn ask_again(state: &mut State, effects: &mut Vec<Effect>) {
+    let here = state.listing.current().map(|line| line.row.place);
+    let generation = state.listing.generation;
+    if let (Some(Dialog::Jump(jump)), Some(here)) = (state.dialogs.last_mut(), here)
+        && jump.waiting.is_some_and(|asked| asked != generation)
+    {
+        jump.from = here;
+        ask(state, effects);
+    }
+}
+
 /// Takes the place of the row.
 pub fn take(state: &mut State, generation: u64, place: Result<Option<u64>, String>, effects: &mut Vec<Effect>) {
-    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
-    jump.waiting = false;
-    if generation != state.listing.generation {
-        return;
-    }
+    let Some(Dialog::Jump(jump)) = state.dialogs.last_mut().filter(|_| generation == state.listing.generation) else { return };
+    jump.waiting = None;
     match place {
         Ok(Some(place)) => {
             if std::mem::take(&mut jump.again) {

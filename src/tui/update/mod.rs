@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 use crate::format::entry::{Entry, Kind};
 use crate::text::SizeStyle;
 use crate::tui::action::Action;
-use crate::tui::asked::Subject;
+use crate::tui::asked::{Subject, Ticket};
 use crate::tui::effect::{Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
@@ -38,7 +38,7 @@ use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::dialog::{About, Menu};
 use crate::tui::state::finder::{Finder, Over};
 use crate::tui::state::pane::Found;
-use crate::tui::state::{Dialog, Sizes, State, Tone};
+use crate::tui::state::{Dialog, Sizes, State, Tone, Typed};
 
 pub use jobs::POLICIES;
 pub use recall::keep;
@@ -101,52 +101,41 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         state.message = None;
     }
     let mut effects = Vec::new();
-    let mut door = None;
-    let event = match event {
-        Event::Answer(ticket, _) if !state.asked.awaits(ticket) => Event::Tick,
-        Event::Answer(ticket, answer) => {
-            state.asked.answered(ticket);
-            state.copying &= ticket.subject != Subject::Copy;
-            if ticket.subject == Subject::Opening {
-                door = state.opening.take();
-                // The commit that was written does not open.
-                if !matches!(*answer, Event::Opened(_)) {
-                    state.writing.take_if(|writing| writing.done);
-                }
-            }
-            *answer
-        }
-        event => event,
-    };
+    take(state, event, &mut effects);
+    go_on(state, &mut effects);
+    jobs::leave_at_last(state, &mut effects);
+    change::show_written(state, &mut effects);
+    sealed::ask_in_turn(state);
+    browse::make_room(state, &mut effects);
+    effects.extend(state.pane.wake(now).map(Effect::Preview));
+    settle(state);
+    effects
+}
+
+fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
-        // It has been taken out above.
-        Event::Answer(..) => {}
+        Event::Answer(ticket, _) if !state.asked.awaits(ticket) => {}
+        Event::Answer(ticket, answer) => answered(state, ticket, *answer, effects),
         // What is shown, or typed, is looked at, and stays as it is.
-        Event::Paste(_) | Event::Mouse(_)
-            if state.opening.is_some() || state.copying || state.checking.is_some() || state.due.is_some() => {}
-        Event::Key(key) => take_key(state, key, &mut effects),
-        // It may be a password.
-        Event::Paste(text) => dialogs::paste(state, &Zeroizing::new(text), &mut effects),
-        Event::Mouse(event) => mouse::take(state, event, &mut effects),
+        Event::Mouse(_) if awaits(state) => {}
+        Event::Key(key) => take_typed(state, Typed::Key(key), effects),
+        Event::Paste(text) => take_typed(state, Typed::Text(Zeroizing::new(text)), effects),
+        Event::Mouse(event) => mouse::take(state, event, effects),
         Event::Tick => {}
         Event::Resize(width, height) => {
             state.screen = Rect::new(0, 0, width, height);
-            browse::fit(state, &mut effects);
+            browse::fit(state, effects);
         }
         Event::Font(width, height) => effects.extend(state.pane.set_font((width, height)).map(Effect::Preview)),
-        Event::Rows(answer) => browse::rows(state, answer, &mut effects),
+        Event::Rows(answer) => browse::rows(state, answer, effects),
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
         Event::Preview(answer) => {
             if state.pane.awaits(&answer) && answer.found == Found::Nowhere {
                 state.say(Tone::Warning, state.pane.missed());
             }
-            let sealed = answer.sealed.filter(|_| state.pane.awaits(&answer));
             state.pane.take(answer);
             effects.extend(state.pane.count().map(Effect::Stops));
-            browse::fit(state, &mut effects);
-            if let Some(wrong) = sealed {
-                sealed::met(state, wrong);
-            }
+            browse::fit(state, effects);
         }
         Event::Stops(answer) => state.pane.counted(answer),
         Event::Room(free) => jobs::room(state, free),
@@ -156,12 +145,12 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
                 state.arranged = share;
             }
         }
-        Event::Arranged(answer) => arrange::take(state, answer, &mut effects),
-        Event::Jumped(generation, place) => jump::take(state, generation, place, &mut effects),
+        Event::Arranged(answer) => arrange::take(state, answer, effects),
+        Event::Jumped(generation, place) => jump::take(state, generation, place, effects),
         Event::Found(answer) => find::take(state, answer),
-        Event::Marked(ranges, change) => marks::take(state, ranges, change, &mut effects),
-        Event::Completions(paths) => dialogs::complete(state, &paths, &mut effects),
-        Event::Checked(answer) => dialogs::checked(state, answer, &mut effects),
+        Event::Marked(ranges, change) => marks::take(state, ranges, change, effects),
+        Event::Completions(paths) => dialogs::complete(state, &paths, effects),
+        Event::Checked(answer) => dialogs::checked(state, answer, effects),
         Event::MarkTotals(generation, bytes) => marks::totals(state, generation, bytes),
         Event::Inspected(Ok(more)) => {
             let is_sheet = |dialog: &&mut Dialog| matches!(dialog, Dialog::Sheet { .. });
@@ -195,42 +184,68 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
         Event::Copied(Err(error)) => state.say(Tone::Error, error),
         Event::Weighed(saved) => compact::weighed(state, saved),
         Event::Commits(commits) => history::take(state, commits),
-        Event::Archives(list) => find::renew(state, list, &mut effects),
+        Event::Archives(list) => find::renew(state, list, effects),
         Event::Locked(door, wrong) => history::locked(state, door, wrong),
-        Event::Opened(facts) => history::opened(state, door, *facts, &mut effects),
-        Event::Job(id, news) => jobs::take(state, id, news, &mut effects),
+        Event::Opened(facts) => history::opened(state, None, *facts, effects),
+        Event::Job(id, news) => jobs::take(state, id, news, effects),
         Event::Suspended => effects.push(Effect::Suspend),
         Event::Continued => effects.push(Effect::Retake),
         Event::Terminate(_) => effects.push(Effect::Quit),
     }
-    // They may lead to another list, whose rows are still to come.
+}
+
+/// Takes the answer to a request.
+fn answered(state: &mut State, ticket: Ticket, answer: Event, effects: &mut Vec<Effect>) {
+    state.asked.answered(ticket);
+    state.copying &= ticket.subject != Subject::Copy;
+    if ticket.subject != Subject::Opening {
+        return take(state, answer, effects);
+    }
+    let door = state.opening.take();
+    match answer {
+        Event::Opened(facts) => return history::opened(state, door, *facts, effects),
+        Event::Locked(..) => {}
+        _ => state.locked.forget(),
+    }
+    // The commit that was written does not open.
+    state.writing.take_if(|writing| writing.done);
+    take(state, answer, effects);
+}
+
+/// Goes on with what was typed, as far as what it is about has come by now.
+fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
+    jump::ask_again(state, effects);
+    // It may lead to another list, whose rows are still to come.
     while !is_busy(state)
-        && let Some(key) = state.held.pop_front()
+        && let Some(typed) = state.held.pop_front()
     {
         // What was typed behind what hands over was not meant for nra.
         if effects.iter().any(Effect::hands_over) {
             state.held.clear();
             break;
         }
-        press(state, key, &mut effects);
+        press(state, typed, effects);
     }
-    jobs::leave_at_last(state, &mut effects);
-    change::show_written(state, &mut effects);
-    sealed::ask_in_turn(state);
-    browse::make_room(state, &mut effects);
-    effects.extend(state.pane.wake(now).map(Effect::Preview));
-    settle(state);
-    effects
 }
 
-/// Gives up what is being opened; says whether there was something.
+/// Gives up what is awaited; says whether that was something to be told of.
 fn give_up(state: &mut State) -> bool {
+    state.held.clear();
+    state.checking = None;
+    if state.due.take().is_some() {
+        state.asked.forget(Subject::Marks);
+    }
+    if std::mem::take(&mut state.copying) {
+        state.asked.forget(Subject::Copy);
+        state.say(Tone::Calm, "no copy is made");
+        return true;
+    }
     if state.opening.take().is_none() {
         return false;
     }
     state.asked.forget(Subject::Opening);
     state.writing.take_if(|writing| writing.done);
-    state.locked.tasks.clear();
+    state.locked.forget();
     if state.vacant && state.dialogs.is_empty() {
         find::archives(state);
     }
@@ -238,48 +253,35 @@ fn give_up(state: &mut State) -> bool {
     true
 }
 
-/// Takes a key, now or when what it is about has come.
-fn take_key(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
-    if !hold(state, key) {
-        press(state, key, effects);
+/// Takes what is typed, now or when what it is about has come.
+fn take_typed(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
+    let held = match &typed {
+        Typed::Key(key) if key.code == KeyCode::Esc && is_busy(state) => {
+            if give_up(state) {
+                return;
+            }
+            false
+        }
+        Typed::Key(key) => hold(state, *key),
+        Typed::Text(_) => awaits(state) || !state.held.is_empty(),
+    };
+    if !held {
+        press(state, typed, effects);
+    } else if state.held.len() < MAX_HELD {
+        state.held.push_back(typed);
     }
 }
 
-/// Keeps a key until the rows that it is about have come, and those behind it in their order; says whether it did.
-fn hold(state: &mut State, key: Key) -> bool {
+/// Says whether a key has to wait until the rows that it is about have come, and those before it are done.
+fn hold(state: &State, key: Key) -> bool {
     if !is_busy(state) {
         return false;
     }
     let action = state.keymap.action(state.place(), key);
-    let held = match action {
-        // Whoever waits in vain can leave.
-        Some(Action::QuitNow | Action::Suspend | Action::Redraw) => return false,
-        _ if key.code == KeyCode::Esc => {
-            state.held.clear();
-            if state.checking.take().is_some() {
-                state.asked.forget(Subject::Check);
-            }
-            if state.due.take().is_some() {
-                state.asked.forget(Subject::Marks);
-            }
-            if std::mem::take(&mut state.copying) {
-                state.asked.forget(Subject::Copy);
-                state.say(Tone::Calm, "no copy is made");
-                return true;
-            }
-            return give_up(state);
-        }
-        _ if !state.held.is_empty()
-            || state.opening.is_some()
-            || state.copying
-            || state.checking.is_some()
-            || state.due.is_some()
-            || jump::is_awaited(state)
-            || dialogs::is_early(state, key)
-            || state.listing.is_leaping() =>
-        {
-            true
-        }
+    match action {
+        // Whoever waits in vain can leave. A letter is for the line that is typed.
+        Some(Action::QuitNow | Action::Suspend | Action::Redraw) if !state.is_typing() || key.typed().is_none() => false,
+        _ if !state.held.is_empty() || awaits(state) || dialogs::is_early(state, key) || state.listing.is_leaping() => true,
         // Steps add up.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
@@ -287,18 +289,19 @@ fn hold(state: &mut State, key: Key) -> bool {
             false
         }
         _ => state.dialogs.is_empty() && action.is_some_and(is_about_rows),
-    };
-    if held && state.held.len() < MAX_HELD {
-        state.held.push_back(key);
     }
-    held
+}
+
+/// Says whether something is awaited that what is typed may be about, whatever it is.
+fn awaits(state: &State) -> bool {
+    let asked = state.opening.is_some() || state.copying || state.checking.is_some() || state.due.is_some();
+    asked || jump::is_awaited(state)
 }
 
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
     let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
-    let typed = state.checking.is_some() || jump::is_awaited(state) || dialogs::lacks_rows(state);
-    state.opening.is_some() || state.copying || typed || state.due.is_some() || rows
+    awaits(state) || dialogs::lacks_rows(state) || rows
 }
 
 /// Says whether an action needs rows.
@@ -307,7 +310,11 @@ fn is_about_rows(action: Action) -> bool {
     !matches!(action, Archives | Back | Find | Help | History | Jobs | Palette | Preview | Query | Quit)
 }
 
-fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
+fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
+    let key = match typed {
+        Typed::Key(key) => key,
+        Typed::Text(text) => return dialogs::paste(state, &text, effects),
+    };
     // What was said has been read by now.
     state.message = None;
     let action = state.keymap.action(state.place(), key);

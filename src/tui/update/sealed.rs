@@ -4,16 +4,14 @@ use crate::tui::effect::{Door, Effect};
 use crate::tui::state::State;
 use crate::tui::state::dialog::{Dialog, Prompt, Purpose};
 
-/// Asks for the password that the content on the screen needs. Whoever gave none is not asked again by each file that the cursor comes to.
-pub fn met(state: &mut State, wrong: bool) {
-    if !state.locked.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty() {
-        ask(state, wrong);
-    }
+/// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
+fn met(state: &State) -> Option<bool> {
+    state.pane.sealed.filter(|_| state.pane.entry() == state.listing.entry())
 }
 
 /// Asks for the password if the entry under the cursor is known to need one; says whether it is.
 pub fn ask_first(state: &mut State) -> bool {
-    let sealed = state.pane.sealed.filter(|_| state.pane.entry() == state.listing.entry());
+    let sealed = met(state);
     if let Some(wrong) = sealed {
         ask(state, wrong);
     }
@@ -32,13 +30,14 @@ pub fn ask(state: &mut State, wrong: bool) {
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 
-/// Asks for the password that a job waits for, as soon as nothing is being typed or chosen.
+/// Asks for the password that a job waits for, or that the content on the screen needs, as soon as nothing is being typed or chosen, or awaited first. Whoever
+/// gave none is not asked again by each file that the cursor comes to.
 pub fn ask_in_turn(state: &mut State) {
-    let over = |dialog: &Dialog| !matches!(dialog, Dialog::Jobs { .. } | Dialog::Help { .. });
-    if state.opening.is_none()
-        && !state.dialogs.iter().any(over)
-        && let Some(wrong) = state.locked.question.take()
-    {
+    if super::awaits(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
+        return;
+    }
+    let is_shown = !state.locked.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty();
+    if let Some(wrong) = state.locked.question.take().or_else(|| met(state).filter(|_| is_shown)) {
         ask(state, wrong);
     }
 }
@@ -46,7 +45,7 @@ pub fn ask_in_turn(state: &mut State) {
 /// Takes that no password was given for what is behind a door.
 pub fn decline(state: &mut State, door: &Door) {
     state.locked.declined |= *door == Door::Content;
-    state.locked.tasks.clear();
+    state.locked.forget();
 }
 
 /// Goes on with what waited for a password.

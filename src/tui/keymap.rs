@@ -200,7 +200,7 @@ pub const COMMANDS: &[Command] = &[
     command(Action::Seek, "search", &["/"], PREVIEW, Group::Look, "Search in the content", "search"),
     command(Action::SeekNext, "search-next", &["n"], BROWSER, Group::Look, "Go to the next path, or place, that was found", ""),
     command(Action::SeekBefore, "search-before", &["N"], BROWSER, Group::Look, "Go to the one that was found before", ""),
-    command(Action::Goto, "goto", &["ctrl-g"], PREVIEW, Group::Look, "Go to a line, or in bytes to an offset", ""),
+    command(Action::Goto, "goto", &["ctrl-g"], PREVIEW, Group::Look, "Go to a line or row, or in bytes to an offset", ""),
     command(Action::Fold, "fold", &["enter", "space"], PREVIEW, Group::Look, "Fold or unfold what JSON holds; h and l do, too", ""),
     command(Action::FoldAll, "fold-all", &["-"], PREVIEW, Group::Look, "Fold all JSON", ""),
     command(Action::UnfoldAll, "unfold-all", &["+"], PREVIEW, Group::Look, "Unfold all JSON", ""),

@@ -10,6 +10,7 @@ use crate::format::inside::Table;
 use crate::text;
 use crate::tui::glyphs;
 use crate::tui::preview::encoding::Encoding;
+use crate::tui::preview::seek::Seek;
 use crate::tui::preview::window::{Window, line_feeds};
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
@@ -36,6 +37,8 @@ pub struct Page {
     pub widths: Vec<usize>,
     /// Columns of numbers stand to the right.
     pub numbers: Vec<bool>,
+    /// What stands between the values, where the rows are content.
+    pub separator: Option<u8>,
     /// Rows that are not here though the window is whole.
     pub left_out: u64,
     /// The window begins with the content.
@@ -106,6 +109,10 @@ impl Scrolled for Page {
         if offset == 0 { 0 } else { (self.above() + behind).saturating_sub(1) }
     }
 
+    fn numbered(&self, number: u64) -> Option<Seek> {
+        self.separator.map(|separator| Seek::Row(number, separator))
+    }
+
     fn holds(&self, row: usize, pattern: &regex::bytes::Regex) -> bool {
         let matches = |text: &String| pattern.is_match(text.as_bytes());
         match self.facts.get(row) {
@@ -169,14 +176,63 @@ fn page(window: &Window, separator: u8, encoding: Encoding) -> Page {
     }
     let format = if separator == b'\t' { "TSV" } else { "CSV" };
     let at_end = at_end && end >= bytes.len();
-    Page { format, rows, at_start: offset == 0, at_end, ..Page::default() }.measure()
+    Page { format, rows, separator: Some(separator), at_start: offset == 0, at_end, ..Page::default() }.measure()
 }
 
-/// Cuts one row into cells: quotes keep separators and line breaks together, two of them are one. Returns the cells, the length of the row, and
-/// whether its end was seen.
+/// Tells the cells of separated values, byte by byte: quotes keep separators and line breaks together, two of them are one.
+pub struct Cells {
+    separator: u8,
+    at: Within,
+}
+
+/// Where in a cell the next byte is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Start,
+    Plain,
+    Quotes,
+    /// Behind a quote within quotes: it ends them, unless another one follows.
+    Quote,
+}
+
+/// What a byte is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Value,
+    Quote,
+    CellEnd,
+    RowEnd,
+}
+
+impl Cells {
+    /// Begins with a row.
+    pub fn new(separator: u8) -> Self {
+        Self { separator, at: Within::Start }
+    }
+
+    /// Takes the next byte and says whether a row ends with it.
+    pub fn ends_row(&mut self, byte: u8) -> bool {
+        self.take(byte) == Part::RowEnd
+    }
+
+    fn take(&mut self, byte: u8) -> Part {
+        let (at, part) = match (self.at, byte) {
+            (Within::Start, b'"') => (Within::Quotes, Part::Quote),
+            (Within::Quotes, b'"') => (Within::Quote, Part::Quote),
+            (Within::Quotes, _) | (Within::Quote, b'"') => (Within::Quotes, Part::Value),
+            (_, b'\n') => (Within::Start, Part::RowEnd),
+            (_, byte) if byte == self.separator => (Within::Start, Part::CellEnd),
+            _ => (Within::Plain, Part::Value),
+        };
+        self.at = at;
+        part
+    }
+}
+
+/// Cuts one row into cells. Returns them, the length of the row, and whether its end was seen.
 fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, bool) {
     let (mut cells, mut cell) = (Vec::new(), Vec::new());
-    let mut quoted = false;
+    let mut parts = Cells::new(separator);
     let mut at = 0;
     let mut finish = |cell: &mut Vec<u8>| {
         if cells.len() < MAX_COLUMNS {
@@ -187,22 +243,17 @@ fn row(bytes: &[u8], separator: u8, encoding: Encoding) -> (Vec<String>, usize, 
     let mut whole = false;
     while let Some(&byte) = bytes.get(at) {
         at += 1;
-        match byte {
-            b'"' if quoted && bytes.get(at) == Some(&b'"') => {
-                at += 1;
-                cell.push(b'"');
-            }
-            b'"' if quoted || cell.is_empty() => quoted = !quoted,
-            b'\n' if !quoted => {
+        match parts.take(byte) {
+            Part::RowEnd => {
                 whole = true;
                 if cell.last() == Some(&b'\r') {
                     cell.pop();
                 }
                 break;
             }
-            byte if byte == separator && !quoted => finish(&mut cell),
-            byte if cell.len() < MAX_CELL => cell.push(byte),
-            _ => {}
+            Part::CellEnd => finish(&mut cell),
+            Part::Value if cell.len() < MAX_CELL => cell.push(byte),
+            Part::Value | Part::Quote => {}
         }
     }
     finish(&mut cell);

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
+use crate::tui::preview::seek::Seek;
 use crate::tui::preview::window::Window;
 use crate::tui::preview::{Request, Scroll, Scrolled};
 use crate::tui::theme::Theme;
@@ -45,6 +46,10 @@ impl Scrolled for Page {
     fn row(&self, offset: u64) -> usize {
         let row = offset.saturating_sub(self.offset) / u64::from(self.columns);
         usize::try_from(row).unwrap_or(usize::MAX).min(self.filled().saturating_sub(1))
+    }
+
+    fn numbered(&self, number: u64) -> Option<Seek> {
+        Some(Seek::Offset(number))
     }
 
     fn at_start(&self) -> bool {

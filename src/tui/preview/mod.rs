@@ -130,6 +130,11 @@ pub trait Scrolled {
         1
     }
 
+    /// Returns what finds a row by its number in the whole content; `None` where the window has all that is counted.
+    fn numbered(&self, _number: u64) -> Option<seek::Seek> {
+        None
+    }
+
     /// Says whether one of the rows is under a cursor.
     fn has_cursor(&self) -> bool {
         false

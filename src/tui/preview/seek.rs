@@ -7,6 +7,7 @@ use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
 use crate::tui::preview::HEAD;
 use crate::tui::preview::encoding::Encoding;
+use crate::tui::preview::grid::Cells;
 
 /// Bytes looked at in one step: whole units of any encoding.
 const STEP: u64 = 256 << 10;
@@ -33,6 +34,8 @@ pub enum Seek {
     End(u64, u64),
     /// The line of this number, counted from 1.
     Line(u64),
+    /// The row of this number among values with such a byte between them, counted from 1.
+    Row(u64, u8),
     /// An offset, bytes.
     Offset(u64),
 }
@@ -92,6 +95,7 @@ pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn
     match seek {
         Seek::Offset(_) => Ok(None),
         Seek::Line(number) => content.line(*number).map(Some),
+        Seek::Row(number, separator) => content.row(*number, *separator).map(Some),
         Seek::End(offset, line) => {
             let line = line + content.breaks(*offset, entry.size)?;
             Ok(Some(Place { offset: entry.size, line: Some(line) }))
@@ -246,6 +250,25 @@ impl Content<'_> {
         }
         Ok(Place { offset: begins, line: Some(current) })
     }
+
+    /// Finds where a row of separated values begins; behind the last one, where the last one does. Only from the start on it is known which line
+    /// breaks stand within quotes.
+    fn row(&self, number: u64, separator: u8) -> Result<Place> {
+        let mut cells = Cells::new(separator);
+        let (mut at, mut begins, mut current) = (0, 0, 1);
+        while at < self.entry.size && current < number {
+            let bytes = self.read(at, at + STEP)?;
+            for next in (at + 1..self.entry.size).zip(&bytes).filter_map(|(next, byte)| cells.ends_row(*byte).then_some(next)) {
+                begins = next;
+                current += 1;
+                if current == number {
+                    break;
+                }
+            }
+            at += STEP;
+        }
+        Ok(Place { offset: begins, line: None })
+    }
 }
 
 #[cfg(test)]
@@ -302,6 +325,20 @@ mod tests {
         }
         assert_eq!(find(Seek::Line(u64::MAX)), find(Seek::Line(60_000)));
         assert_eq!(find(Seek::Line(0)), Some(0));
+    }
+
+    #[test]
+    fn rows_are_counted_as_their_quotes_tell() {
+        let row = |number: u64| format!("{number};\"two\nlines \"\"{number}\"\"\";5\"\n");
+        let content: Vec<u8> = (1..=30_000).flat_map(|number| row(number).into_bytes()).collect();
+        let archive = sample::with_contents(&[("a.csv", &content)]);
+        let entry = archive.entry(0).unwrap();
+        let find = |number| place(&*archive, &entry, &Seek::Row(number, b';'), &|| true).unwrap().unwrap().offset;
+        for number in [1, 2, 20_000, 30_000] {
+            let at = usize::try_from(find(number)).unwrap();
+            assert!(content[at..].starts_with(row(number).as_bytes()));
+        }
+        assert_eq!((find(u64::MAX), find(0)), (find(30_000), 0));
     }
 
     #[test]

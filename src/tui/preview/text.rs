@@ -11,6 +11,7 @@ use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::tui::glyphs;
 use crate::tui::preview::encoding::Encoding;
+use crate::tui::preview::seek::Seek;
 use crate::tui::preview::syntax::Role;
 use crate::tui::preview::window::Window;
 use crate::tui::preview::{Request, Scroll, Scrolled};
@@ -60,6 +61,10 @@ impl Scrolled for Page {
 
     fn row(&self, offset: u64) -> usize {
         self.lines.partition_point(|line| line.offset <= offset).saturating_sub(1)
+    }
+
+    fn numbered(&self, number: u64) -> Option<Seek> {
+        Some(Seek::Line(number))
     }
 
     fn unit(&self) -> u64 {

@@ -214,6 +214,27 @@ fn records_stand_on_a_row_each() {
 }
 
 #[test]
+fn rows_and_records_are_gone_to_by_their_number_in_the_whole_content() {
+    let record = |number: u32| format!("{{\"id\": {number}, \"text\": \"{}\"}}\n", "word ".repeat(20));
+    let records: Vec<u8> = (1..=20_000).flat_map(|number| record(number).into_bytes()).collect();
+    let row = |number: u32| format!("row {number},\"two\nlines\",{}\n", "word ".repeat(20));
+    let rows: Vec<u8> = (1..=20_000).flat_map(|number| row(number).into_bytes()).collect();
+    let archive = sample::with_contents(&[("a.jsonl", &records), ("b.csv", &rows)]);
+    for (keys, name, behind) in [("f3", "▸ {\"id\": ", ", "), ("j f3", "row ", "  ")] {
+        let mut story = Story::begin(Arc::clone(&archive), 80, 24);
+        // Wherever one is, and whatever is unfolded.
+        for before in [keys, "G", "g", "enter j j"] {
+            story.then(before);
+            for number in [3, 15_000, 20_000, 1] {
+                story.then("ctrl-g").types(&number.to_string()).then("enter");
+                let first = story.screen().lines().nth(2).unwrap_or_default().to_owned();
+                assert!(first.contains(&format!("{name}{number}{behind}")), "{before} {number}: {}", story.screen());
+            }
+        }
+    }
+}
+
+#[test]
 fn a_damaged_picture_says_so_and_has_bytes() {
     let mut story = Story::begin(files(), 120, 40);
     story.then("j j j j j j j");

@@ -129,7 +129,7 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::SeekNext => find(state, false, true, effects),
         Action::SeekBefore => find(state, true, true, effects),
         Action::Goto => {
-            let prompt = Prompt::new(Purpose::Goto, "Go to", "a line, in bytes an offset; 0x… is hexadecimal", "");
+            let prompt = Prompt::new(Purpose::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Fold => drop(state.pane.fold(Fold::Turn)),

@@ -27,7 +27,7 @@ use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
 use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
 use crate::tui::event::Event;
 use crate::tui::preview;
-use crate::tui::preview::seek::{self, Place};
+use crate::tui::preview::seek::{self, Place, Seek};
 use crate::tui::rows;
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest};
 use crate::tui::state::finder::{FindAnswer, FindRequest};
@@ -500,7 +500,9 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
         match seek::place(&**archive, &entry, &seek, awaited) {
             Ok(Some(Place { offset, line })) => {
                 found = Found::At(offset);
-                request.offset = offset.saturating_sub(request.limits.back());
+                // A row whose place its quotes tell is the first one: of the line breaks before it some may stand within quotes.
+                let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
+                request.offset = offset.saturating_sub(back);
                 request.anchor = line.map(|line| (offset, line));
             }
             Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere, sealed: None },

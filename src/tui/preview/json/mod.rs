@@ -11,6 +11,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::tui::glyphs;
+use crate::tui::preview::seek::Seek;
 use crate::tui::preview::syntax::{self, Role};
 use crate::tui::preview::text::{self, Line};
 use crate::tui::preview::window::{Window, line_feeds};
@@ -35,6 +36,8 @@ pub struct Page {
     folded: BTreeSet<usize>,
     /// Indices of the lines that are rows.
     rows: Vec<usize>,
+    /// Every line of the content is a value of its own.
+    by_line: bool,
     /// The window begins with the content.
     at_start: bool,
     /// The window ends with the content, or with what is shown of it.
@@ -178,6 +181,10 @@ impl Scrolled for Page {
         self.end
     }
 
+    fn numbered(&self, number: u64) -> Option<Seek> {
+        self.by_line.then_some(Seek::Line(number))
+    }
+
     fn has_cursor(&self) -> bool {
         true
     }
@@ -251,7 +258,7 @@ fn records(window: &Window) -> Page {
             break;
         }
     }
-    Page::of(lines, at_start, end >= size, end)
+    Page { by_line: true, ..Page::of(lines, at_start, end >= size, end) }
 }
 
 /// Draws rows and returns where their text stands.

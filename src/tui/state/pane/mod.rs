@@ -222,7 +222,9 @@ impl Pane {
         if let Ok(preview) = &answer.preview {
             let window = preview.body.scrolled();
             // The cursor stays where it is as long as the place in view does.
-            let stays = |rows: &&dyn Scrolled| rows.has_cursor() && rows.offset(self.scroll.top) == place;
+            let stays = |rows: &&dyn Scrolled| {
+                answer.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
+            };
             let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);

@@ -166,19 +166,17 @@ impl Pane {
         }
     }
 
-    /// Goes to a line, or in bytes to an offset.
+    /// Goes to a line or a row, or in bytes to an offset.
     pub fn jump(&mut self, number: u64) -> Option<PreviewRequest> {
-        match &self.preview {
-            Some(Ok(Preview { body: Body::Hex(_), .. })) => Some(self.seek(Seek::Offset(number))),
-            Some(Ok(Preview { form: Form::Text, .. })) => Some(self.seek(Seek::Line(number))),
-            Some(Ok(preview)) => {
-                let last = preview.body.scrolled().rows().saturating_sub(1);
-                self.scroll.top = usize::try_from(number.saturating_sub(1)).unwrap_or(last).min(last);
-                self.scroll.cursor = self.scroll.top;
-                None
-            }
-            _ => None,
+        let Some(Ok(preview)) = &self.preview else { return None };
+        let window = preview.body.scrolled();
+        if let Some(seek) = window.numbered(number) {
+            return Some(self.seek(seek));
         }
+        let last = window.rows().saturating_sub(1);
+        self.scroll.top = usize::try_from(number.saturating_sub(1)).unwrap_or(last).min(last);
+        self.scroll.cursor = self.scroll.top;
+        None
     }
 
     pub(super) fn seek(&mut self, seek: Seek) -> PreviewRequest {

@@ -16,6 +16,7 @@ use crate::cli::signals::{self, Attended, CleanStop};
 use crate::cli::ui::Ui;
 use crate::format::Error;
 use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
+use crate::format::crypt::{Keyring, Secret};
 use crate::format::nra::reader::{NraReader, open_remains};
 use crate::format::path::Quoted;
 use crate::format::progress::Warning;
@@ -189,8 +190,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     config.linear |= args.linear;
     config.mouse &= !args.no_mouse && !config.linear;
     config.preview &= !config.linear;
-    let current = opened.as_ref().and_then(|opened| opened.path.clone()).unwrap_or_default();
-    let opener = opener(current, options);
+    let opener = opener(opened.as_ref(), options);
     let look = Arc::new(move || archives_in(&place));
     let (pass, read_only) = (signals::pass, args.read_only);
     let options = Options { environment, config, warnings, opener, pass, archives, look, locked, read_only };
@@ -264,26 +264,51 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_some_and(|term| term == "dumb")
 }
 
+/// What opens the files that were opened, and the keys of the last one, unlocked: to try a password takes its time.
+#[derive(Default)]
+struct Known {
+    secrets: HashMap<PathBuf, Option<Secret>>,
+    unlocked: Option<(PathBuf, Keyring)>,
+}
+
+impl Known {
+    /// Keeps what has opened a file. The keys of the one before go.
+    fn keep(&mut self, path: PathBuf, secret: Option<Secret>, archive: &dyn Archive) {
+        self.unlocked = archive.keyring().map(|keyring| (path.clone(), keyring.clone()));
+        self.secrets.insert(path, secret);
+    }
+
+    /// Has a file opened as it was before.
+    fn apply(&self, path: &Path, options: &mut OpenOptions) {
+        options.key = self.secrets.get(path).cloned().flatten();
+        options.unlocked = self.unlocked.as_ref().filter(|(file, _)| file == path).map(|(_, keyring)| keyring.clone());
+    }
+}
+
 /// Returns how other archives, and commits of the one that is open, are opened.
-fn opener(current: PathBuf, options: OpenOptions) -> Opener {
-    // Files that were opened, and what opens them.
-    let keys = Mutex::new(HashMap::from([(current, options.key.clone())]));
+fn opener(current: Option<&Opened>, options: OpenOptions) -> Opener {
+    let mut known = Known::default();
+    if let Some(Opened { path: Some(path), archive, .. }) = current {
+        known.keep(path.clone(), options.key.clone(), &**archive);
+    }
+    let known = Mutex::new(known);
     Arc::new(move |door, shown, secret| {
-        let known = || keys.lock().unwrap_or_else(PoisonError::into_inner).get(shown).cloned().flatten();
-        let (path, commit, known) = match door {
-            Door::File(path) => (path.clone(), None, None),
-            // The browser itself goes into archives within this one.
-            Door::Inside(_) | Door::Outside => (shown.to_owned(), None, known()),
+        let (path, commit) = match door {
+            Door::File(path) => (path.clone(), None),
             Door::Content if shown.as_os_str().is_empty() => {
                 let detail = "standard input can't be read again: -p asks for the password at the start".to_owned();
                 return Err(Error::Usage { detail });
             }
-            Door::Content => (shown.to_owned(), None, known()),
-            Door::Commit(commit) => (shown.to_owned(), *commit, known()),
+            // The browser itself goes into archives within this one.
+            Door::Content | Door::Inside(_) | Door::Outside => (shown.to_owned(), None),
+            Door::Commit(commit) => (shown.to_owned(), *commit),
         };
-        let key = secret.or(known);
-        let opened = open(path.clone(), &OpenOptions { commit, key: key.clone(), ..options.clone() })?;
-        keys.lock().unwrap_or_else(PoisonError::into_inner).insert(path, key);
+        let mut options = OpenOptions { commit, key: secret, ..options.clone() };
+        if options.key.is_none() && !matches!(door, Door::File(_)) {
+            known.lock().unwrap_or_else(PoisonError::into_inner).apply(&path, &mut options);
+        }
+        let opened = open(path.clone(), &options)?;
+        known.lock().unwrap_or_else(PoisonError::into_inner).keep(path, options.key, &*opened.archive);
         Ok(opened)
     })
 }
@@ -296,7 +321,7 @@ fn open(path: PathBuf, options: &OpenOptions) -> Result<Opened, Error> {
             (Arc::new(archive), Some(remains))
         }
     };
-    let newest = OpenOptions { commit: None, ..options.clone() };
+    let newest = OpenOptions { commit: None, unlocked: archive.keyring().cloned(), ..options.clone() };
     let is_past =
         options.commit.is_some() && open_path(&path, &newest).is_ok_and(|newest| newest.info().commit != archive.info().commit);
     Ok(Opened { archive, name: name(&path), path: Some(path), is_past, remains })
@@ -355,6 +380,9 @@ fn is_none(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::crypt::Argon2Cost;
+    use crate::format::nra::writer::{Writer, WriterOptions};
+    use crate::format::progress::Recorder;
 
     #[test]
     fn files_that_only_look_like_archives_are_not_offered() {
@@ -367,6 +395,29 @@ mod tests {
         put("hurt.nra", b"\x13\xf9 what is left");
         let names: Vec<_> = archives_in(folder.path()).iter().map(|path| path.file_name().unwrap().to_owned()).collect();
         assert_eq!(names, ["hurt.nra", "some.7z"]);
+    }
+
+    #[test]
+    fn keys_stay_unlocked_as_long_as_their_archive_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sealed, plain) = (folder.path().join("sealed.nra"), folder.path().join("plain.nra"));
+        let secret = Secret::raw([7; 32]);
+        let keyring = Keyring::create(&secret, Argon2Cost::default(), "").unwrap();
+        for (path, encryption) in [(&sealed, Some(keyring)), (&plain, None)] {
+            let options = WriterOptions { encryption, ..WriterOptions::balanced() };
+            Writer::create(File::create(path).unwrap(), options).unwrap().finish(&Recorder::default()).unwrap();
+        }
+        let open = |path: &PathBuf, key| open_path(path, &OpenOptions { key, ..OpenOptions::default() }).unwrap();
+        let known = |known: &Known, path: &Path| {
+            let mut options = OpenOptions::default();
+            known.apply(path, &mut options);
+            (options.key.is_some(), options.unlocked.is_some())
+        };
+        let mut kept = Known::default();
+        kept.keep(sealed.clone(), Some(secret.clone()), &*open(&sealed, Some(secret)));
+        assert_eq!((known(&kept, &sealed), known(&kept, &plain)), ((true, true), (false, false)));
+        kept.keep(plain.clone(), None, &*open(&plain, None));
+        assert_eq!((known(&kept, &sealed), known(&kept, &plain)), ((true, false), (false, false)));
     }
 
     #[test]

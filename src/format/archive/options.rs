@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::thread::available_parallelism;
 
 use crate::format::archive::Engine;
-use crate::format::crypt::Secret;
+use crate::format::crypt::{Keyring, Secret};
 use crate::format::names::NameEncoding;
 
 /// How archives are opened.
@@ -27,6 +27,9 @@ pub struct OpenOptions {
     pub commit: Option<u64>,
     /// What opens an encrypted archive. Default: nothing.
     pub key: Option<Secret>,
+    /// Keys of an NRA archive, unlocked before. Where it has the same key slots it is opened by them instead of `key`: to try a password takes its time.
+    /// Default: nothing.
+    pub unlocked: Option<Keyring>,
     /// Encoding of names in containers that do not tell it. Default: as each container has it.
     pub names: Option<NameEncoding>,
     /// The kind of container that it is. Default: told by its content.
@@ -44,6 +47,7 @@ impl Default for OpenOptions {
             stream_ratio: 2_000,
             commit: None,
             key: None,
+            unlocked: None,
             names: None,
             from: None,
         }

@@ -100,6 +100,16 @@ impl KeyFrame {
         self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring })
     }
 
+    /// Says whether it has the slots of a keyring: whoever opened that opens this.
+    pub(crate) fn has_slots_of(&self, keyring: &Keyring) -> bool {
+        self.slots == keyring.slots
+    }
+
+    /// Opens the frame at `place`, which has the slots of a keyring, by that.
+    pub(crate) fn unlock_again(self, keyring: &Keyring, place: KeyPlace) -> Result<Keyring> {
+        self.unlock_with(&keyring.archive_key, place).map(|again| Keyring { used: keyring.used, ..again })
+    }
+
     /// Opens the frame at `place` with the archive key itself.
     pub(crate) fn unlock_with(self, archive_key: &KeyBytes, place: KeyPlace) -> Result<Keyring> {
         if !is_equal(&self.code(archive_key, place), &self.mac) {

@@ -210,15 +210,15 @@ pub(super) fn salt_of_keys(window: &Window, offset: u64) -> Result<Option<[u8; S
 /// What unlocks an archive.
 #[derive(Clone, Copy)]
 pub(super) enum Unlock<'a> {
-    /// What a user has, if anything.
-    Secret(Option<&'a Secret>),
+    /// What a user has, if anything, and what it unlocked before.
+    Secret(Option<&'a Secret>, Option<&'a Keyring>),
     /// Keys that were unlocked before.
     Keyring(Option<&'a Keyring>),
 }
 
 impl<'a> From<&'a OpenOptions> for Unlock<'a> {
     fn from(options: &'a OpenOptions) -> Self {
-        Self::Secret(options.key.as_ref())
+        Self::Secret(options.key.as_ref(), options.unlocked.as_ref())
     }
 }
 
@@ -268,9 +268,10 @@ fn open_keys(window: &Window, offset: u64, with: Unlock<'_>, work: &mut Password
     let (keys, place) = read_keys(window, offset)?;
     let at = KeyPlace { offset, commit: place.commit };
     let keyring = match with {
-        Unlock::Secret(Some(secret)) => keys.unlock(secret, at, work)?,
+        Unlock::Secret(_, Some(keyring)) if keys.has_slots_of(keyring) => keys.unlock_again(keyring, at)?,
+        Unlock::Secret(Some(secret), _) => keys.unlock(secret, at, work)?,
         Unlock::Keyring(Some(keyring)) => keys.unlock_with(keyring.archive_key(), at)?,
-        Unlock::Secret(None) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
+        Unlock::Secret(None, _) | Unlock::Keyring(None) => return Err(Error::KeyNeeded),
     };
     Ok(Opener { keyring, keys: place, sessions: Mutex::new(Vec::new()) })
 }

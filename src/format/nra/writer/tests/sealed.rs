@@ -332,6 +332,34 @@ fn keys_change_with_a_commit() {
 }
 
 #[test]
+fn keys_that_were_unlocked_open_what_has_the_same_slots() {
+    let bytes = sealed(&keyring(), options(), fill_small);
+    let keyring = try_open(&bytes, &with_key(secret())).unwrap().keyring().cloned();
+    let unlocked = || OpenOptions { unlocked: keyring.clone(), ..OpenOptions::default() };
+    // Another commit has another key frame with the same slots.
+    let appended = append(bytes.clone(), |writer| {
+        put(writer, "more", b"more");
+    });
+    for commit in [None, Some(1)] {
+        let reader = try_open(&appended, &OpenOptions { commit, ..unlocked() }).unwrap();
+        assert_eq!(reader.keyring().unwrap().used(), Some(0));
+        assert_eq!(contents(&reader), contents(&try_open(&appended, &OpenOptions { commit, ..with_key(secret()) }).unwrap()));
+    }
+    // Where the slots are others it takes a secret, and one of those.
+    let password = Secret::password("new");
+    let changed = append(appended, |writer| {
+        writer.change_keys(|keys| keys.add(&password, CHEAP, "later")).unwrap();
+        writer.change_keys(|keys| keys.remove(0)).unwrap();
+    });
+    assert!(matches!(try_open(&changed, &unlocked()), Err(Error::KeyNeeded)));
+    assert!(matches!(try_open(&changed, &OpenOptions { key: Some(secret()), ..unlocked() }), Err(Error::WrongKey)));
+    assert!(try_open(&changed, &OpenOptions { key: Some(password), ..unlocked() }).is_ok());
+    // Another archive may have slots that look like these; its keys are others.
+    let other = sealed(&self::keyring(), options(), fill_small);
+    assert!(matches!(try_open(&other, &unlocked()), Err(Error::KeyNeeded)));
+}
+
+#[test]
 fn entries_are_found_without_an_index() {
     let bytes = sealed(&keyring(), options(), |writer| {
         fill(writer);

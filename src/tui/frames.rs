@@ -231,8 +231,8 @@ impl<'a> Log<'a> {
         let to = match rows {
             isize::MIN => LogPlace::default(),
             isize::MAX => last,
-            ..0 => self.above(place, rows.unsigned_abs()),
-            0.. => self.below(place, rows.unsigned_abs()),
+            rows if rows < 0 => self.above(place, rows.unsigned_abs()),
+            rows => self.below(place, rows.unsigned_abs()),
         };
         to.min(last)
     }

@@ -116,7 +116,7 @@ pub enum Purpose {
     /// Message of a commit.
     Message,
     /// Password of the archive behind this door.
-    Password(Door),
+    Password(Box<Door>),
     /// What is sought in the preview.
     Seek,
     /// Line or offset to go to in the preview.
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn more_than_a_line_takes_is_cut_and_told() {
-        for purpose in [Purpose::Message, Purpose::Password(Door::Content)] {
+        for purpose in [Purpose::Message, Purpose::Password(Box::new(Door::Content))] {
             let mut prompt = Prompt::new(purpose.clone(), "", "", "");
             assert!(prompt.paste("<>"));
             prompt.edit("left".parse().unwrap());
@@ -462,7 +462,7 @@ mod tests {
     fn hidden_text_follows_its_dots() {
         // The same keys in a line that is shown.
         let mut shown = Prompt::new(Purpose::Message, "", "", "");
-        let mut hidden = Prompt::new(Purpose::Password(Door::Content), "", "", "");
+        let mut hidden = Prompt::new(Purpose::Password(Box::new(Door::Content)), "", "", "");
         let keys = "a ä left b right c home d del end é left left backspace x ctrl-a y ctrl-e ctrl-k z left left ctrl-k q ctrl-u";
         for key in keys.split(' ').chain(["w", "ß", "left", "ctrl-w", "n"]) {
             let key: Key = key.parse().unwrap();

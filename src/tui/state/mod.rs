@@ -180,11 +180,14 @@ impl fmt::Debug for Typed {
     }
 }
 
+/// A job to begin anew: its name, what it does, and what it took the marks of.
+pub type Unbegun = (String, Task, Arc<Vec<Range<u64>>>);
+
 /// What waits for a password of the content, and what is known of the password.
 #[derive(Debug, Clone, Default)]
 pub struct Locked {
-    /// Jobs to begin anew: names, what they do, and what they took the marks of.
-    pub tasks: Vec<(String, Task, Arc<Vec<Range<u64>>>)>,
+    /// Jobs to begin anew.
+    pub tasks: Vec<Unbegun>,
     /// It is to be asked for as soon as nothing is being typed or chosen: the one that was given, if any, is wrong.
     pub question: Option<bool>,
     /// The user was asked for it and gave none.

@@ -255,7 +255,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::Password(door) => {
             // As it was typed: a password may begin or end with a space.
             if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
-                effects.push(state.request(Request::Open(door, Some(Password(hidden.take())))));
+                effects.push(state.request(Request::Open(*door, Some(Password(hidden.take())))));
             }
         }
         Purpose::Extract(chosen) => {

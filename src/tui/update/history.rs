@@ -81,7 +81,7 @@ pub fn locked(state: &mut State, door: Door, wrong: bool) {
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
         Door::Commit(_) | Door::Outside | Door::Content => state.archive.name.clone(),
     };
-    let prompt = Prompt::new(Purpose::Password(door), format!("Open {name}"), "it is encrypted; password:", "");
+    let prompt = Prompt::new(Purpose::Password(Box::new(door)), format!("Open {name}"), "it is encrypted; password:", "");
     let error = wrong.then(|| "the password is wrong".to_owned());
     state.dialogs.push(Dialog::Prompt(Prompt { error, ..prompt }));
 }

@@ -26,7 +26,7 @@ pub fn ask(state: &mut State, wrong: bool) {
         ("its content is encrypted; password:", "the password is wrong")
     };
     state.message = None;
-    let prompt = Prompt::new(Purpose::Password(Door::Content), format!("Read {}", state.archive.name), note, "");
+    let prompt = Prompt::new(Purpose::Password(Box::new(Door::Content)), format!("Read {}", state.archive.name), note, "");
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
 

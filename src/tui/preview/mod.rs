@@ -24,7 +24,7 @@ use ratatui::layout::Rect;
 
 use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
+use crate::format::error::{Error, Result};
 use crate::format::inside;
 use crate::format::source::ReadAt;
 use crate::tui::canvas::Canvas;
@@ -62,6 +62,8 @@ pub struct Request {
     pub offset: u64,
     /// A place whose line number is known: offset of a line and its number.
     pub anchor: Option<(u64, u64)>,
+    /// What is to be in view, bytes.
+    pub place: u64,
     /// Bytes in a row of hex.
     pub hex_columns: u16,
     /// A place to find first; the window lies around it.
@@ -193,6 +195,37 @@ impl Body {
     }
 }
 
+/// Says whether content that does not read is damaged: what stands elsewhere may read.
+pub fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. }) || error.is_unreadable()
+}
+
+/// Loads a window of an entry; where some of that is damaged a shorter one, from the place on that is to be in view, and says why. What takes long ends
+/// early when it is no longer awaited.
+///
+/// # Errors
+///
+/// As reading the archive does.
+pub fn load_around_damage(
+    archive: &Arc<dyn Archive>,
+    entry: &Entry,
+    request: &Request,
+    awaited: &dyn Fn() -> bool,
+) -> Result<(Preview, Option<Error>)> {
+    let damage = match load(archive, entry, request, awaited) {
+        Err(error) if is_damage(&error) => error,
+        loaded => return loaded.map(|preview| (preview, None)),
+    };
+    for part in [1, 4, 16, 64] {
+        let limits = Limits { window: request.limits.window / part, ..request.limits };
+        let request = Request { offset: request.place, limits, ..request.clone() };
+        if let Ok(preview) = load(archive, entry, &request, awaited) {
+            return Ok((preview, Some(damage)));
+        }
+    }
+    Err(damage)
+}
+
 /// Loads a window of an entry. What takes long ends early when it is no longer awaited.
 ///
 /// # Errors
@@ -210,9 +243,13 @@ pub fn load(archive: &Arc<dyn Archive>, entry: &Entry, request: &Request, awaite
         return remark(Form::Text, "empty file");
     }
     let mut head = vec![0; HEAD];
-    let len = archive.read_at(entry, 0, &mut head)?;
-    head.truncate(len);
-    let encoding = Encoding::of(&head);
+    match archive.read_at(entry, 0, &mut head) {
+        Ok(len) => head.truncate(len),
+        // What is shown as bytes or text may read where it is not the start that is damaged.
+        Err(error) if is_damage(&error) && request.form != Form::Image => head.clear(),
+        Err(error) => return Err(error),
+    }
+    let encoding = Encoding::of(&head).filter(|_| !head.is_empty());
     let is_text = encoding == Some(Encoding::Utf8);
     let is_binary = encoding.is_none();
     if matches!(request.form, Form::Auto | Form::Image) {

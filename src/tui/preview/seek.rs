@@ -1,16 +1,21 @@
 //! Places in content: of a text, of a line.
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::format::archive::Archive;
 use crate::format::entry::Entry;
 use crate::format::error::{Error, Result};
-use crate::tui::preview::HEAD;
 use crate::tui::preview::encoding::Encoding;
 use crate::tui::preview::grid::Cells;
+use crate::tui::preview::{HEAD, is_damage};
 
 /// Bytes looked at in one step: whole units of any encoding.
 const STEP: u64 = 256 << 10;
+/// Bytes that are left out where they are damaged, so that what stands beside them is found.
+const GAP: u64 = 32 << 10;
 /// Places of a text that are counted.
 const MAX_STOPS: usize = 100_000;
 /// Bytes that are read to number the lines at the end.
@@ -78,33 +83,38 @@ pub struct Place {
     pub offset: u64,
     /// Number of the line that it lies in, if known.
     pub line: Option<u64>,
+    /// The search came to the end of the content, and went on at the other one.
+    pub around: bool,
 }
 
 /// Finds a place in the content of an entry, as long as it is awaited. Returns `None` when there is no such place.
 ///
 /// # Errors
 ///
-/// As reading the archive does; `Cancelled` when nobody waits any more.
+/// As reading the archive does, unless a text is found in what reads; `Cancelled` when nobody waits any more.
 pub fn place(archive: &dyn Archive, entry: &Entry, seek: &Seek, awaited: &dyn Fn() -> bool) -> Result<Option<Place>> {
     if let Seek::Offset(offset) = seek {
-        return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None }));
+        return Ok(Some(Place { offset: (*offset).min(entry.size.saturating_sub(1)), line: None, around: false }));
     }
-    let head = read(archive, entry, 0, HEAD as u64, awaited)?;
-    let encoding = Encoding::of(&head).unwrap_or_default();
-    let content = Content { archive, entry, encoding, awaited };
+    let content = Content::new(archive, entry, awaited)?;
     match seek {
         Seek::Offset(_) => Ok(None),
         Seek::Line(number) => content.line(*number).map(Some),
         Seek::Row(number, separator) => content.row(*number, *separator).map(Some),
         Seek::End(offset, line) => {
-            let line = line + content.breaks(*offset, entry.size)?;
-            Ok(Some(Place { offset: entry.size, line: Some(line) }))
+            let line = content.number(*offset, *line, entry.size)?;
+            Ok(Some(Place { offset: entry.size, line, around: false }))
         }
         Seek::Text { needle, from, back, line } => {
-            let Some(pattern) = encoding.pattern(needle) else { return Ok(None) };
+            let Some(pattern) = content.encoding.pattern(needle) else { return Ok(None) };
             // A match may lie across the end of a step, and take more bytes than what was typed.
             let overlap = 4 * needle.len() as u64;
-            if *back { content.before(&pattern, *from, *line, overlap) } else { content.behind(&pattern, *from, *line, overlap) }
+            let found = content.text(&pattern, *from, *back, *line, overlap)?;
+            // It may stand in what does not read.
+            match content.damage.take().filter(|_| found.is_none()) {
+                Some(damage) => Err(damage),
+                None => Ok(found),
+            }
         }
     }
 }
@@ -123,19 +133,18 @@ pub fn stops(
     awaited: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(&[u64]),
 ) -> Result<(Vec<u64>, bool)> {
-    let head = read(archive, entry, 0, HEAD as u64, awaited)?;
-    let encoding = Encoding::of(&head).unwrap_or_default();
-    let content = Content { archive, entry, encoding, awaited };
+    let content = Content::new(archive, entry, awaited)?;
+    let encoding = content.encoding;
     let mut places = Vec::new();
     let Some(pattern) = encoding.pattern(needle) else { return Ok((places, true)) };
     let overlap = 4 * needle.len() as u64;
     // What lies before this offset has been counted; nothing has an end where a line goes on.
     let (mut at, mut counted) = (0, Some(0));
     while at < entry.size {
-        let bytes = content.read(at, at + STEP + overlap)?;
+        let (len, bytes) = content.step(|len| at..at + len + overlap)?;
         let behind = |start: usize| encoding.lines(&bytes[start..]).next().map(|behind| at + (start + behind) as u64);
         counted = counted.or_else(|| behind(0));
-        for start in content.matches(&pattern, &bytes).take_while(|start| (*start as u64) < STEP) {
+        for start in content.matches(&pattern, &bytes).take_while(|start| (*start as u64) < len) {
             let place = at + start as u64;
             if counted.is_none_or(|counted| place < counted) {
                 continue;
@@ -147,9 +156,9 @@ pub fn stops(
             counted = if by_line { behind(start / encoding.unit() * encoding.unit()) } else { Some(place + 1) };
         }
         tell(&places);
-        at += STEP;
+        at += len;
     }
-    Ok((places, true))
+    Ok((places, content.damage.take().is_none()))
 }
 
 /// Says whether it is cheap to number the lines of a content from an offset to its end.
@@ -174,9 +183,30 @@ struct Content<'a> {
     entry: &'a Entry,
     encoding: Encoding,
     awaited: &'a dyn Fn() -> bool,
+    /// Why some of it was left out.
+    damage: Cell<Option<Error>>,
 }
 
-impl Content<'_> {
+impl<'a> Content<'a> {
+    fn new(archive: &'a dyn Archive, entry: &'a Entry, awaited: &'a dyn Fn() -> bool) -> Result<Self> {
+        let mut content = Self { archive, entry, encoding: Encoding::default(), awaited, damage: Cell::default() };
+        let (_, head) = content.step(|len| 0..len.min(HEAD as u64))?;
+        content.encoding = Encoding::of(&head).unwrap_or_default();
+        Ok(content)
+    }
+
+    /// Reads a step: of a length, what lies in the range that belongs to it. Where that is damaged it is a shorter one, of which perhaps nothing reads.
+    fn step(&self, range: impl Fn(u64) -> Range<u64>) -> Result<(u64, Vec<u8>)> {
+        for len in [STEP, GAP] {
+            let Range { start, end } = range(len);
+            match self.read(start, end) {
+                Err(error) if is_damage(&error) => self.damage.set(Some(error)),
+                read => return Ok((len, read?)),
+            }
+        }
+        Ok((GAP, Vec::new()))
+    }
+
     fn read(&self, from: u64, end: u64) -> Result<Vec<u8>> {
         read(self.archive, self.entry, from, end, self.awaited)
     }
@@ -192,42 +222,69 @@ impl Content<'_> {
         pattern.find_iter(bytes).map(|found| found.start()).filter(move |start| start % unit == 0)
     }
 
-    fn breaks(&self, from: u64, end: u64) -> Result<u64> {
-        let (mut at, mut count) = (from, 0);
-        while at < end {
-            let bytes = self.read(at, end.min(at + STEP))?;
-            count += self.count(&bytes, bytes.len());
+    /// Returns the number of the line that an offset lies in, counted from another one; `None` where not all between them reads.
+    fn number(&self, from: u64, line: u64, to: u64) -> Result<Option<u64>> {
+        let (mut at, mut number) = (from, line);
+        while at < to {
+            let bytes = match self.read(at, to.min(at + STEP)) {
+                Err(error) if is_damage(&error) => return Ok(None),
+                read => read?,
+            };
+            number += self.count(&bytes, bytes.len());
             at += STEP;
         }
-        Ok(count)
+        Ok(Some(number))
     }
 
-    fn behind(&self, pattern: &Regex, from: u64, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
-        let mut at = from.next_multiple_of(self.encoding.unit() as u64);
-        while at < self.entry.size {
-            let bytes = self.read(at, at + STEP + overlap)?;
-            let found = self.matches(pattern, &bytes).next();
-            let passed = found.unwrap_or(usize::try_from(STEP).expect("a step fits"));
-            line = line.map(|line| line + self.count(&bytes, passed));
+    /// Finds a text from a place on, and then from the other end of the content on to that place.
+    fn text(&self, pattern: &Regex, from: u64, back: bool, line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
+        let size = self.entry.size;
+        let from = from.min(size).next_multiple_of(self.encoding.unit() as u64);
+        let (first, then) = if back { (0..from, from..size) } else { (from..size, 0..from) };
+        let find = |range, line| match back {
+            true => self.last(pattern, range, line, overlap),
+            false => self.first(pattern, range, line, overlap),
+        };
+        if let Some(found) = find(first, line)? {
+            return Ok(Some(found));
+        }
+        let line = match line.filter(|_| back && is_near_end(from, size)) {
+            Some(line) => self.number(from, line, size)?,
+            None => Some(1).filter(|_| !back),
+        };
+        Ok(find(then, line)?.map(|place| Place { around: true, ..place }))
+    }
+
+    /// Finds the first place of a text that lies in a range; `line` is the number of the line that this begins in.
+    fn first(&self, pattern: &Regex, range: Range<u64>, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
+        let mut at = range.start;
+        while at < range.end {
+            let (len, bytes) = self.step(|len| at..at + len + overlap)?;
+            let found = self.matches(pattern, &bytes).next().filter(|found| at + (*found as u64) < range.end);
+            let passed = found.unwrap_or(usize::try_from(len).expect("a step fits"));
+            // Nobody knows how many lines are in what does not read.
+            line = line.filter(|_| !bytes.is_empty()).map(|line| line + self.count(&bytes, passed));
             if let Some(found) = found {
-                return Ok(Some(Place { offset: at + found as u64, line }));
+                return Ok(Some(Place { offset: at + found as u64, line, around: false }));
             }
-            at += STEP;
+            at += len;
         }
         Ok(None)
     }
 
-    fn before(&self, pattern: &Regex, from: u64, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
-        let mut end = from.min(self.entry.size);
-        while end > 0 {
-            let at = end.saturating_sub(STEP);
-            let bytes = self.read(at, end + overlap)?;
+    /// Finds the last place of a text that begins in a range; `line` is the number of the line that this ends in.
+    fn last(&self, pattern: &Regex, range: Range<u64>, mut line: Option<u64>, overlap: u64) -> Result<Option<Place>> {
+        let mut end = range.end.next_multiple_of(self.encoding.unit() as u64);
+        while end > range.start {
+            let from = |len| end.saturating_sub(len).max(range.start);
+            let (len, bytes) = self.step(|len| from(len)..end + overlap)?;
+            let at = from(len);
             let len = usize::try_from(end - at).expect("at most a step").min(bytes.len());
             let found = self.matches(pattern, &bytes).take_while(|found| *found < len).last();
             let passed = &bytes[found.unwrap_or(0)..len];
-            line = line.and_then(|line| line.checked_sub(self.count(passed, passed.len())));
+            line = line.filter(|_| !bytes.is_empty()).and_then(|line| line.checked_sub(self.count(passed, passed.len())));
             if let Some(found) = found {
-                return Ok(Some(Place { offset: at + found as u64, line }));
+                return Ok(Some(Place { offset: at + found as u64, line, around: false }));
             }
             end = at;
         }
@@ -248,7 +305,7 @@ impl Content<'_> {
             }
             at += STEP;
         }
-        Ok(Place { offset: begins, line: Some(current) })
+        Ok(Place { offset: begins, line: Some(current), around: false })
     }
 
     /// Finds where a row of separated values begins; behind the last one, where the last one does. Only from the start on it is known which line
@@ -267,7 +324,7 @@ impl Content<'_> {
             }
             at += STEP;
         }
-        Ok(Place { offset: begins, line: None })
+        Ok(Place { offset: begins, line: None, around: false })
     }
 }
 
@@ -297,9 +354,11 @@ mod tests {
         assert_eq!(find(text("line 50000", 0, false)), there);
         assert_eq!(find(text("LINE 50000", 0, false)), None);
         assert_eq!(find(text("this is line 50000", 0, false)), offset("This is line 50000"));
-        assert_eq!(find(text("line 50000", there.unwrap() + 1, false)), None);
+        // From the other end on, if need be.
+        assert_eq!(find(text("line 50000", there.unwrap() + 1, false)), there);
         assert_eq!(find(text("line 777\n", u64::MAX, true)), offset("line 777\n"));
-        assert_eq!(find(text("line 50000", there.unwrap(), true)), None);
+        assert_eq!(find(text("line 50000", there.unwrap(), true)), there);
+        assert_eq!(find(text("line 777\n", offset("line 777\n").unwrap(), true)), offset("line 777\n"));
     }
 
     #[test]
@@ -353,6 +412,8 @@ mod tests {
         assert_eq!(line(with("line 50000", start(7), false, Some(7))), Some(50_000));
         assert_eq!(line(with("line 777\n", start(60_000), true, Some(60_000))), Some(777));
         assert_eq!(line(with("line 777\n", start(60_000), true, None)), None);
+        assert_eq!(line(with("line 777\n", start(60_000), false, Some(60_000))), Some(777));
+        assert_eq!(line(with("line 50000", start(7), true, Some(7))), Some(50_000));
         // The one behind the last line break.
         assert_eq!(line(Seek::End(start(40_000), 40_000)), Some(60_001));
         assert_eq!(line(Seek::Line(u64::MAX)), Some(60_000));

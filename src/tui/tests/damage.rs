@@ -1,12 +1,17 @@
 //! A damaged archive: what reads, what does not, and what is saved.
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use insta::assert_snapshot;
 
 use super::deeds::open;
 use super::{Story, everything};
-use crate::format::archive::{OpenOptions, open_path};
+use crate::convert::pack::{Destination, Input, PackOptions, pack};
+use crate::format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
+use crate::format::progress::Recorder;
+use crate::format::source::MemorySource;
 use crate::testing::noise;
 use crate::tui::event::Event;
 use crate::tui::rows::{Page, Want};
@@ -63,6 +68,74 @@ fn what_reads_is_listed_and_saved() {
     story.event(Event::Paste(output.display().to_string()));
     story.then("enter");
     story.sees("there is such a file already");
+}
+
+/// Returns an archive with a file `a` of this content in which one of the blocks is damaged: the first, or one in the middle; and where that lies.
+fn torn(content: &[u8], first: bool) -> (Arc<dyn Archive>, Range<u64>) {
+    let work = tempfile::tempdir().unwrap();
+    let (file, packed) = (work.path().join("a"), work.path().join("a.nra"));
+    std::fs::write(&file, content).unwrap();
+    let destination = Destination::File { path: packed.clone(), overwrite: false };
+    pack(&[Input::new(file)], destination, &PackOptions::default(), &Recorder::default()).unwrap();
+    let whole = open_path(&packed, &OpenOptions::default()).unwrap();
+    let (runs, _) = whole.runs(&whole.entry(0).unwrap(), 100).unwrap().unwrap();
+    let hurt = if first { 0 } else { runs.len() / 2 };
+    let start = runs[..hurt].iter().map(|run| run.len).sum();
+    let mut bytes = std::fs::read(&packed).unwrap();
+    let within = if first { 100 } else { runs[hurt].stored_bytes / 2 };
+    bytes[usize::try_from(runs[hurt].block + within).unwrap()] ^= 1;
+    let archive = open_bytes(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+    (Arc::from(archive), start..start + runs[hurt].len)
+}
+
+#[test]
+fn beside_damage_content_is_looked_at_and_searched() {
+    let lines = noise(8 * 60_000, 1);
+    let lines = lines.chunks(8).zip(1u64..).map(|(bytes, number)| format!("line {number} {bytes:02x?}\n"));
+    let content = lines.collect::<String>();
+    let (archive, hurt) = torn(content.as_bytes(), false);
+    let within = usize::try_from(hurt.start.midpoint(hurt.end)).unwrap();
+    let lost = content[..within].lines().count() as u64;
+    let size = archive.entry(0).unwrap().size;
+    assert!(hurt.start > 300 << 10 && hurt.end < size - (300 << 10), "{hurt:?} of {size}");
+    let mut story = Story::begin(archive, 100, 24);
+    let first = |story: &Story| story.screen().lines().nth(2).unwrap_or_default().to_owned();
+    let goes = |story: &mut Story, to: u64| {
+        story.then("ctrl-g").types(&to.to_string()).then("enter");
+    };
+    // What is shown stays where there is nothing to see, and so does what is told of it.
+    story.then("enter");
+    goes(&mut story, lost);
+    story.sees("is damaged").sees("text · ");
+    assert!(first(&story).contains("1 line 1 "), "{}", story.screen());
+    story.then("G").misses("is damaged").sees("line 60000");
+    story.then("g j");
+    assert!(first(&story).contains("2 line 2 "), "{}", story.screen());
+    // A text is found behind it, where lines have no numbers, and back in front of it.
+    story.then("/").types("line 55555").then("enter");
+    assert!(first(&story).contains("~ line 55555"), "{}", story.screen());
+    story.then("/ ctrl-u").types(&format!("line {lost} ")).then("enter");
+    story.sees("nothing is found in what reads: ");
+    story.then("/ ctrl-u").types("line 7777").then("enter N").sees("line 7777 ");
+    // Up to its edge all is shown.
+    story.then("2 g");
+    for (near, reads) in [(hurt.start - 8_000, true), (hurt.start + 8_000, false), (hurt.end + 16, true)] {
+        goes(&mut story, near);
+        assert_eq!(first(&story).contains(&format!("{:08x}", near / 16 * 16)), reads, "{}", story.screen());
+        story.sees("is damaged");
+    }
+}
+
+#[test]
+fn what_stands_behind_a_damaged_start_is_reached() {
+    let (archive, hurt) = torn(&[noise(8 << 20, 3), b"there".to_vec()].concat(), true);
+    assert!(hurt.end < 7 << 20, "{hurt:?}");
+    for (keys, typed, sees) in [("G", "", "there"), ("ctrl-g", "8000000", "007a1200"), ("/", "there", "there")] {
+        let mut story = Story::begin(Arc::clone(&archive), 100, 24);
+        story.then("enter").sees("is damaged");
+        story.then(keys).types(typed);
+        story.then("enter").sees(sees).sees("hex · 8.0 MiB");
+    }
 }
 
 #[test]

@@ -37,7 +37,6 @@ use crate::tui::key::Key;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::dialog::{About, Menu};
 use crate::tui::state::finder::{Finder, Over};
-use crate::tui::state::pane::Found;
 use crate::tui::state::{Dialog, Sizes, State, Tone, Typed};
 
 pub use jobs::POLICIES;
@@ -129,14 +128,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         Event::Font(width, height) => effects.extend(state.pane.set_font((width, height)).map(Effect::Preview)),
         Event::Rows(answer) => browse::rows(state, answer, effects),
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
-        Event::Preview(answer) => {
-            if state.pane.awaits(&answer) && answer.found == Found::Nowhere {
-                state.say(Tone::Warning, state.pane.missed());
-            }
-            state.pane.take(answer);
-            effects.extend(state.pane.count().map(Effect::Stops));
-            browse::fit(state, effects);
-        }
+        Event::Preview(answer) => preview::take(state, answer, effects),
         Event::Stops(answer) => state.pane.counted(answer),
         Event::Room(free) => jobs::room(state, free),
         Event::Mapped(answer) => sizes::take(state, answer),

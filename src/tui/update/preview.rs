@@ -6,6 +6,7 @@ use crate::tui::layout::TWO_PANES;
 use crate::tui::preview::Form;
 use crate::tui::preview::json::Fold;
 use crate::tui::state::dialog::{Prompt, Purpose};
+use crate::tui::state::pane::{Found, PreviewAnswer};
 use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse::fit;
 use crate::tui::update::sealed;
@@ -149,9 +150,35 @@ pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect
         return state.say(Tone::Warning, "nothing has been sought yet");
     }
     match state.pane.find(back, again) {
-        Ok(request) => effects.extend(request.map(Effect::Preview)),
-        Err(error) => state.say(Tone::Warning, error),
+        Ok(request) => effects.push(Effect::Preview(request)),
+        Err(found) => say_found(state, found),
     }
+}
+
+/// Says what has become of a search, where that is not seen.
+fn say_found(state: &mut State, found: Found) {
+    match found {
+        Found::Around(_) => state.say(Tone::Calm, "the search came to the end, and went on at the other one"),
+        Found::Nowhere => state.say(Tone::Warning, "nothing is found"),
+        Found::At(_) | Found::Unsought => {}
+    }
+}
+
+/// Takes what was read.
+pub fn take(state: &mut State, answer: PreviewAnswer, effects: &mut Vec<Effect>) {
+    if !state.pane.awaits(&answer) {
+        return;
+    }
+    let (found, seeks) = (answer.found, state.pane.is_seeking_text());
+    match state.pane.take(answer) {
+        Some(damage) => {
+            let found = if seeks && found == Found::Unsought { "nothing is found in what reads: " } else { "" };
+            state.say(Tone::Error, format!("{found}{damage}"));
+        }
+        None => say_found(state, found),
+    }
+    effects.extend(state.pane.count().map(Effect::Stops));
+    fit(state, effects);
 }
 
 /// Goes to the line or offset that was typed.

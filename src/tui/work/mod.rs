@@ -343,7 +343,7 @@ impl Served for FactsRequest {
 impl Served for PreviewRequest {
     fn failed(&self) -> Event {
         let (generation, preview) = (self.generation, Err(FAULT.to_owned()));
-        Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None })
+        Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None, damage: None })
     }
 }
 
@@ -498,20 +498,31 @@ fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn
     let mut found = Found::Unsought;
     if let Some(seek) = request.seek.take() {
         match seek::place(&**archive, &entry, &seek, awaited) {
-            Ok(Some(Place { offset, line })) => {
-                found = Found::At(offset);
+            Ok(Some(Place { offset, line, around })) => {
+                found = if around { Found::Around(offset) } else { Found::At(offset) };
+                request.place = offset;
                 // A row whose place its quotes tell is the first one: of the line breaks before it some may stand within quotes.
                 let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
                 request.offset = offset.saturating_sub(back);
                 request.anchor = line.map(|line| (offset, line));
             }
-            Ok(None) => return PreviewAnswer { generation, preview: Err(String::new()), found: Found::Nowhere, sealed: None },
-            Err(error) => return PreviewAnswer { generation, sealed: sealed(&error), preview: Err(told(&error)), found },
+            Ok(None) => {
+                let found = Found::Nowhere;
+                return PreviewAnswer { generation, preview: Err(String::new()), found, sealed: None, damage: None };
+            }
+            Err(error) => {
+                let sealed = sealed(&error);
+                return PreviewAnswer { generation, preview: Err(told(&error)), found, sealed, damage: None };
+            }
         }
     }
-    let preview = preview::load(archive, &entry, &request, awaited);
-    let sealed = preview.as_ref().err().and_then(sealed);
-    PreviewAnswer { generation, preview: preview.map_err(|error| told(&error)), found, sealed }
+    let loaded = preview::load_around_damage(archive, &entry, &request, awaited);
+    let sealed = loaded.as_ref().err().and_then(sealed);
+    let (preview, damage) = match loaded {
+        Ok((preview, damage)) => (Ok(preview), damage.map(|error| told(&error))),
+        Err(error) => (Err(told(&error)), None),
+    };
+    PreviewAnswer { generation, preview, found, sealed, damage }
 }
 
 /// Tells where a text stands, and now and then how far that is known.

@@ -6,7 +6,7 @@ pub use seek::{Stops, StopsAnswer, StopsRequest};
 
 use std::time::Duration;
 
-use crate::format::entry::Entry;
+use crate::format::entry::{Entry, Kind};
 use crate::tui::canvas::Canvas;
 use crate::tui::limits::Limits;
 use crate::tui::preview::json::Fold;
@@ -40,6 +40,8 @@ pub struct PreviewAnswer {
     pub found: Found,
     /// The content needs a password; the one that was given, if any, is wrong.
     pub sealed: Option<bool>,
+    /// Why there is less to see than was asked for.
+    pub damage: Option<String>,
 }
 
 /// What became of a search for a place.
@@ -50,6 +52,8 @@ pub enum Found {
     Unsought,
     /// It is at this offset, bytes.
     At(u64),
+    /// It is at this offset, bytes, at which the search came round from the other end of the content.
+    Around(u64),
     /// There is no such place.
     Nowhere,
 }
@@ -202,22 +206,26 @@ impl Pane {
         if again { self.set_form(self.form) } else { None }
     }
 
-    /// Takes what was read. Stale answers change nothing.
-    pub fn take(&mut self, answer: PreviewAnswer) {
+    /// Takes what was read, and returns what of it did not read where that is not shown. Stale answers change nothing.
+    pub fn take(&mut self, answer: PreviewAnswer) -> Option<String> {
         if answer.generation != self.generation {
-            return;
+            return None;
         }
         let awaited = self.waiting.take().unwrap_or(0);
         self.seeking = false;
-        let place = match answer.found {
-            Found::Unsought => awaited,
-            Found::At(place) => {
+        let place = match (answer.found, answer.preview.as_ref().err()) {
+            // What is shown stays.
+            (Found::Nowhere, _) => {
+                self.stops = None;
+                return None;
+            }
+            (_, Some(error)) if answer.sealed.is_none() && self.is_in_form() => return Some(error.clone()),
+            (Found::Unsought, _) => awaited,
+            (Found::At(place) | Found::Around(place), _) => {
                 self.scroll.at = Some(place);
                 self.found = Some(place).filter(|_| self.seeking_text);
                 place
             }
-            // What is shown stays.
-            Found::Nowhere => return,
         };
         if let Ok(preview) = &answer.preview {
             let window = preview.body.scrolled();
@@ -232,12 +240,25 @@ impl Pane {
                 // The end of the content stands at the end of the screen.
                 self.scroll.top = self.scroll.top.min(window.rows().saturating_sub(usize::from(self.canvas.cells.1) + 1));
             }
-            if let (Body::Text(page), Found::At(_)) = (&preview.body, answer.found) {
+            if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, answer.found) {
                 self.scroll.left = self.reveal(page);
             }
         }
         self.sealed = answer.sealed;
         self.preview = Some(answer.preview);
+        answer.damage
+    }
+
+    /// Says whether content is shown, and in the form that was asked for.
+    fn is_in_form(&self) -> bool {
+        matches!(&self.preview, Some(Ok(preview)) if matches!(self.form, Form::Auto) || self.form == preview.form)
+    }
+
+    /// Says whether a file does not read where it was looked at.
+    fn is_hurt(&self) -> bool {
+        matches!(&self.preview, Some(Err(_)))
+            && self.sealed.is_none()
+            && self.entry.as_ref().is_some_and(|entry| entry.kind == Kind::File)
     }
 
     /// Scrolls by rows.
@@ -285,6 +306,10 @@ impl Pane {
 
     /// Scrolls to the start or the end of the content.
     pub fn to_end(&mut self, end: bool, height: usize) -> Option<PreviewRequest> {
+        if self.is_hurt() {
+            let size = self.entry.as_ref().filter(|_| end).map_or(0, |entry| entry.size);
+            return Some(self.ask(size.saturating_sub(self.limits.back() / 4), None, size));
+        }
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
         self.scroll.at = None;
@@ -368,7 +393,7 @@ impl Pane {
         let entry = self.entry.clone().expect("there is an entry while something of it is wanted");
         let hex_columns = hex::columns(self.width);
         let (canvas, limits) = (self.canvas, self.limits);
-        let request = Request { form: self.form, offset, anchor, hex_columns, seek: None, canvas, limits };
+        let request = Request { form: self.form, offset, anchor, place, hex_columns, seek: None, canvas, limits };
         PreviewRequest { generation: self.generation, entry, request }
     }
 }
@@ -385,7 +410,7 @@ mod tests {
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {
             let preview = preview::load(archive, &entry, &request, &|| true).map_err(|error| error.to_string());
-            pane.take(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None });
+            drop(pane.take(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None, damage: None }));
         }
     }
 

@@ -7,7 +7,7 @@ use crate::text;
 use crate::tui::glyphs;
 use crate::tui::preview::seek::Seek;
 use crate::tui::preview::{Body, Form, Preview, text as lines};
-use crate::tui::state::pane::{Pane, PreviewRequest};
+use crate::tui::state::pane::{Found, Pane, PreviewRequest};
 
 /// Asks where a text stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +96,11 @@ impl Pane {
         self.seeking
     }
 
+    /// Says whether that is a text.
+    pub fn is_seeking_text(&self) -> bool {
+        self.seeking && self.seeking_text
+    }
+
     /// Stops the search for a place: what is shown is read again.
     pub fn stop_seeking(&mut self) -> Option<PreviewRequest> {
         if self.seeking { self.set_form(self.form) } else { None }
@@ -121,13 +126,17 @@ impl Pane {
     }
 
     /// Goes to the row that has the text sought last: the next one behind the row in view (from that one on if it is not sought `again`), or the one
-    /// before.
+    /// before; from the other end on where there is none.
     ///
     /// # Errors
     ///
-    /// When it is known at once that there is none.
-    pub fn find(&mut self, back: bool, again: bool) -> Result<Option<PreviewRequest>, &'static str> {
-        let Some(Ok(preview)) = &self.preview else { return Ok(None) };
+    /// What has become of that where it is known at once.
+    pub fn find(&mut self, back: bool, again: bool) -> Result<PreviewRequest, Found> {
+        let needle = self.needle.text().to_owned();
+        if self.is_hurt() {
+            return Ok(self.seek(Seek::Text { needle, from: 0, back, line: None }));
+        }
+        let Some(Ok(preview)) = &self.preview else { return Err(Found::Unsought) };
         let window = preview.body.scrolled();
         let top = if window.has_cursor() { self.scroll.cursor } else { self.scroll.top };
         let is_content = matches!(preview.body, Body::Text(_) | Body::Hex(_)) && matches!(preview.form, Form::Text | Form::Hex);
@@ -142,32 +151,28 @@ impl Pane {
                 (None, next) if next > place => (next, number(top + 1)),
                 (None, _) => (place + window.unit(), number(top)),
             };
-            return Ok(Some(self.seek(Seek::Text { needle: self.needle.text().to_owned(), from, back, line })));
+            return Ok(self.seek(Seek::Text { needle, from, back, line }));
         }
-        let pattern = self.needle.pattern().ok_or("this can't be sought")?;
-        let holds = |row: &usize| window.holds(*row, pattern);
-        let row = if back { (0..top).rev().find(holds) } else { (top + usize::from(again)..window.rows()).find(holds) };
-        let row = row.ok_or_else(|| self.missed())?;
-        let places = (0..window.rows()).filter(holds).map(|row| row as u64).collect();
-        let needle = self.needle.text().to_owned();
+        let holds = |row: &usize| self.needle.pattern().is_some_and(|pattern| window.holds(*row, pattern));
+        let (rows, from) = (window.rows(), top + usize::from(again && !back));
+        let row =
+            if back { (0..from).rev().chain((from..rows).rev()).find(holds) } else { (from..rows).chain(0..from).find(holds) };
+        let Some(row) = row else {
+            self.stops = None;
+            return Err(Found::Nowhere);
+        };
+        let places = (0..rows).filter(holds).map(|row| row as u64).collect();
         self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
         (self.scroll.top, self.scroll.cursor) = (row, row);
-        Ok(None)
-    }
-
-    /// Says that the text which is sought is not found: where it was found before, there is no more of it.
-    pub fn missed(&self) -> &'static str {
-        let is_known = self.stops.as_ref().is_some_and(|stops| stops.needle == self.needle.text());
-        let from_start = self.scroll.top == 0 && matches!(&self.preview, Some(Ok(preview)) if preview.body.scrolled().at_start());
-        match (is_known, from_start) {
-            (true, _) => "nothing more is found",
-            (false, true) => "nothing is found",
-            (false, false) => "nothing is found from here on",
-        }
+        let found = if back == (row < from) { Found::At } else { Found::Around };
+        Err(found(row as u64))
     }
 
     /// Goes to a line or a row, or in bytes to an offset.
     pub fn jump(&mut self, number: u64) -> Option<PreviewRequest> {
+        if self.is_hurt() {
+            return Some(self.seek(if self.form == Form::Text { Seek::Line(number) } else { Seek::Offset(number) }));
+        }
         let Some(Ok(preview)) = &self.preview else { return None };
         let window = preview.body.scrolled();
         if let Some(seek) = window.numbered(number) {

@@ -231,9 +231,10 @@ fn follow(mut left: Left, ui: &Ui) -> CommandResult {
                     Ending::Degraded => {
                         console.warn(Warning { path: Vec::new(), message: text, degraded: true, damage: false });
                     }
-                    // The last one is what the process ends with.
+                    // The last one is what the process ends with, unless a signal ends it.
                     Ending::Failed | Ending::Cancelled => {
-                        let message = format!("cannot {}: {text}", job.title);
+                        let cannot = if ending == Ending::Failed { "cannot " } else { "" };
+                        let message = format!("{cannot}{}: {text}", job.title);
                         if let Some(before) = failed.replace(message) {
                             console.line(&format!("nra: {before}"));
                         }
@@ -243,7 +244,10 @@ fn follow(mut left: Left, ui: &Ui) -> CommandResult {
         }
     }
     match (left.ended_by(), failed) {
-        (Some(signal), _) => Err(Failure::stopped(signal)),
+        (Some(signal), stopped) => {
+            stopped.iter().for_each(|message| console.line(&format!("nra: {message}")));
+            Err(Failure::stopped(signal))
+        }
         (None, Some(message)) => Err(Failure::failed(message)),
         (None, None) => Ok(Outcome::Done),
     }

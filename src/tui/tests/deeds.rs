@@ -13,7 +13,7 @@ use crate::tui::asked::Subject;
 use crate::tui::effect::{Door, Effect, Password, Request};
 use crate::tui::event::Event;
 use crate::tui::state::Facts;
-use crate::tui::state::jobs::{Ending, News};
+use crate::tui::state::jobs::{Ending, News, Progress};
 
 fn files(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
@@ -62,6 +62,12 @@ fn a_file_is_found_and_extracted() {
     extract_to(&mut story, work.path());
     assert_eq!(std::fs::read_to_string(work.path().join("guide.md")).unwrap(), "mine");
     assert_eq!(files(work.path()).len(), 2);
+    story.then("J").sees("docs/guide.md is written as guide");
+    story.then("esc e down down down").sees("keep it as name~");
+    story.then("enter J").sees("guide.md: what was there is moved aside");
+    assert_eq!(files(work.path()).len(), 3);
+    std::fs::remove_file(work.path().join("guide.md~")).unwrap();
+    story.then("esc");
     // The policy can be chosen: skip.
     story.then("e down");
     story.sees("leave it, skip the entry");
@@ -314,6 +320,24 @@ fn a_job_that_waits_for_its_turn_says_so() {
     story.misses("waiting");
     story.event(Event::Job(id, News::End(Ending::Done, "nothing is damaged".to_owned())));
     assert_eq!(story.state.jobs.list[0].elapsed(), Duration::ZERO);
+}
+
+#[test]
+fn a_job_tells_when_it_ends_wherever_there_is_room_for_that() {
+    for (width, height) in [(120, 30), (80, 24), (40, 10), (20, 5)] {
+        let mut story = Story::begin(everything(), width, height);
+        let id = story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now);
+        for step in 1..=20 {
+            story.now += Duration::from_millis(500);
+            let progress = Progress { bytes: step * 5_000, all_bytes: 2_250_000, ..Progress::default() };
+            story.event(Event::Job(id, News::Progress(progress, "x".to_owned())));
+        }
+        let told =
+            |story: &Story, sign: &str| story.screen().lines().any(|line| line.contains(sign) && line.contains("ETA 3:35"));
+        assert!(told(&story, if width > 20 { "extrac" } else { "" }), "{}", story.screen());
+        assert!(width < 80 || told(&story, "9.8 KiB/s"), "{}", story.screen());
+        assert!(width == 20 || told(story.then("J"), "▶ extrac"), "{}", story.screen());
+    }
 }
 
 #[test]

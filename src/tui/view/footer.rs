@@ -52,11 +52,11 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     if state.message.is_none()
         && let Some(job) = state.jobs.running().last()
     {
-        x = jobs::bar(job, &state.theme, inner, 0, usize::from(inner.width), buffer) + 2;
         let stop = state.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
-        if let Some(key) = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty()) {
-            x = put(buffer, inner, x, 0, &format!("{key} stops"), state.theme.dim) + 2;
-        }
+        let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
+        let stop = stop.map_or_else(String::new, |key| format!("  {key} stops"));
+        x = jobs::bar(job, &state.theme, inner, 0, room.saturating_sub(glyphs::width(&stop)), buffer);
+        x = put(buffer, inner, x, 0, &stop, state.theme.dim) + 2;
     }
     let room = room.saturating_sub(usize::from(x));
     if state.message.is_some() && glyphs::width(&line) > room && !state.linear {

@@ -1,5 +1,7 @@
 //! Jobs: as a bar in the status line, and as a list with what they said.
 
+use std::borrow::Cow;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -14,48 +16,85 @@ use crate::tui::view::{dialog, put};
 
 /// Columns of a bar.
 const BAR: u16 = 12;
+/// Columns of a name that are left of it where there is little room: enough to tell what is done.
+const NAME: usize = 7;
 
-/// Draws how far a job is, in at most `room` columns, and returns the column behind it.
-pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: &mut Buffer) -> u16 {
-    let mut x =
-        put(buffer, area, 0, row, glyphs::start(&job.title, room.saturating_sub(usize::from(BAR) + 30).max(7)), theme.text);
-    x = match job.share() {
-        Some(share) => meter(share, theme, area, x + 1, row, buffer),
-        None => x,
-    };
-    put(buffer, area, x + 1, row, &figures(job), theme.dim)
+/// How a share is told.
+#[derive(Clone, Copy)]
+enum Meter {
+    /// As a bar and in percent.
+    Bar,
+    /// In percent.
+    Percent,
+    /// Not at all.
+    Nothing,
 }
 
-/// Draws a share as a bar and percent.
+/// Draws how far a job is, in at most `room` columns, and returns the column behind it. Where there is not room for all, its name gives way first, then
+/// what is done, then the bar, then the speed: when it ends is told.
+pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: &mut Buffer) -> u16 {
+    let figures = figures(job);
+    let percent = job.share().map(|share| format!("{:.0} %", share * 100.0));
+    let meter_columns = |meter: Meter| match (&percent, meter) {
+        (None, _) | (_, Meter::Nothing) => 0,
+        (Some(percent), Meter::Percent) => glyphs::width(percent) + 1,
+        (Some(percent), Meter::Bar) => usize::from(BAR) + glyphs::width(percent) + 2,
+    };
+    let way = |(meter, index): (Meter, usize)| (meter, figures[index.min(figures.len() - 1)].as_str());
+    let taken = |(meter, figures): (Meter, &str)| meter_columns(meter) + glyphs::width(figures) + 1;
+    let name = glyphs::width(&job.title).min(NAME);
+    let ways = [(Meter::Bar, 0), (Meter::Bar, 1), (Meter::Percent, 1), (Meter::Percent, 2)].map(way);
+    let fits = ways.into_iter().find(|way| taken(*way) + name <= room);
+    let (shown, figures) = fits.unwrap_or(way((Meter::Nothing, 2)));
+    let title = shortened(&job.title, room.saturating_sub(taken((shown, figures))));
+    let mut x = put(buffer, area, 0, row, &title, theme.text);
+    if let (Some(share), Meter::Bar) = (job.share(), shown) {
+        x = meter(share, theme, area, x + 1, row, buffer);
+    }
+    if let (Some(percent), Meter::Bar | Meter::Percent) = (&percent, shown) {
+        x = put(buffer, area, x + 1, row, percent, theme.text);
+    }
+    put(buffer, area, x + 1, row, figures, theme.dim)
+}
+
+/// Returns the start of a name that has no more columns, with a sign that there is more.
+fn shortened(name: &str, columns: usize) -> Cow<'_, str> {
+    match columns {
+        _ if glyphs::width(name) <= columns => Cow::Borrowed(name),
+        0 | 1 => Cow::Borrowed(""),
+        _ => Cow::Owned(format!("{}…", glyphs::start(name, columns - 1))),
+    }
+}
+
+/// Draws a share as a bar.
 fn meter(share: f64, theme: &Theme, area: Rect, column: u16, row: u16, buffer: &mut Buffer) -> u16 {
     // From 0 to the width of the bar.
     let done = (share.clamp(0.0, 1.0) * f64::from(BAR)).round() as usize;
     let x = put(buffer, area, column, row, &"█".repeat(done), theme.bar);
-    let x = put(buffer, area, x, row, &"░".repeat(usize::from(BAR) - done), theme.dim);
-    put(buffer, area, x + 1, row, &format!("{:.0} %", share * 100.0), theme.text)
+    put(buffer, area, x, row, &"░".repeat(usize::from(BAR) - done), theme.dim)
 }
 
-/// Speed and time left, or what has been done.
-fn figures(job: &Job) -> String {
-    if job.stopping {
-        return "stopping …".to_owned();
-    }
-    if job.paused {
-        return "paused".to_owned();
-    }
-    if job.waiting {
-        return "waiting".to_owned();
+/// Returns what has been done, the speed and the time left, in fewer and fewer words; or why nothing goes on.
+fn figures(job: &Job) -> Vec<String> {
+    let idle = match job {
+        Job { stopping: true, .. } => Some("stopping …"),
+        Job { paused: true, .. } => Some("paused"),
+        Job { waiting: true, .. } => Some("waiting"),
+        _ => None,
+    };
+    if let Some(idle) = idle {
+        return vec![idle.to_owned()];
     }
     let (amount, rate) = (job.progress.amount(), job.rate as u64);
     let (done, rate) = match amount {
         Amount::Bytes(done, _) => (SizeStyle::Binary.show(done), SizeStyle::Binary.show(rate)),
         Amount::Entries(done, _) => (text::counted(done, "entry", "entries"), text::count(rate)),
     };
-    let rate = if job.rate >= 1.0 { format!(" {rate}/s") } else { String::new() };
+    let rate = if job.rate >= 1.0 { format!("{rate}/s ") } else { String::new() };
     let left = job
         .left()
         .map_or_else(|| "--:--".to_owned(), |left| text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
-    format!("{done}{rate} ETA {left}")
+    vec![format!("{done} {rate}ETA {left}"), format!("{rate}ETA {left}"), format!("ETA {left}")]
 }
 
 /// Draws the list of jobs, the newest on top, and what the one under the cursor said, from a line on.

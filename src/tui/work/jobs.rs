@@ -10,7 +10,7 @@ use std::time::Instant;
 use crossbeam_channel::Sender;
 
 use crate::convert::compact;
-use crate::convert::extract::{ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use crate::convert::extract::{Action, Event as Extracted, ExtractOptions, ExtractStats, Overwrite, Target, extract};
 use crate::convert::kinds;
 use crate::convert::pack::Destination;
 use crate::convert::salvage::salvage;
@@ -281,10 +281,12 @@ fn extract_to(
     monitor: &Teller,
 ) -> Result<ExtractStats> {
     let selection = Selection::of_numbers(archive, ranges.iter().cloned())?;
+    let observe = |done: &Extracted<'_>| monitor.tell_detour(done);
     let mut options = ExtractOptions::new(Target::Exactly(target.to_owned()));
     options.strip_components = strip;
     options.overwrite = overwrite;
     options.memory = MEMORY;
+    options.observe = Some(&observe);
     extract(archive, &selection, &options, monitor)
 }
 
@@ -483,6 +485,16 @@ impl Teller {
         let [entries, all_entries, bytes, all_bytes] = [0, 1, 2, 3].map(|index| self.counts[index].load(Ordering::Relaxed));
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
         News::Progress(Progress { entries, all_entries, bytes, all_bytes }, glyphs::shown_within(&current, SAID.0))
+    }
+
+    /// Tells which entry has another name than in the archive, and what was moved aside for one.
+    fn tell_detour(&self, done: &Extracted<'_>) {
+        let shown = |path: &[u8]| glyphs::shown_within(path, SAID.0);
+        match done.action {
+            Action::Rename => self.say(&format!("{} is written as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
+            Action::Backup => self.say(&format!("{}: what was there is moved aside", shown(done.path))),
+            _ => {}
+        }
     }
 
     /// Tells progress when it is time to.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
+use crate::tui::event::Event;
 use crate::tui::key::Key;
 use crate::tui::theme::Ground;
 
@@ -14,6 +15,8 @@ use crate::tui::theme::Ground;
 const TENTHS: u8 = 5;
 /// No answer is awaited longer than this, whatever is typed.
 const LONGEST: Duration = Duration::from_secs(2);
+/// Between two parts of an answer that comes late.
+const LATE: Duration = Duration::from_millis(300);
 /// Bytes of an answer that are looked at.
 const MAX_ANSWER: usize = 1024;
 
@@ -83,6 +86,37 @@ fn understood(bytes: &[u8]) -> Told {
     Told { ground, sixel, typed: Key::read(&rest) }
 }
 
+/// Says whether an answer that comes after all begins with a key: `ESC ]` is one, where nobody asks any more.
+pub fn begins_late(event: &Event) -> bool {
+    is_key(event, "alt-]")
+}
+
+/// Takes the rest of an answer that comes late from `next`, which gives what is read, or nothing after a while; returns what was typed if it was none.
+///
+/// # Errors
+///
+/// Those of `next`.
+pub fn rest_of_late(next: &mut dyn FnMut(Duration) -> io::Result<Option<Event>>) -> io::Result<Option<Vec<Event>>> {
+    let mut taken = Vec::new();
+    while taken.len() < MAX_ANSWER
+        && let Some(event) = next(LATE)?
+    {
+        if is_key(&event, "ctrl-g") || is_key(&event, "alt-\\") {
+            return Ok(None);
+        }
+        let follows = taken.len() >= 3 || is_key(&event, ["1", "1", ";"][taken.len()]);
+        taken.push(event);
+        if !follows {
+            break;
+        }
+    }
+    Ok(Some(taken))
+}
+
+fn is_key(event: &Event, name: &str) -> bool {
+    matches!(event, Event::Key(key) if name.parse() == Ok(*key))
+}
+
 /// Returns where an answer to DA1 lies, first byte and last: `ESC [ ? 62 ; 4 c`.
 fn attributes(bytes: &[u8]) -> Option<(usize, usize)> {
     let start = find(bytes, b"\x1b[?")?;
@@ -119,6 +153,22 @@ mod tests {
 
     fn keys(names: &str) -> Vec<Key> {
         names.split_whitespace().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_is_no_key() {
+        let take = |typed: &str| {
+            let mut typed = keys(typed).into_iter().map(Event::Key);
+            let left = rest_of_late(&mut |_| Ok(typed.next())).unwrap().unwrap_or_default();
+            let named = |event: Event| if let Event::Key(key) = event { key.to_string() } else { unreachable!() };
+            left.into_iter().chain(typed).map(named).collect::<Vec<_>>().join(" ")
+        };
+        assert!(begins_late(&Event::Key("alt-]".parse().unwrap())) && !begins_late(&Event::Key("]".parse().unwrap())));
+        for end in ["ctrl-g", "alt-\\"] {
+            assert_eq!(take(&format!("1 1 ; r g b : 0 0 / f f / 0 0 {end} j d")), "j d");
+        }
+        // Typed by somebody.
+        assert_eq!([take(""), take("j d"), take("1 d"), take("1 1 ; r")], ["", "j d", "1 d", "1 1 ; r"]);
     }
 
     #[test]

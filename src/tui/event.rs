@@ -82,8 +82,8 @@ pub enum Event {
     Weighed(Result<Compaction, String>),
     /// The content of an entry that is to be copied, or why not.
     Content(Result<Vec<u8>, String>),
-    /// A copy for an editor, or why there is none.
-    Copied(Result<PathBuf, String>),
+    /// A copy for an editor.
+    Copied(PathBuf),
     /// The commits of the archive, the newest first.
     Commits(Result<Vec<CommitInfo>, String>),
     /// The archives that there are to choose from by now.

@@ -26,16 +26,17 @@ use crate::tui::preview::encoding::Encoding;
 ///
 /// When there is no such program, or the content does not read.
 pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()> {
+    // What does not read at all is told before the terminal is another program's.
+    let is_text = is_text(archive, entry)?;
     // The variable is a command line, not a path.
     let mut child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn()?;
     let mut pipe = child.stdin.take().expect("asked for above");
-    let sent = is_text(archive, entry).and_then(|is_text| {
-        if is_text {
-            return send(archive, entry, &mut pipe);
-        }
+    let sent = if is_text {
+        send(archive, entry, &mut pipe)
+    } else {
         let mut dump = Dump { to: &mut pipe, row: Vec::new(), offset: 0 };
         send(archive, entry, &mut dump).and_then(|()| dump.finish())
-    });
+    };
     drop(pipe);
     let status = child.wait()?;
     match sent {
@@ -48,7 +49,7 @@ pub fn page(archive: &dyn Archive, entry: &Entry, pager: &str) -> io::Result<()>
 /// Says whether content is text, by its start.
 fn is_text(archive: &dyn Archive, entry: &Entry) -> io::Result<bool> {
     let mut head = vec![0; HEAD];
-    let read = archive.read_at(entry, 0, &mut head).map_err(|error| io::Error::other(error.to_string()))?;
+    let read = archive.read_at(entry, 0, &mut head).map_err(io::Error::other)?;
     Ok(Encoding::of(&head[..read]).is_some())
 }
 
@@ -199,7 +200,7 @@ fn send(archive: &dyn Archive, entry: &Entry, to: &mut dyn Write) -> io::Result<
         if sent.is_ok() { Ok(()) } else { Err(Error::Cancelled) }
     });
     sent?;
-    read.map_err(|error| io::Error::other(error.to_string()))
+    read.map_err(io::Error::other)
 }
 
 fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {

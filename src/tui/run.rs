@@ -1,5 +1,6 @@
 //! A run from its start to its end: the terminal taken and given back, archives opened, what a [`Session`] can't do itself.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crossterm::event::{self, KeyEventKind};
 
 use crate::format::entry::Entry;
 use crate::format::error::reason;
-use crate::tui::ask::{Told, ask};
+use crate::tui::ask::{Told, ask, begins_late, rest_of_late};
 use crate::tui::asked::Ticket;
 use crate::tui::canvas::{self, Canvas, Protocol};
 use crate::tui::config::ThemeName;
@@ -30,7 +31,7 @@ use crate::tui::state::{State, Tone};
 use crate::tui::terminal::{self, Screen};
 use crate::tui::theme::{Depth, Ground, Theme};
 use crate::tui::update::{keep, start};
-use crate::tui::work::{FAULT, Work, answered};
+use crate::tui::work::{FAULT, Work, answered, sealed};
 use crate::tui::{opening, program, signals};
 
 /// A copy that takes longer can be stopped by a key.
@@ -208,7 +209,7 @@ fn fetch(ticket: Ticket, entry: Entry, session: &Session, events: &Sender<Event>
 
 /// Tells of a copy, or why there is none.
 fn told_of_copy(copy: io::Result<PathBuf>) -> Event {
-    Event::Copied(copy.map_err(|error| format!("cannot make a copy of it: {}", reason(&error))))
+    copy.map_or_else(|error| trouble("make a copy of it", &error), Event::Copied)
 }
 
 /// Makes a copy of content and opens it as the system does, on a thread of its own.
@@ -271,25 +272,30 @@ fn protocol(options: &Options, state: &State) -> Option<Protocol> {
     options.config.pictures.chosen(rich).or_else(by_environment)
 }
 
+/// Tells why something is not done. Where that is for want of a password it can be given.
 fn trouble(what: &str, error: &io::Error) -> Event {
+    if let Some(wrong) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(sealed) {
+        return Event::Locked(Door::Content, wrong);
+    }
     Event::Trouble(format!("cannot {what}: {}", reason(error)))
 }
 
 /// Reads what is typed from the terminal; what was typed before comes first.
 fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Duration>) -> io::Result<Option<Event>> + Send> {
     let events = events.clone();
-    let mut before = before.into_iter().map(Event::Key);
+    let mut before: VecDeque<Event> = before.into_iter().map(Event::Key).collect();
     Box::new(move |patience| {
-        if let Some(key) = before.next() {
-            return Ok(Some(key));
-        }
         loop {
-            if let Some(patience) = patience
-                && !event::poll(patience)?
-            {
-                return Ok(None);
+            if let Some(event) = before.pop_front() {
+                return Ok(Some(event));
             }
-            let Some(event) = translate(event::read()?) else { continue };
+            let Some(event) = read(patience)? else { return Ok(None) };
+            if begins_late(&event) {
+                match rest_of_late(&mut |patience| read(Some(patience)))? {
+                    Some(typed) => before.extend(typed),
+                    None => continue,
+                }
+            }
             let resized = matches!(event, Event::Resize(..));
             if let Some((width, height)) = terminal::font().filter(|_| resized) {
                 drop(events.send(Event::Font(width, height)));
@@ -297,6 +303,20 @@ fn typed(events: &Sender<Event>, before: Vec<Key>) -> Box<dyn FnMut(Option<Durat
             return Ok(Some(event));
         }
     })
+}
+
+/// Reads an event from the terminal; `None` if none comes in that time.
+fn read(patience: Option<Duration>) -> io::Result<Option<Event>> {
+    loop {
+        if let Some(patience) = patience
+            && !event::poll(patience)?
+        {
+            return Ok(None);
+        }
+        if let Some(event) = translate(event::read()?) {
+            return Ok(Some(event));
+        }
+    }
 }
 
 fn translate(event: event::Event) -> Option<Event> {

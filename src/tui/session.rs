@@ -187,7 +187,7 @@ impl Session {
             self.ended_by = Some(signal);
         }
         if let Event::Answer(ticket, answer) = &event
-            && let Event::Copied(Ok(copy)) = &**answer
+            && let Event::Copied(copy) = &**answer
             && !self.state.asked.awaits(*ticket)
         {
             self.copies.remove(copy);
@@ -255,7 +255,7 @@ mod tests {
             if given_up {
                 session.state.asked.forget(Subject::Copy);
             }
-            let effects = session.feed(Event::Answer(ticket, Box::new(Event::Copied(Ok(copy.clone())))));
+            let effects = session.feed(Event::Answer(ticket, Box::new(Event::Copied(copy.clone()))));
             assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));
         }
     }

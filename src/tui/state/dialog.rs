@@ -99,8 +99,8 @@ pub enum Purpose {
     Extract(Chosen),
     /// Glob of entries whose marks change.
     Mark(Among, Change),
-    /// What rows have to contain.
-    Filter,
+    /// What rows have to contain, instead of this.
+    Filter(String),
     /// New name of this entry.
     Rename(EntryPath),
     /// File or directory to add to this directory.
@@ -113,8 +113,8 @@ pub enum Purpose {
     Salvage,
     /// What entries must be.
     Query,
-    /// Message of a commit.
-    Message,
+    /// Message of a commit, and how the program ends behind it, if it does.
+    Message(Option<Way>),
     /// Password of the archive behind this door.
     Password(Box<Door>),
     /// What is sought in the preview.
@@ -272,6 +272,8 @@ pub enum Choice {
     Leave(Way),
     /// It ends, and what is planned is dropped.
     Drop(Way),
+    /// It ends, and what is planned is written before.
+    Write(Way),
     /// Something else is opened.
     Open(Door),
     /// The archive is compacted.
@@ -438,14 +440,14 @@ mod tests {
 
     #[test]
     fn lines_that_are_pasted_stay_apart() {
-        let mut prompt = Prompt::new(Purpose::Message, "", "", "replaced");
+        let mut prompt = Prompt::new(Purpose::Message(None), "", "", "replaced");
         prompt.paste("one\r\ntwo\nthree\x1b\r\n");
         assert_eq!(prompt.input.value(), "one two three");
     }
 
     #[test]
     fn more_than_a_line_takes_is_cut_and_told() {
-        for purpose in [Purpose::Message, Purpose::Password(Box::new(Door::Content))] {
+        for purpose in [Purpose::Message(None), Purpose::Password(Box::new(Door::Content))] {
             let mut prompt = Prompt::new(purpose.clone(), "", "", "");
             assert!(prompt.paste("<>"));
             prompt.edit("left".parse().unwrap());
@@ -461,7 +463,7 @@ mod tests {
     #[test]
     fn hidden_text_follows_its_dots() {
         // The same keys in a line that is shown.
-        let mut shown = Prompt::new(Purpose::Message, "", "", "");
+        let mut shown = Prompt::new(Purpose::Message(None), "", "", "");
         let mut hidden = Prompt::new(Purpose::Password(Box::new(Door::Content)), "", "", "");
         let keys = "a ä left b right c home d del end é left left backspace x ctrl-a y ctrl-e ctrl-k z left left ctrl-k q ctrl-u";
         for key in keys.split(' ').chain(["w", "ß", "left", "ctrl-w", "n"]) {

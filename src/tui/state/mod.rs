@@ -30,7 +30,7 @@ use crate::tui::crumbs::BETWEEN;
 use crate::tui::effect::{Door, Effect, Request, Task};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Keymap, Place};
-use crate::tui::layout::{Areas, Column, Columns, SAID, SHARE, Wanted};
+use crate::tui::layout::{Areas, Column, Columns, SAID, SHARE, SMALLEST, Wanted};
 use crate::tui::memory::Memory;
 use crate::tui::theme::Theme;
 
@@ -389,6 +389,11 @@ impl State {
             due: None,
             asked: Asked::default(),
         }
+    }
+
+    /// Says whether nothing can be shown on the screen.
+    pub fn is_unseen(&self) -> bool {
+        self.screen.width < SMALLEST.0 || self.screen.height < SMALLEST.1
     }
 
     /// Returns where things are on the screen.

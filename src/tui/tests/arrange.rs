@@ -116,3 +116,16 @@ fn an_order_under_way_is_stopped() {
     assert_eq!(story.names(), before);
     assert!(heads(&story).contains("size ▾"));
 }
+
+#[test]
+fn a_filter_that_is_not_taken_leaves_the_one_before() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("f").types("zz").rest();
+    story.then("esc").misses("filter:");
+    story.then("f").types("READ").rest();
+    story.then("enter").sees("filter: READ");
+    for end in ["esc", "ctrl-c"] {
+        story.then("f ctrl-u").types("zz").rest();
+        story.then(end).sees("filter: READ").sees("README.md");
+    }
+}

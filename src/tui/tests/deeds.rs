@@ -282,7 +282,7 @@ fn content_goes_to_other_programs() {
     story.then("o f4");
     assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Fetch(entry))]);
     // What is typed while the copy is made is for the editor, or for nobody.
-    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied(Ok("copy/README.md".into()))));
+    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied("copy/README.md".into())));
     story.keys("G j");
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));

@@ -481,7 +481,7 @@ fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
     story.then("W enter j f4");
     release(&mut story, false);
     assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Fetch(_))]), "{:?}", story.outside);
-    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied(Ok("copy/b.txt".into()))));
+    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied("copy/b.txt".into())));
     story.event(copied);
     assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(Door::Commit(None), None))]);
 }

@@ -296,3 +296,35 @@ fn what_happens_to_existing_files_is_asked_anew() {
     story.then("e").sees("give the new file another name");
     story.then("down enter e").sees("give the new file another name").misses("leave it, skip the entry");
 }
+
+#[test]
+fn plans_are_written_before_the_program_ends() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("d q").sees("write them and quit");
+    story.then("w").sees("Message").keys("esc");
+    assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "nothing is done without the message");
+    story.then("q w enter");
+    assert!(story.outside.contains(&Effect::Quit));
+    open(&mut story, &file);
+    assert_eq!(paths(&*story.archive), ["b"]);
+    // What is left for another archive is written, and that is all.
+    story.state.leaving = None;
+    story.then("d [").misses("and quit");
+}
+
+#[test]
+fn plans_that_can_not_be_written_keep_the_program() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("d");
+    std::fs::remove_file(&file).unwrap();
+    story.then("q w enter").sees("Changes are not written");
+    assert!(!story.outside.contains(&Effect::Quit) && !story.state.staged.is_empty());
+}

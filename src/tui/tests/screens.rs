@@ -381,8 +381,16 @@ fn a_tiny_screen_says_so() {
         assert!(width < 19 || shown.ends_with("needed"), "{shown}");
         assert!(width < 10 || shown.starts_with("too small"), "{shown}");
     }
+    // What nobody sees is not done; one can leave.
+    story.event(Event::Resize(19, 24));
+    story.keys("G space s n");
+    story.event(Event::Paste("x".to_owned()));
     story.event(Event::Resize(20, 5));
     story.sees("README.md");
+    assert!(story.state.marks.is_empty() && story.state.dialogs.is_empty());
+    story.event(Event::Resize(19, 24));
+    story.keys("ctrl-c");
+    assert_eq!(story.outside, [Effect::Quit]);
 }
 
 #[test]

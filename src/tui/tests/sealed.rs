@@ -213,3 +213,19 @@ fn what_is_given_up_is_not_asked_for_again() {
     story.event(Event::Trouble("it is gone".to_owned()));
     assert!(story.state.locked.tasks.is_empty());
 }
+
+#[test]
+fn what_needs_the_password_asks_for_it_also_where_nothing_is_shown() {
+    // No room for a preview, which would have asked before.
+    let mut story = Story::begin(opened(&locked(), None), 80, 24);
+    story.then("j").misses("Read a.nra");
+    story.then("Y").sees("Read a.nra");
+    story.types("open sesame").keys("enter");
+    unlock(&mut story, opened(&locked(), Some(Secret::password("open sesame"))));
+    story.then("Y");
+    assert_eq!(story.outside.last(), Some(&Effect::Copy(b"this is secret.txt".to_vec())));
+    // A pager, or a copy, that could not be made says it in the same way.
+    let mut story = Story::begin(opened(&locked(), None), 80, 24);
+    story.event(Event::Locked(Door::Content, false));
+    story.sees("Read a.nra");
+}

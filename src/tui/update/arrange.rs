@@ -121,6 +121,11 @@ pub fn duplicates(state: &mut State, effects: &mut Vec<Effect>) {
     change(state, Arrangement { query, ..state.arrangement.clone() }, effects);
 }
 
+/// Keeps the rows with this in their names.
+pub fn filter(state: &mut State, filter: String, effects: &mut Vec<Effect>) {
+    change(state, Arrangement { filter, ..state.arrangement.clone() }, effects);
+}
+
 /// Lists what is looked for; says what is wrong with it.
 pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     Query::parse(query)?;
@@ -195,7 +200,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         }
         Action::Filter => {
             let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.filter.clone());
-            state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Filter, "Keep rows with", note, typed)));
+            let purpose = Purpose::Filter(typed.clone());
+            state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
         }
         Action::Tree => {
             state.tree = !state.tree;

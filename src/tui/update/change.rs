@@ -203,11 +203,19 @@ fn ask_message(state: &mut State) {
         Some(_) => "as one commit; earlier commits stay (H), recovery data goes. Message:",
         None => "as one commit; earlier commits stay (H). Message:",
     };
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message, title, note, state.staged.told())));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message(None), title, note, state.staged.told())));
 }
 
-/// Starts writing what is planned.
-pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
+/// Asks for the message of a commit, behind which the program ends.
+pub fn write_and_leave(state: &mut State, way: Way, effects: &mut Vec<Effect>) {
+    act(state, Action::Write, effects);
+    if let Some(Dialog::Prompt(Prompt { purpose: Purpose::Message(leaving), .. })) = state.dialogs.last_mut() {
+        *leaving = Some(way);
+    }
+}
+
+/// Starts writing what is planned. When that is done the program ends, if it is to leave.
+pub fn write(state: &mut State, message: String, leaving: Option<Way>, effects: &mut Vec<Effect>) {
     let file = match state.archive.plannable() {
         Ok(file) => file.clone(),
         // It has come to light while the message was typed.
@@ -222,6 +230,11 @@ pub fn write(state: &mut State, message: String, effects: &mut Vec<Effect>) {
     }
     let job = state.begin(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
     state.writing = Some(Writing { job, plans, done: false });
+    let Some(way) = leaving else { return };
+    if way == Way::Stop {
+        effects.extend(state.jobs.running().map(|other| other.id).filter(|other| *other != job).map(Effect::Stop));
+    }
+    jobs::end(state, if way == Way::Stop { Way::Wait } else { way }, false, effects);
 }
 
 /// Takes that a job has written what it was given.
@@ -283,7 +296,13 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
         lines.insert(0, "what is to be removed may not be the same any more".to_owned());
     } else {
-        items.insert(1, ('w', "write them".to_owned(), Choice::Do(Action::Write)));
+        items.insert(
+            1,
+            match choice {
+                Choice::Drop(way) => ('w', "write them and quit".to_owned(), Choice::Write(way)),
+                _ => ('w', "write them and stay".to_owned(), Choice::Do(Action::Write)),
+            },
+        );
     }
     let title = "Changes are not written".to_owned();
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Plans }));

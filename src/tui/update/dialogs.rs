@@ -14,7 +14,7 @@ use crate::tui::preview::Scrolled;
 use crate::tui::preview::seek::Needle;
 use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
 use crate::tui::state::jobs::LogPlace;
-use crate::tui::state::{Arrangement, Dialog, State, Tone, Typed};
+use crate::tui::state::{Dialog, State, Tone, Typed};
 use crate::tui::update::jobs::POLICIES;
 use crate::tui::update::{
     act as do_action, arrange, browse, change, compact, find, is_about_rows, jobs, jump, places, preview, revert, salvage, sealed,
@@ -183,8 +183,12 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
     // What was being looked at is not done.
     state.checking = None;
-    if let Some(Dialog::Prompt(Prompt { purpose: Purpose::Password(door), .. })) = state.dialogs.pop() {
-        sealed::decline(state, &door);
+    if let Some(Dialog::Prompt(prompt)) = state.dialogs.pop() {
+        match prompt.purpose {
+            Purpose::Password(door) => sealed::decline(state, &door),
+            Purpose::Filter(before) => arrange::filter(state, before, effects),
+            _ => {}
+        }
     }
     if state.vacant && state.dialogs.is_empty() {
         effects.push(Effect::Quit);
@@ -203,10 +207,10 @@ fn typed(state: &mut State, effects: &mut Vec<Effect>) {
         effects.push(state.request(request));
     }
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
-        && prompt.purpose == Purpose::Filter
+        && matches!(prompt.purpose, Purpose::Filter(_))
     {
         let filter = prompt.input.value().to_owned();
-        arrange::change(state, Arrangement { filter, ..state.arrangement.clone() }, effects);
+        arrange::filter(state, filter, effects);
     }
 }
 
@@ -217,7 +221,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let is_exact = matches!(purpose, Purpose::Rename(_) | Purpose::MakeDirectory(_) | Purpose::Seek);
     let text = if is_exact { prompt.input.value() } else { prompt.input.value().trim() }.to_owned();
     let policy = prompt.policy.unwrap_or(jobs::SAFE);
-    if text.is_empty() && !matches!(purpose, Purpose::Filter | Purpose::Query | Purpose::Message) {
+    if text.is_empty() && !matches!(purpose, Purpose::Filter(_) | Purpose::Query | Purpose::Message(_)) {
         prompt.error = Some("nothing has been typed".to_owned());
         return;
     }
@@ -251,7 +255,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     }
     let typed = state.dialogs.pop();
     match purpose {
-        Purpose::Message => change::write(state, text, effects),
+        Purpose::Message(leaving) => change::write(state, text, leaving, effects),
         Purpose::Password(door) => {
             // As it was typed: a password may begin or end with a space.
             if let Some(Dialog::Prompt(Prompt { hidden: Some(hidden), .. })) = typed {
@@ -270,7 +274,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             preview::find(state, false, false, effects);
         }
         Purpose::Goto
-        | Purpose::Filter
+        | Purpose::Filter(_)
         | Purpose::Add(_)
         | Purpose::Rename(_)
         | Purpose::MakeDirectory(_)
@@ -369,6 +373,7 @@ fn choose(state: &mut State, choice: Choice, effects: &mut Vec<Effect>) {
         Choice::Column(column) => arrange::turn_column(state, column),
         Choice::Go(path) => browse::reach(state, path, effects),
         Choice::Open(door) => effects.push(state.request(Request::Open(door, None))),
+        Choice::Write(way) => change::write_and_leave(state, way, effects),
         Choice::Leave(way) => self::jobs::leave_by(state, way, effects),
         Choice::Drop(way) => self::jobs::end(state, way, true, effects),
         Choice::Compact => compact::start(state, effects),

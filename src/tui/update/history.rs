@@ -75,6 +75,11 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 
 /// Asks for the password of an archive.
 pub fn locked(state: &mut State, door: Door, wrong: bool) {
+    if door == Door::Content {
+        // In its turn: something may be typed by now.
+        state.locked.question = Some(wrong);
+        return;
+    }
     state.message = None;
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),

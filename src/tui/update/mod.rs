@@ -34,6 +34,7 @@ use crate::tui::effect::{Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::key::Key;
+use crate::tui::keymap::Place;
 use crate::tui::preview::sheet::Sheet;
 use crate::tui::state::dialog::{About, Menu};
 use crate::tui::state::finder::{Finder, Over};
@@ -115,6 +116,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
         Event::Answer(ticket, _) if !state.asked.awaits(ticket) => {}
         Event::Answer(ticket, answer) => answered(state, ticket, *answer, effects),
+        Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_unseen() => unseen(state, &event, effects),
         // What is shown, or typed, is looked at, and stays as it is.
         Event::Mouse(_) if awaits(state) => {}
         Event::Key(key) => take_typed(state, Typed::Key(key), effects),
@@ -169,11 +171,10 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             effects.push(Effect::Copy(content));
         }
         Event::Content(Err(error)) => state.say(Tone::Warning, error),
-        Event::Copied(Ok(copy)) => {
+        Event::Copied(copy) => {
             state.message = None;
             effects.push(Effect::Edit(copy));
         }
-        Event::Copied(Err(error)) => state.say(Tone::Error, error),
         Event::Weighed(saved) => compact::weighed(state, saved),
         Event::Commits(commits) => history::take(state, commits),
         Event::Archives(list) => find::renew(state, list, effects),
@@ -217,6 +218,18 @@ fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
             break;
         }
         press(state, typed, effects);
+    }
+}
+
+/// Takes what is typed where nothing can be shown: one can leave, and nothing else is done that nobody sees.
+fn unseen(state: &mut State, event: &Event, effects: &mut Vec<Effect>) {
+    let Event::Key(key) = event else { return };
+    match state.keymap.action(Place::List, *key) {
+        // A question that comes before it is answered by doing it again.
+        Some(Action::QuitNow) => jobs::leave(state, effects),
+        Some(Action::Suspend) => effects.push(Effect::Suspend),
+        Some(Action::Redraw) => effects.push(Effect::Redraw),
+        _ => {}
     }
 }
 

@@ -24,7 +24,7 @@ use crate::format::archive::Archive;
 use crate::format::entry::{Entry, Kind};
 use crate::format::error::{Error, Result, reason};
 use crate::tui::asked::{Asked, Awaited, Subject, Ticket};
-use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
+use crate::tui::effect::{Door, Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
 use crate::tui::event::Event;
 use crate::tui::preview;
 use crate::tui::preview::seek::{self, Place, Seek};
@@ -551,8 +551,16 @@ fn content(archive: &dyn Archive, entry: &Entry) -> Event {
         return Event::Content(Err("the content is too long for the clipboard: 64 KiB at most".to_owned()));
     }
     let mut content = vec![0; usize::try_from(entry.size).expect("no more than a clipboard takes")];
-    let read = archive.read_at(entry, 0, &mut content).inspect(|read| content.truncate(*read));
-    Event::Content(read.map(|_| content).map_err(|error| told(&error)))
+    match archive.read_at(entry, 0, &mut content) {
+        Ok(read) => {
+            content.truncate(read);
+            Event::Content(Ok(content))
+        }
+        Err(error) => match sealed(&error) {
+            Some(wrong) => Event::Locked(Door::Content, wrong),
+            None => Event::Content(Err(told(&error))),
+        },
+    }
 }
 
 /// Tells what is known of an entry, and once more when all others have been looked at for its content.

@@ -305,7 +305,8 @@ fn plans_are_written_before_the_program_ends() {
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d q").sees("write them and quit");
-    story.then("w").sees("Message").keys("esc");
+    story.then("w").sees("Message");
+    story.then("esc");
     assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "nothing is done without the message");
     story.then("q w enter");
     assert!(story.outside.contains(&Effect::Quit));

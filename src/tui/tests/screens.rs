@@ -9,7 +9,7 @@ use super::{Story, asks, everything};
 use crate::convert::compact::Compaction;
 use crate::format::archive::CommitInfo;
 use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Request};
+use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::jobs::{News, Progress};

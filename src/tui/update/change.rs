@@ -251,11 +251,12 @@ pub fn ended(state: &mut State, job: JobId) {
     }
 }
 
-/// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before.
+/// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before, unless the program ends.
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    if ended && state.opening.is_none() && !state.copying && state.dialogs.iter().all(Dialog::stays_aside) {
+    let goes_on = state.opening.is_none() && !state.copying && state.leaving.is_none();
+    if ended && goes_on && state.dialogs.iter().all(Dialog::stays_aside) {
         effects.push(state.request(Request::Open(Door::Commit(None), None)));
     }
 }

@@ -122,6 +122,15 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
+/// Returns `text`, or its start with `…` behind when it takes more than `columns`: of a sentence that tells more than its end.
+pub fn begun(text: &str, columns: usize) -> Cow<'_, str> {
+    match columns {
+        _ if width(text) <= columns => Cow::Borrowed(text),
+        0 | 1 => Cow::Borrowed(""),
+        _ => Cow::Owned(format!("{}…", start(text, columns - 1))),
+    }
+}
+
 /// Returns bytes as [`shown`] does, cut as [`fit`] does: of those that are far too many for the room only both ends are looked at.
 pub fn shown_within(bytes: &[u8], columns: usize) -> String {
     /// Bytes of each end for each column: enough for letters of any alphabet with their accents.

@@ -440,6 +440,12 @@ impl State {
         self.message = Some(Message { text, tone, until: self.now + Duration::from_secs(stay) });
     }
 
+    /// Says something behind what has just been said.
+    pub fn say_more(&mut self, tone: Tone, text: &str) {
+        let before = self.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
+        self.say(tone, format!("{before}{text}"));
+    }
+
     /// Returns what the archive, or the outermost around it, is remembered by.
     pub(super) fn home(&self) -> Option<&str> {
         let home = self.outer.first().map_or(&self.archive.home, |spot| &spot.home);

@@ -40,7 +40,7 @@ fn the_last_commit_is_undone_and_that_too() {
     // Enter is safe.
     story.then("enter");
     assert_eq!(newest(&file).0, Some(2));
-    story.then("U u").sees("3 entries brought back to commit 1; commit 3 is written");
+    story.then("U u").sees("3 entries as in commit 1 again; commit 3 is written");
     assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
     assert_eq!(newest(&file), (Some(3), ["a", "b", "b/c", "b/d"].map(str::to_owned).to_vec()));
     open(&mut story, &file);
@@ -131,5 +131,5 @@ fn attributes_of_the_archive_come_back() {
     writer.finish(&crate::format::progress::Recorder::default()).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    story.then("U u").sees("attributes of the archive brought back to commit 1; commit 3 is written");
+    story.then("U u").sees("attributes of the archive as in commit 1 again; commit 3 is written");
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::{Story, everything};
+use crate::format::archive::CommitInfo;
 use crate::tui::asked::Subject;
 use crate::tui::config::Config;
+use crate::tui::effect::Door;
 use crate::tui::event::Event;
 use crate::tui::sample;
 use crate::tui::state::Tone;
@@ -165,4 +167,46 @@ fn a_low_screen_tells_the_key_for_help() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("D");
     story.sees("no two files have their content in common");
+}
+
+#[test]
+fn what_does_nothing_says_why() {
+    let mut story = Story::begin(everything(), 120, 30);
+    for key in ["X", "f12", "alt-x"] {
+        story.then(key).sees(&format!("{key} has no meaning here: ? shows the keys"));
+    }
+    story.then("j j j").misses("has no meaning");
+    for key in ["1", "2", "3", "4"] {
+        story.then(key).sees("only files have other forms");
+    }
+    story.then("5").misses("only files have other forms");
+    let mut story = Story::begin(sample::archive(&[]), 120, 30);
+    for key in ["space", "v", "A", "*", "2"] {
+        story.then(key).sees("there is nothing here");
+    }
+}
+
+#[test]
+fn marks_that_go_with_what_was_shown_are_told() {
+    let mut story = Story::begin(everything(), 120, 30);
+    story.state.archive.info.commit = Some(2);
+    story.then("space space");
+    let facts = story.state.archive.clone();
+    story.opens(Door::Commit(Some(2)), facts);
+    story.sees("commit 2; 2 marks are gone: they were of what was shown");
+}
+
+#[test]
+fn what_is_said_is_read_whole_and_messages_of_commits_begin_with_their_beginning() {
+    let name = "L".repeat(180);
+    let mut story = Story::begin(sample::archive(&[&name]), 40, 10);
+    story.state.archive.file = Ok("a.nra".into());
+    story.then("d").sees("will be removed: W writes it, u takes").sees(" it back");
+    let mut story = Story::begin(everything(), 80, 24);
+    story.then("H");
+    let ticket = story.state.asked.ticket(Subject::Commits);
+    let message = format!("the first of many words {}", "and more ".repeat(20));
+    let commit = CommitInfo { number: 1, message, ..CommitInfo::default() };
+    story.event(Event::Answer(ticket, Box::new(Event::Commits(Ok(vec![commit])))));
+    story.sees("the first of many words and ");
 }

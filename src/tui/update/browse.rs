@@ -81,8 +81,7 @@ pub fn rows(state: &mut State, answer: RowsAnswer, effects: &mut Vec<Effect>) {
 
 /// Says that a directory is not in the commit that is shown by now, behind what has been said of that.
 fn say_gone(state: &mut State, directory: &EntryPath) {
-    let before = state.message.take().map_or_else(String::new, |message| format!("{}; ", message.text));
-    state.say(Tone::Warning, format!("{before}{} is not in it", glyphs::shown(directory.as_bytes())));
+    state.say_more(Tone::Warning, &format!("{} is not in it", glyphs::shown(directory.as_bytes())));
 }
 
 /// Takes facts about rows.

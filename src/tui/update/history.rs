@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use crate::format::archive::CommitInfo;
+use crate::text;
 use crate::tui::effect::{Door, Effect, Request};
 use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
@@ -155,6 +156,7 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     state.dialogs.retain(Dialog::stays_aside);
     state.checking = None;
     // Numbers mean other entries now.
+    let marks = state.marks.count();
     state.unmark();
     // What is planned for another commit was dropped with a question.
     let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
@@ -185,5 +187,11 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     }
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));
+    }
+    if marks > 0 {
+        state.say_more(
+            Tone::Warning,
+            &format!("{} gone: they were of what was shown", text::counted(marks, "mark is", "marks are")),
+        );
     }
 }

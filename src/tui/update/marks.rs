@@ -9,11 +9,13 @@ use crate::tui::rows::Order;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::marks::{Change, Marked};
 use crate::tui::state::{Dialog, Focus, State, Tone};
-use crate::tui::update::{act as act_on, browse};
+use crate::tui::update::{NOTHING_HERE, act as act_on, browse};
 
 /// Does what the user asked for; says whether it was about marks.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
+    let is_of_rows = matches!(action, Action::Mark | Action::MarkRange | Action::MarkAll | Action::MarkInvert);
     match action {
+        _ if is_of_rows && state.listing.entry().is_none() => state.say(Tone::Warning, NOTHING_HERE),
         Action::Mark => {
             toggle(state, effects);
             let request = state.listing.step(1);

@@ -330,8 +330,15 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     if dialogs::press(state, key, effects) {
         return;
     }
-    if let Some(action) = action {
-        act(state, action, effects);
+    match action {
+        Some(action) => act(state, action, effects),
+        None if state.dialogs.is_empty() => {
+            let help = state.keymap.commands().find(|(command, _)| command.action == Action::Help);
+            let help =
+                help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
+            state.say(Tone::Warning, format!("{key} has no meaning here{help}"));
+        }
+        None => {}
     }
 }
 

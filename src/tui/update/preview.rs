@@ -1,5 +1,6 @@
 //! The preview: scrolled, zoomed, shown in another form.
 
+use crate::format::entry::Kind;
 use crate::tui::action::Action;
 use crate::tui::effect::Effect;
 use crate::tui::layout::TWO_PANES;
@@ -9,7 +10,7 @@ use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::pane::{Found, PreviewAnswer};
 use crate::tui::state::{Dialog, Focus, State, Tone};
 use crate::tui::update::browse::fit;
-use crate::tui::update::sealed;
+use crate::tui::update::{NOTHING_HERE, sealed};
 
 /// Columns of a step to the side.
 const SIDE: isize = 8;
@@ -80,6 +81,13 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             zoom(state, true, effects);
         }
         effects.extend(state.pane.set_form(form).map(Effect::Preview));
+        match state.listing.entry() {
+            None => state.say(Tone::Warning, NOTHING_HERE),
+            Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
+                state.say(Tone::Warning, "only files have other forms: they are shown in this one from now on");
+            }
+            Some(_) => {}
+        }
         return;
     }
     let height = usize::from(state.areas().preview.height);

@@ -45,7 +45,7 @@ pub fn view(
             room = room.saturating_sub(glyphs::width(&figures) + 2);
             put_right(buffer, row, 0, &figures, theme.dim);
         }
-        put(buffer, row, x, 0, &glyphs::fit(&glyphs::shown(commit.message.as_bytes()), room), theme.text);
+        put(buffer, row, x, 0, &glyphs::begun(&glyphs::shown(commit.message.as_bytes()), room), theme.text);
         if index == cursor {
             buffer.set_style(row, theme.cursor);
         }

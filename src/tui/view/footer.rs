@@ -67,7 +67,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
 
 /// Draws a sentence that is too long for the status line over the rows above it, too.
 fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
-    let most = usize::from(area.y / 2).max(1);
+    let most = usize::from(area.y).max(1);
     let room = usize::from(area.width);
     let lines: Vec<&str> = glyphs::wrapped(text, room).collect();
     let shown = u16::try_from(lines.len().min(most)).unwrap_or(1);
@@ -77,7 +77,7 @@ fn sentence(text: &str, style: Style, area: Rect, buffer: &mut Buffer) {
         put(buffer, area, 0, row, line, style);
     }
     if lines.len() > usize::from(shown) {
-        put_right(buffer, area, shown - 1, " … (J)", style);
+        put_right(buffer, area, shown - 1, " …", style);
     }
 }
 

@@ -1,7 +1,5 @@
 //! Jobs: as a bar in the status line, and as a list with what they said.
 
-use std::borrow::Cow;
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
@@ -46,7 +44,7 @@ pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: 
     let ways = [(Meter::Bar, 0), (Meter::Bar, 1), (Meter::Percent, 1), (Meter::Percent, 2)].map(way);
     let fits = ways.into_iter().find(|way| taken(*way) + name <= room);
     let (shown, figures) = fits.unwrap_or(way((Meter::Nothing, 2)));
-    let title = shortened(&job.title, room.saturating_sub(taken((shown, figures))));
+    let title = glyphs::begun(&job.title, room.saturating_sub(taken((shown, figures))));
     let mut x = put(buffer, area, 0, row, &title, theme.text);
     if let (Some(share), Meter::Bar) = (job.share(), shown) {
         x = meter(share, theme, area, x + 1, row, buffer);
@@ -55,15 +53,6 @@ pub fn bar(job: &Job, theme: &Theme, area: Rect, row: u16, room: usize, buffer: 
         x = put(buffer, area, x + 1, row, percent, theme.text);
     }
     put(buffer, area, x + 1, row, figures, theme.dim)
-}
-
-/// Returns the start of a name that has no more columns, with a sign that there is more.
-fn shortened(name: &str, columns: usize) -> Cow<'_, str> {
-    match columns {
-        _ if glyphs::width(name) <= columns => Cow::Borrowed(name),
-        0 | 1 => Cow::Borrowed(""),
-        _ => Cow::Owned(format!("{}…", glyphs::start(name, columns - 1))),
-    }
 }
 
 /// Draws a share as a bar.

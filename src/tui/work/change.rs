@@ -66,7 +66,11 @@ pub fn revert(
     };
     let whole = if chosen.is_some() { format!("{what} ") } else { String::new() };
     writer.set_message(format!("{whole}back to commit {commit}"))?;
-    let written = format!("{what} brought back to commit {commit}; ");
+    // What was added since is taken away by a whole return.
+    let written = match chosen {
+        Some(_) => format!("{what} brought back from commit {commit}; "),
+        None => format!("{what} as in commit {commit} again; "),
+    };
     let idle = match done.left_out {
         0 => format!("nothing differs from commit {commit}"),
         _ => "nothing can be brought back".to_owned(),

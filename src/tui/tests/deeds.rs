@@ -341,6 +341,13 @@ fn a_job_tells_when_it_ends_wherever_there_is_room_for_that() {
 }
 
 #[test]
+fn what_is_marked_is_told_beside_a_job() {
+    let mut story = Story::begin(everything(), 80, 24);
+    story.state.jobs.add("extract 250,250 marked entries, 1.8 GiB to somewhere".to_owned(), story.now);
+    story.then("space space").sees("extract 250").sees("2 marked");
+}
+
+#[test]
 fn a_job_waits_and_goes_on() {
     let mut story = Story::begin(everything(), 80, 24);
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);

@@ -329,3 +329,16 @@ fn plans_that_can_not_be_written_keep_the_program() {
     story.then("q w enter").sees("Changes are not written");
     assert!(!story.outside.contains(&Effect::Quit) && !story.state.staged.is_empty());
 }
+
+#[test]
+fn plans_that_have_no_row_are_counted() {
+    let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut story = Story::begin(crate::tui::sample::archive(&names), 80, 24);
+    story.state.archive.file = Ok("a.nra".into());
+    for number in 0..10 {
+        story.then("f7").types(&format!("made{number}"));
+        story.then("enter");
+    }
+    story.sees("made0/").misses("+ made9/").sees("more: P shows all");
+}

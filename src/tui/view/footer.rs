@@ -15,6 +15,9 @@ use crate::tui::state::{State, Tone};
 use crate::tui::theme::Theme;
 use crate::tui::view::{jobs, put, put_right};
 
+/// What stands between notes.
+const BETWEEN: &str = " · ";
+
 /// Draws the status line.
 pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width - 2, ..area };
@@ -26,6 +29,20 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
     };
     put_right(buffer, inner, 0, &place, state.theme.dim);
     let room = usize::from(inner.width).saturating_sub(if place.is_empty() { 0 } else { glyphs::width(&place) + 2 });
+    let mut x = 0;
+    if state.message.is_none()
+        && let Some(job) = state.jobs.running().last()
+    {
+        let stop = state.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
+        let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
+        let stop = stop.map_or_else(String::new, |key| format!("  {key} stops"));
+        // What is marked and planned keeps its place, unless it is longer than what is told of the job.
+        let noted = glyphs::width(&all_notes(state, true).join(BETWEEN));
+        let noted = if (1..=room / 3).contains(&noted) { noted + 2 } else { 0 };
+        x = jobs::bar(job, &state.theme, inner, 0, room.saturating_sub(glyphs::width(&stop) + noted), buffer);
+        x = put(buffer, inner, x, 0, &stop, state.theme.dim) + 2;
+    }
+    let room = room.saturating_sub(usize::from(x));
     let (line, style) = match &state.message {
         Some(message) => {
             let style = match message.tone {
@@ -48,17 +65,6 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
             notes => (notes, state.theme.mark),
         },
     };
-    let mut x = 0;
-    if state.message.is_none()
-        && let Some(job) = state.jobs.running().last()
-    {
-        let stop = state.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
-        let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
-        let stop = stop.map_or_else(String::new, |key| format!("  {key} stops"));
-        x = jobs::bar(job, &state.theme, inner, 0, room.saturating_sub(glyphs::width(&stop)), buffer);
-        x = put(buffer, inner, x, 0, &stop, state.theme.dim) + 2;
-    }
-    let room = room.saturating_sub(usize::from(x));
     if state.message.is_some() && glyphs::width(&line) > room && !state.linear {
         return sentence(&line, style, inner, buffer);
     }
@@ -128,7 +134,7 @@ pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
 fn notes(state: &State, room: usize) -> String {
     let joined = |brief| {
         let notes = all_notes(state, brief);
-        notes.join(" · ")
+        notes.join(BETWEEN)
     };
     let long = joined(false);
     if glyphs::width(&long) <= room {

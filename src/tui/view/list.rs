@@ -45,9 +45,17 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Draws what plans bring into this directory, below its rows and as far as there is room.
+/// Draws what plans bring into this directory, below its rows and as far as there is room; the last row says how many more there are.
 fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
-    for (y, (path, directory)) in (0..area.height).skip(rows).zip(state.brought()) {
+    let brought = state.brought();
+    let room = usize::from(area.height).saturating_sub(rows);
+    let shown = if brought.len() > room { room.saturating_sub(1) } else { brought.len() };
+    if let (1.., Some(y)) = (brought.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {
+        put(buffer, area, 0, y, "+", state.theme.mark);
+        let more = text::count((brought.len() - shown) as u64);
+        put(buffer, area, FRONT, y, &format!("… and {more} more: P shows all"), state.theme.dim);
+    }
+    for (y, (path, directory)) in (0..area.height).skip(rows).zip(brought.into_iter().take(shown)) {
         let row = Rect { y: area.y + y, height: 1, ..area };
         let tail = if directory { "/" } else { "" };
         let room = usize::from(area.width.saturating_sub(FRONT)).saturating_sub(tail.len());

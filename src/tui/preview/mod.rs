@@ -107,6 +107,11 @@ pub trait Scrolled {
     /// Returns how many rows the window has.
     fn rows(&self) -> usize;
 
+    /// Returns how many rows of a screen a row takes where long ones are wrapped, in so many columns.
+    fn height(&self, _row: usize, _columns: u16) -> usize {
+        1
+    }
+
     /// Returns the offset in the content where a row begins, bytes.
     fn offset(&self, row: usize) -> u64 {
         row as u64
@@ -169,6 +174,8 @@ pub trait Scrolled {
 pub struct Scroll {
     /// First row shown.
     pub top: usize,
+    /// Rows of the screen that the first row would take above it, where it is wrapped.
+    pub part: usize,
     /// Columns left out at the left.
     pub left: usize,
     /// Long lines go on in the next row.
@@ -179,6 +186,13 @@ pub struct Scroll {
     pub focused: bool,
     /// The offset that was gone to, until the window is scrolled on, bytes.
     pub at: Option<u64>,
+}
+
+impl Scroll {
+    /// Returns how many parts of a row lie above the screen.
+    pub fn above(&self, row: usize) -> usize {
+        if self.wrap && row == self.top { self.part } else { 0 }
+    }
 }
 
 impl Body {

@@ -50,9 +50,20 @@ pub struct Line {
     pub roles: Vec<(usize, Role)>,
 }
 
+impl Line {
+    /// Returns how many rows it takes when it is wrapped.
+    pub fn height(&self, columns: u16) -> usize {
+        parts(&self.text, columns.into()).count()
+    }
+}
+
 impl Scrolled for Page {
     fn rows(&self) -> usize {
         self.lines.len()
+    }
+
+    fn height(&self, row: usize, columns: u16) -> usize {
+        self.lines.get(row).map_or(1, |line| line.height(columns - self.gutter(columns)))
     }
 
     fn offset(&self, row: usize) -> u64 {
@@ -173,18 +184,30 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
         if y >= area.bottom() {
             break;
         }
-        if gutter > 0 {
+        if gutter > 0 && scroll.above(row) == 0 {
             let number = page.first_number.map_or_else(|| "~".to_owned(), |first| (first + row as u64).to_string());
             buffer.set_stringn(area.left(), y, format!("{number:>digits$}"), digits, theme.dim);
         }
         let rest = Rect { x: area.left() + gutter, y, width: area.width - gutter, height: area.bottom() - y };
-        y += put(line, scroll, theme, rest, buffer);
+        y += put(line, scroll, scroll.above(row), theme, rest, buffer);
     }
     Rect { x: area.x + gutter, width: area.width - gutter, ..area }
 }
 
-/// Draws a line from the top of an area and returns how many rows it takes there.
-pub fn put(line: &Line, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
+/// Cuts a line into what stands in each row when it is wrapped.
+pub fn parts(text: &str, columns: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let part = glyphs::start(text, columns);
+        // Where there is no room for a letter there is none for what is behind it.
+        rest = Some(&text[part.len()..]).filter(|behind| !behind.is_empty() && !part.is_empty());
+        Some(part)
+    })
+}
+
+/// Draws a line from the top of an area, where it is wrapped without the parts that lie above it, and returns how many rows it takes there.
+pub fn put(line: &Line, scroll: Scroll, above: usize, theme: &Theme, area: Rect, buffer: &mut Buffer) -> u16 {
     let width = usize::from(area.width);
     let row = |y: u16| Rect { y: area.y + y, height: 1, ..area };
     if !scroll.wrap {
@@ -195,18 +218,18 @@ pub fn put(line: &Line, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut 
         }
         return 1;
     }
-    let mut rest = line.text.as_str();
-    let mut rows = 0;
-    loop {
-        let part = glyphs::start(rest, width);
-        let skipped = glyphs::width(&line.text[..line.text.len() - rest.len()]);
-        draw(part, line, skipped, theme, row(rows), buffer);
-        rest = &rest[part.len()..];
-        rows += 1;
-        if rest.is_empty() || part.is_empty() || rows >= area.height {
-            return rows;
+    let (mut rows, mut skipped) = (0, 0);
+    for (number, part) in parts(&line.text, width).enumerate() {
+        if number >= above {
+            draw(part, line, skipped, theme, row(rows), buffer);
+            rows += 1;
         }
+        if rows == area.height {
+            break;
+        }
+        skipped += glyphs::width(part);
     }
+    rows
 }
 
 /// Draws the part of a line behind so many columns: roles and symbols in their own style.

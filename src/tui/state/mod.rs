@@ -401,6 +401,11 @@ impl State {
         Areas::new(self.screen, Wanted { preview: self.preview, zoom: self.zoom, share: self.share, said: self.linear })
     }
 
+    /// Returns what is left of an area of the preview: over the whole screen it has a margin.
+    pub fn inner(&self, area: Rect) -> Rect {
+        if self.zoom { Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area } } else { area }
+    }
+
     /// Returns the columns of a list that is so wide.
     pub fn columns_in(&self, width: u16) -> Columns {
         let sorted = (!self.arrangement.is_natural()).then(|| self.arrangement.sort.column());

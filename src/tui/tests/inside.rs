@@ -13,6 +13,7 @@ use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::effect::{Door, Request};
 use crate::tui::event::Event;
 use crate::tui::nested;
+use crate::tui::preview::{Body, Preview};
 use crate::tui::sample;
 use crate::tui::state::Facts;
 use crate::tui::theme::{Depth, Ground, Theme};
@@ -232,6 +233,74 @@ fn rows_and_records_are_gone_to_by_their_number_in_the_whole_content() {
             }
         }
     }
+}
+
+/// Returns the words of a preview that is wrapped.
+fn words(story: &Story) -> Vec<String> {
+    let area = story.state.inner(story.state.areas().preview);
+    let front = match &story.state.pane.preview {
+        Some(Ok(Preview { body: Body::Text(page), .. })) => page.gutter(area.width),
+        _ => 2,
+    };
+    let mut buffer = Buffer::empty(story.state.screen);
+    view(&story.state, story.state.screen, &mut buffer);
+    let rows = (area.top()..area.bottom()).flat_map(|y| (area.left() + front..area.right()).map(move |x| (x, y)));
+    let text: String = rows.map(|at| buffer[at].symbol().to_owned()).collect();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn all_of_what_is_wrapped_is_scrolled_through() {
+    let line = |number: usize, words: usize| (0..words).map(|word| format!("p{number}w{word}q ")).collect::<String>();
+    let mut prose: Vec<String> = (0..40).map(|number| line(number, 37)).collect();
+    // This one is higher than the screen.
+    prose[12] = line(12, 450);
+    let records: Vec<String> = prose.iter().map(|line| format!("{{\"text\":\"{line} \"}}\n")).collect();
+    let long: String = (0..2_000).map(|number| line(number, 37) + "\n").collect();
+    let prose = prose.join("\n");
+    let files = [("a.jsonl", records.concat().into_bytes()), ("b.txt", prose.into_bytes()), ("long.txt", long.into_bytes())];
+    let archive = sample::with_contents(&files.each_ref().map(|(name, bytes)| (*name, bytes.as_slice())));
+    for ((width, height), open, file) in [
+        ((80, 24), "f3 w", 0),
+        ((80, 24), "j f3 w", 1),
+        ((120, 40), "j tab w", 1),
+        ((40, 10), "j f3 w", 1),
+        ((80, 24), "j j f3 w", 2),
+    ] {
+        let (is_long, content) = (file == 2, &files[file].1);
+        let all = String::from_utf8(content.clone()).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let wanted: HashSet<String> = all.into_iter().filter(|word| word.starts_with('p')).collect();
+        for (down, up) in [("j", "k"), ("ctrl-f", "ctrl-b"), ("ctrl-d", "ctrl-u")].into_iter().skip(usize::from(is_long)) {
+            let mut story = Story::begin(Arc::clone(&archive), width, height);
+            story.then(open);
+            for key in [down, up] {
+                let (mut seen, mut before) = (HashSet::new(), None);
+                loop {
+                    let now = words(&story);
+                    seen.extend(now.iter().cloned());
+                    let now = Some((now, story.state.pane.scroll.cursor));
+                    if now == before {
+                        break;
+                    }
+                    before = now;
+                    story.then(key);
+                }
+                let missed = wanted.iter().filter(|word| !seen.contains(*word)).count();
+                assert!(missed == 0, "{width} {open} {key}: {missed} of {}:\n{}", wanted.len(), story.screen());
+                let end = if key == down { content.rsplit(|byte| *byte == b'p').next().unwrap() } else { b"0w0q" };
+                let end = String::from_utf8_lossy(end).split_whitespace().next().unwrap().to_owned();
+                assert!(words(&story).iter().any(|word| word.ends_with(&end)), "{key}: {}", story.screen());
+            }
+            story.then("G");
+            assert!(words(&story).iter().any(|word| word.starts_with(if is_long { "p1999w36q" } else { "p39w36q" })));
+        }
+    }
+    // Places are in the first row.
+    let mut story = Story::begin(archive, 80, 24);
+    story.then("j f3 w ctrl-g").types("20").then("enter");
+    assert_eq!(words(&story)[0], "p19w0q");
+    story.then("g / ctrl-u").types("p12w333q").then("enter");
+    assert!(words(&story).iter().take(12).any(|word| word == "p12w333q"), "{}", story.screen());
 }
 
 #[test]

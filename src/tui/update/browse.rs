@@ -97,6 +97,7 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let request = if areas.list.is_empty() { None } else { state.listing.resize(state.rows()) };
     moved(state, request, effects);
     if !areas.preview.is_empty() {
+        state.pane.set_columns(state.inner(areas.preview).width);
         effects.extend(state.pane.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
     }
 }

@@ -144,10 +144,7 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Fold => drop(state.pane.fold(Fold::Turn)),
         Action::FoldAll => drop(state.pane.fold(Fold::All)),
         Action::UnfoldAll => drop(state.pane.fold(Fold::Nothing)),
-        Action::Wrap => {
-            state.pane.scroll.wrap = !state.pane.scroll.wrap;
-            state.pane.scroll.left = 0;
-        }
+        Action::Wrap => state.pane.wrap(usize::from(state.areas().preview.height)),
         _ => {}
     }
 }

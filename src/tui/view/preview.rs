@@ -19,8 +19,7 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
     for y in areas.divider.top()..areas.divider.bottom() {
         buffer.set_stringn(areas.divider.x, y, "│", 1, theme.dim);
     }
-    let inner = |area: Rect| if state.zoom { Rect { x: area.x + 1, width: area.width - 2, ..area } } else { area };
-    let (title, area) = (inner(areas.title), inner(areas.preview));
+    let (title, area) = (state.inner(areas.title), state.inner(areas.preview));
     let Some(entry) = state.pane.entry() else { return };
     let about = match &state.pane.preview {
         _ if state.pane.is_seeking() => "searching … esc stops".to_owned(),

@@ -155,6 +155,16 @@ impl Scrolled for Page {
         self.rows.len()
     }
 
+    fn height(&self, row: usize, columns: u16) -> usize {
+        let Some(&line) = self.rows.get(row) else { return 1 };
+        let columns = columns.saturating_sub(FRONT);
+        if self.folded.contains(&line) {
+            self.summary(line, usize::MAX).height(columns)
+        } else {
+            self.lines[line].height(columns)
+        }
+    }
+
     fn offset(&self, row: usize) -> u64 {
         let line = self.rows.get(row).or(self.rows.last());
         line.map_or(0, |line| self.lines[*line].offset)
@@ -270,15 +280,16 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             break;
         }
         let is_folded = page.folded.contains(&index);
-        if page.ends[index] > index {
+        let above = scroll.above(row);
+        if page.ends[index] > index && above == 0 {
             buffer.set_stringn(area.x, y, if is_folded { "▸" } else { "▾" }, usize::from(area.width), theme.dim);
         }
         let rest = Rect { y, height: area.bottom() - y, ..text };
-        let columns = scroll.left + usize::from(text.width) * if scroll.wrap { usize::from(rest.height) } else { 1 };
+        let columns = scroll.left + usize::from(text.width) * if scroll.wrap { above + usize::from(rest.height) } else { 1 };
         let height = if is_folded {
-            text::put(&page.summary(index, columns), scroll, theme, rest, buffer)
+            text::put(&page.summary(index, columns), scroll, above, theme, rest, buffer)
         } else {
-            text::put(&page.lines[index], scroll, theme, rest, buffer)
+            text::put(&page.lines[index], scroll, above, theme, rest, buffer)
         };
         if scroll.focused && row == scroll.cursor {
             buffer.set_style(Rect { y, height, ..area }, theme.cursor);

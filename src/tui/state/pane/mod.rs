@@ -1,6 +1,7 @@
 //! The preview: which entry, in which form, what of it is loaded and shown.
 
 mod seek;
+mod walk;
 
 pub use seek::{Stops, StopsAnswer, StopsRequest};
 
@@ -12,6 +13,8 @@ use crate::tui::limits::Limits;
 use crate::tui::preview::json::Fold;
 use crate::tui::preview::seek::{self as places, Needle, Seek};
 use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
+
+use walk::{Spot, Walk};
 
 /// The cursor rests this long before its entry is read.
 const REST: Duration = Duration::from_millis(60);
@@ -88,6 +91,8 @@ pub struct Pane {
     pub(super) stops: Option<Stops>,
     /// Columns of the pane.
     width: u16,
+    /// Those of them that rows are drawn in.
+    columns: u16,
     /// What pictures are drawn on.
     pub canvas: Canvas,
     /// How much is read.
@@ -138,6 +143,7 @@ impl Pane {
             needle: self.needle.clone(),
             generation: self.generation + 1,
             width: self.width,
+            columns: self.columns,
             canvas: self.canvas,
             limits: self.limits,
             scroll,
@@ -179,6 +185,20 @@ impl Pane {
         let place = self.place();
         let anchor = self.anchor();
         Some(self.ask(place.saturating_sub(self.limits.back()), anchor, place))
+    }
+
+    /// Takes how many columns rows are drawn in; what is in view stays there.
+    pub fn set_columns(&mut self, columns: u16) {
+        let before = std::mem::replace(&mut self.columns, columns);
+        self.scroll.part = self.scroll.part * usize::from(before) / usize::from(columns.max(1));
+    }
+
+    /// Wraps long rows, or cuts them; the cursor stays in sight.
+    pub fn wrap(&mut self, height: usize) {
+        self.scroll = Scroll { wrap: !self.scroll.wrap, left: 0, part: 0, ..self.scroll };
+        let Some(walk) = self.walk().filter(|walk| walk.rows.has_cursor()) else { return };
+        let top = walk.around(walk.top(&self.scroll), self.scroll.cursor, height);
+        self.go(top);
     }
 
     /// Takes the size of the pane.
@@ -234,14 +254,17 @@ impl Pane {
                 answer.found == Found::Unsought && rows.has_cursor() && rows.offset(self.scroll.top) == place
             };
             let cursor = self.rows().filter(stays).map_or(place, |rows| rows.offset(self.scroll.cursor));
+            let again = self.rows().is_some_and(|rows| rows.offset(self.scroll.top) == place);
+            self.scroll.part = if again && answer.found == Found::Unsought { self.scroll.part } else { 0 };
             self.scroll.top = if place == 0 { 0 } else { window.row(place) };
             self.scroll.cursor = window.row(cursor).max(self.scroll.top);
             if place >= preview.size {
                 // The end of the content stands at the end of the screen.
-                self.scroll.top = self.scroll.top.min(window.rows().saturating_sub(usize::from(self.canvas.cells.1) + 1));
-            }
-            if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, answer.found) {
-                self.scroll.left = self.reveal(page);
+                let walk = Walk { rows: window, wrap: self.wrapped() };
+                let end = walk.end(usize::from(self.canvas.cells.1) + 1);
+                self.go(walk.last(self.scroll.top).min(end));
+            } else if let (Body::Text(page), Found::At(_) | Found::Around(_)) = (&preview.body, answer.found) {
+                (self.scroll.left, self.scroll.part) = self.reveal(page);
             }
         }
         self.sealed = answer.sealed;
@@ -267,21 +290,26 @@ impl Pane {
         let window = preview.body.scrolled();
         let last = window.rows().saturating_sub(1);
         self.scroll.at = None;
-        let Scroll { mut top, mut cursor, .. } = self.scroll;
-        if window.has_cursor() {
-            cursor = cursor.saturating_add_signed(rows).min(last);
-            top = top.clamp((cursor + 1).saturating_sub(height.max(1)), cursor);
-        } else {
-            // Where there is more, the screen is filled from the next window.
-            let most = if window.at_end() { window.rows().saturating_sub(height.max(1)) } else { last };
-            top = top.saturating_add_signed(rows).min(most);
-        }
-        (self.scroll.top, self.scroll.cursor) = (top, cursor);
+        let walk = Walk { rows: window, wrap: self.wrapped() };
+        let (top, cursor, count) = (walk.top(&self.scroll), self.scroll.cursor, rows.unsigned_abs());
+        // Where there is more, the screen is filled from the next window.
+        let most = if window.at_end() { walk.end(height) } else { walk.last(last) };
+        let (top, cursor) = match rows {
+            _ if window.has_cursor() => walk.with_cursor(top, cursor, rows, height),
+            ..0 => (walk.up(top, count).min(most), cursor),
+            0.. => (walk.down(top, count).0.min(most), cursor),
+        };
+        let is_through = top >= walk.end(height);
+        (self.scroll.top, self.scroll.part, self.scroll.cursor) = (top.row, top.part, cursor);
+        let top = top.row;
         if self.waiting.is_some() {
             return None;
         }
         let place = window.offset(top);
         if !window.at_end() && top + height + MARGIN >= window.rows() {
+            if last == 0 && !is_through {
+                return None;
+            }
             if last == 0 {
                 // A line as long as a window is as good as read.
                 let end = window.end();
@@ -315,8 +343,10 @@ impl Pane {
         self.scroll.at = None;
         let there = if end { window.at_end() } else { window.at_start() };
         if there {
-            self.scroll.top = if end { window.rows().saturating_sub(height) } else { 0 };
-            self.scroll.cursor = if end { window.rows().saturating_sub(1) } else { 0 };
+            let walk = Walk { rows: window, wrap: self.wrapped() };
+            let top = if end { walk.end(height) } else { Spot { row: 0, part: 0 } };
+            let cursor = if end { window.rows().saturating_sub(1) } else { 0 };
+            (self.scroll.top, self.scroll.part, self.scroll.cursor) = (top.row, top.part, cursor);
             return None;
         }
         if end {
@@ -341,6 +371,7 @@ impl Pane {
         let above = self.scroll.cursor.saturating_sub(self.scroll.top);
         let Some(cursor) = page.fold(self.scroll.cursor, fold) else { return false };
         // The cursor stays in its row of the screen, unless it goes up.
+        self.scroll.part = if cursor <= self.scroll.top { 0 } else { self.scroll.part };
         self.scroll.top = if cursor < self.scroll.top { cursor } else { self.scroll.top.max(cursor.saturating_sub(above)) };
         self.scroll.cursor = cursor;
         true
@@ -348,13 +379,28 @@ impl Pane {
 
     /// Puts the cursor on a row of the screen, where there is a cursor; says whether it was there.
     pub fn point(&mut self, row: usize) -> bool {
-        let rows = self.rows().filter(|rows| rows.has_cursor()).map_or(0, Scrolled::rows);
-        let there = self.scroll.top + row;
-        let again = there == self.scroll.cursor;
-        if there < rows && !self.scroll.wrap {
-            self.scroll.cursor = there;
+        let Some(walk) = self.walk().filter(|walk| walk.rows.has_cursor()) else { return false };
+        let (there, left) = walk.down(walk.top(&self.scroll), row);
+        let again = left == 0 && there.row == self.scroll.cursor;
+        if left == 0 {
+            self.scroll.cursor = there.row;
         }
         again
+    }
+
+    /// Returns the columns that rows are wrapped in, if they are.
+    fn wrapped(&self) -> Option<u16> {
+        self.scroll.wrap.then_some(self.columns)
+    }
+
+    /// Returns the ways through what is loaded.
+    fn walk(&self) -> Option<Walk<'_>> {
+        Some(Walk { rows: self.rows()?, wrap: self.wrapped() })
+    }
+
+    /// Puts something at the top of the screen.
+    fn go(&mut self, top: Spot) {
+        (self.scroll.top, self.scroll.part) = (top.row, top.part);
     }
 
     /// Returns what is loaded as rows.

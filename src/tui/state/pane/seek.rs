@@ -106,23 +106,29 @@ impl Pane {
         if self.seeking { self.set_form(self.form) } else { None }
     }
 
-    /// Returns how many columns have to be left out at the left for the text that was sought to be seen in the first row.
-    pub(super) fn reveal(&self, page: &lines::Page) -> usize {
+    /// Returns how many columns have to be left out at the left, or how many rows above where lines are wrapped, for the text that was sought to be seen
+    /// in the first row.
+    pub(super) fn reveal(&self, page: &lines::Page) -> (usize, usize) {
         let (left, line) = (self.scroll.left, page.lines.get(self.scroll.top));
         let found = line.zip(self.needle.pattern()).and_then(|(line, pattern)| {
             let found = pattern.find(line.text.as_bytes()).filter(|found| !found.is_empty())?;
-            let column = |at: usize| line.text.get(..at).map(glyphs::width);
-            column(found.start()).zip(column(found.end()))
+            Some((line.text.get(..found.start())?, line.text.get(..found.end())?))
         });
-        let Some((start, end)) = found.filter(|_| !self.scroll.wrap) else { return left };
+        let Some((before, with)) = found else { return (left, 0) };
+        if let Some(columns) = self.wrapped() {
+            let height = lines::parts(before, usize::from(columns - page.gutter(columns))).count();
+            return (left, if self.seeking_text { height - 1 } else { 0 });
+        }
+        let (start, end) = (glyphs::width(before), glyphs::width(with));
         let width = usize::from(self.width.saturating_sub(page.gutter(self.width) + 3));
-        if end <= width {
+        let left = if end <= width {
             0
         } else if (left..left + width).contains(&start) && end <= left + width {
             left
         } else {
             start.saturating_sub(width / 4)
-        }
+        };
+        (left, 0)
     }
 
     /// Goes to the row that has the text sought last: the next one behind the row in view (from that one on if it is not sought `again`), or the one
@@ -163,7 +169,7 @@ impl Pane {
         };
         let places = (0..rows).filter(holds).map(|row| row as u64).collect();
         self.stops = Some(Stops { needle, generation: self.generation, places, all: true, at: row as u64 });
-        (self.scroll.top, self.scroll.cursor) = (row, row);
+        (self.scroll.top, self.scroll.part, self.scroll.cursor) = (row, 0, row);
         let found = if back == (row < from) { Found::At } else { Found::Around };
         Err(found(row as u64))
     }
@@ -180,7 +186,7 @@ impl Pane {
         }
         let last = window.rows().saturating_sub(1);
         self.scroll.top = usize::try_from(number.saturating_sub(1)).unwrap_or(last).min(last);
-        self.scroll.cursor = self.scroll.top;
+        (self.scroll.part, self.scroll.cursor) = (0, self.scroll.top);
         None
     }
 

@@ -329,7 +329,7 @@ pub trait Archive: Send + Sync {
     }
 
     /// Returns how many bytes of the container hold the content of `entry`: its share of the blocks that it lies in, each as stored. Content
-    /// that entries have in common counts for each of them. `None` when the container does not say.
+    /// that entries have in common counts for each of them, what comes again in one of them once. `None` when the container does not say.
     ///
     /// # Errors
     ///

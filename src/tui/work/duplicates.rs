@@ -32,13 +32,13 @@ struct Groups {
 }
 
 impl Groups {
-    /// Adds files of one content, unless there is only one.
-    fn add(&mut self, size: u64, mut numbers: Vec<u64>) {
+    /// Adds files of one content, of which so much is saved or could be, unless there is only one.
+    fn add(&mut self, again: u64, mut numbers: Vec<u64>) {
         if numbers.len() > 1 {
             numbers.sort_unstable();
             let start = self.numbers.len();
             self.numbers.extend(&numbers);
-            self.list.push((size.saturating_mul(numbers.len() as u64 - 1), start..self.numbers.len()));
+            self.list.push((again, start..self.numbers.len()));
         }
     }
 }
@@ -67,7 +67,7 @@ pub fn find(
                 share,
                 |same, _| {
                     let size = archive.entry(same[0].1).map_or(0, |entry| entry.size);
-                    groups.add(size, same.iter().map(|file| file.1).collect());
+                    groups.add(size.saturating_mul(same.len() as u64 - 1), same.iter().map(|file| file.1).collect());
                     true
                 },
             )
@@ -121,20 +121,31 @@ fn grouped<K, C: PartialEq>(
     })
 }
 
-/// Groups files of one size by the digests of their content; says whether anybody still waits.
-fn by_digest<K>(archive: &dyn Archive, files: &[((u64, K), u64)], groups: &mut Groups, on: &dyn Fn(usize) -> bool) -> bool {
-    let mut contents: HashMap<Digest, Vec<u64>> = HashMap::new();
-    for (read, (_, number)) in files.iter().enumerate() {
+/// Groups files of one size, in the order of storage, by the digests of their content; says whether anybody still waits. What several names lead to is
+/// stored and read once.
+fn by_digest<K: PartialEq>(
+    archive: &dyn Archive,
+    files: &[((u64, K), u64)],
+    groups: &mut Groups,
+    on: &dyn Fn(usize) -> bool,
+) -> bool {
+    // How often a content is stored, and as which files.
+    let mut contents: HashMap<Digest, (u64, Vec<u64>)> = HashMap::new();
+    let mut read = 0;
+    for names in files.chunk_by(|((_, a), _), ((_, b), _)| a == b) {
         if !on(read) {
             return false;
         }
-        let digest = archive.entry(*number).and_then(|entry| archive.digest(&entry));
+        read += names.len();
+        let digest = archive.entry(names[0].1).and_then(|entry| archive.digest(&entry));
         if let Ok(Some(digest)) = digest {
-            contents.entry(digest).or_default().push(*number);
+            let (stored, numbers) = contents.entry(digest).or_default();
+            *stored += 1;
+            numbers.extend(names.iter().map(|(_, number)| *number));
         }
     }
     let size = files.first().map_or(0, |((size, _), _)| *size);
-    contents.into_values().for_each(|numbers| groups.add(size, numbers));
+    contents.into_values().for_each(|(stored, numbers)| groups.add(size.saturating_mul(stored - 1), numbers));
     true
 }
 
@@ -203,12 +214,15 @@ mod tests {
         let work = tempfile::tempdir().unwrap();
         let file = work.path().join("a.tar");
         let mut tar = Vec::new();
-        for (name, content) in FILES {
+        let link: (&str, &[u8]) = ("z", b"");
+        for (name, content) in FILES.into_iter().chain([link]) {
             let mut header = [0; 512];
             header[..name.len()].copy_from_slice(name.as_bytes());
             header[100..107].copy_from_slice(b"0000644");
             header[124..135].copy_from_slice(format!("{:011o}", content.len()).as_bytes());
-            header[156] = b'0';
+            header[156] = if name == "z" { b'1' } else { b'0' };
+            // What a link leads to.
+            header[157] = if name == "z" { b'a' } else { 0 };
             header[257..265].copy_from_slice(b"ustar\x0000");
             header[148..156].fill(b' ');
             let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
@@ -221,7 +235,7 @@ mod tests {
         std::fs::write(&file, tar).unwrap();
         let archive = crate::format::archive::open_path(&file, &Default::default()).unwrap();
         let (names, told) = found(&*archive, 0..archive.entry_count());
-        assert_eq!(names, ["b", "d/f", "a", "c", "d/e"]);
-        assert_eq!(told, "5 files of 2 contents, 22 B stored again");
+        assert_eq!(names, ["b", "d/f", "a", "c", "d/e", "z"]);
+        assert_eq!(told, "6 files of 2 contents, 22 B stored again");
     }
 }

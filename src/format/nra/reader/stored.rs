@@ -1,5 +1,7 @@
 //! How much of the file the content of an entry takes.
 
+use std::collections::HashSet;
+
 use crate::format::archive::Run;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
@@ -7,11 +9,24 @@ use crate::format::nra::content::{BlockRef, Extent, Segment};
 use crate::format::nra::frame::FrameKind;
 use crate::format::nra::reader::{NraReader, frames};
 
+/// Pieces of one entry that are known again: 1 MiB of memory.
+const MAX_SEEN: usize = 1 << 16;
+
 impl NraReader {
-    /// Sums up the shares that the extents of `entry` have in the stored payloads of their blocks. Reads the extent map, if there is one.
+    /// Sums up the shares that the extents of `entry` have in the stored payloads of their blocks, of a piece that comes again once. Reads the extent map,
+    /// if there is one.
     pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
-        let mut sum = 0u64;
-        self.extents(entry, &mut |extent| sum = sum.saturating_add(share(extent)))?;
+        let (mut sum, mut seen) = (0u64, HashSet::new());
+        self.extents(entry, &mut |extent| {
+            let piece = (extent.block.offset, extent.offset);
+            if seen.contains(&piece) {
+                return;
+            }
+            if seen.len() < MAX_SEEN {
+                seen.insert(piece);
+            }
+            sum = sum.saturating_add(share(extent));
+        })?;
         Ok(sum)
     }
 
@@ -53,7 +68,34 @@ fn share(extent: &Extent) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::format::archive::{Archive, OpenOptions};
+    use crate::format::digest::Digest;
+    use crate::format::entry::Kind;
+    use crate::format::nra::writer::{Writer, WriterOptions};
+    use crate::format::progress::Recorder;
+    use crate::format::source::MemorySource;
+
+    #[test]
+    fn a_piece_that_comes_again_takes_room_once() {
+        let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::default() }).unwrap();
+        let pieces = [vec![1; 5000], (0..=255).cycle().take(3000).collect::<Vec<u8>>()];
+        for (name, order) in [("a", vec![0, 1]), ("b", vec![0, 0, 1, 0, 1])] {
+            writer.begin(Entry::new(name.try_into().unwrap(), Kind::File)).unwrap();
+            for number in order {
+                let piece = &pieces[number];
+                writer.piece(piece, Digest::of(piece), false).unwrap();
+            }
+            writer.end(None).unwrap();
+        }
+        let (bytes, _) = writer.finish(&Recorder::default()).unwrap();
+        let archive = NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default()).unwrap();
+        let stored = |name: &[u8]| archive.stored_bytes(&archive.find(name).unwrap().unwrap().1).unwrap();
+        assert!(stored(b"a").is_some_and(|stored| stored > 0));
+        assert_eq!(stored(b"a"), stored(b"b"));
+    }
 
     #[test]
     fn shares_add_up_to_the_block() {

@@ -94,14 +94,17 @@ fn run(mut arguments: Vec<OsString>) -> Code {
     ui.end(result)
 }
 
-/// Says whether a terminal is to show the browser: the only argument is a file or directory and no command, or there is none and archives
-/// lie here.
+/// Says whether a terminal is to show the browser: the first argument is a file, perhaps at a commit, or a directory, and no command, and options alone
+/// follow; or there is none and archives lie here.
 fn opens_browser(arguments: &[OsString]) -> bool {
     #[cfg(feature = "tui")]
     {
         let is_wanted = match arguments {
             [_] => !commands::browse::archives_in(std::path::Path::new(".")).is_empty(),
-            [_, word] => definition().find_subcommand(word).is_none() && std::path::Path::new(word).exists(),
+            [_, word, rest @ ..] => {
+                let found = reading::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
+                found && definition().find_subcommand(word).is_none() && rest.first().is_none_or(|next| line::is_option(next))
+            }
             _ => false,
         };
         is_wanted && commands::browse::is_interactive()

@@ -406,6 +406,12 @@ def changes(terminal, nra):
     terminal.sees("6 entries")
     terminal.keys("q")
     terminal.is_restored()
+    terminal.run(nra + " tree.nra@1 --read-only")
+    terminal.sees("6 entries")
+    terminal.keys("d")
+    terminal.sees("started with --read-only")
+    terminal.keys("q")
+    terminal.is_restored()
 
 
 def additions(terminal, nra):

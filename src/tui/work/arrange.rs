@@ -11,7 +11,8 @@ use crate::tui::query::{Filter, Query};
 use crate::tui::rows::{self, Scope};
 use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
 use crate::tui::work::duplicates::{self, Duplicates};
-use crate::tui::work::{room_for, told};
+use crate::tui::work::errors::told;
+use crate::tui::work::room_for;
 
 /// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
 pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {

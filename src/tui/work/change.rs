@@ -22,9 +22,9 @@ use crate::text;
 use crate::tui::effect::Check;
 use crate::tui::event::Checked;
 use crate::tui::state::staged::{Stage, Staged};
+use crate::tui::work::errors::told;
 use crate::tui::work::jobs::expand;
 use crate::tui::work::plans::{Plans, removable, without_what_needs_others};
-use crate::tui::work::told;
 
 /// What has been written.
 pub struct Done {

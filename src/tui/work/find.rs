@@ -13,7 +13,8 @@ use crate::format::path::EntryPath;
 use crate::tui::glyphs;
 use crate::tui::rows::below;
 use crate::tui::state::finder::{FindAnswer, FindRequest, Goal, Hit};
-use crate::tui::work::{room_for, told};
+use crate::tui::work::errors::told;
+use crate::tui::work::room_for;
 
 /// Hits that are shown.
 const BEST: usize = 200;

@@ -26,7 +26,9 @@ use crate::tui::effect::Task;
 use crate::tui::event::Event;
 use crate::tui::glyphs;
 use crate::tui::state::jobs::{Ending, JobId, News, Progress};
-use crate::tui::work::{answered, change, sealed, told};
+use crate::tui::work::change;
+use crate::tui::work::desk::answered;
+use crate::tui::work::errors::{sealed, told};
 
 /// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
 const MEMORY: u64 = 16 << 20;

@@ -5,7 +5,7 @@ use crate::format::entry::Kind;
 use crate::format::error::Result;
 use crate::tui::rows::{self, Scope};
 use crate::tui::state::sizes::{MapAnswer, MapRequest, Tile};
-use crate::tui::work::told;
+use crate::tui::work::errors::told;
 
 /// Tiles of a map: more could not be told apart on any screen.
 const MOST: usize = 256;

@@ -12,7 +12,7 @@ use crate::tui::effect::{Among, MarksRequest, TotalsRequest};
 use crate::tui::event::Event;
 use crate::tui::rows::{self, STRIDE, Scope};
 use crate::tui::state::marks::tidy;
-use crate::tui::work::told;
+use crate::tui::work::errors::told;
 
 /// Answers a request; `None` when nobody waits any more.
 pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {

@@ -15,7 +15,7 @@ use crate::format::error::{Result, reason};
 use crate::format::path::EntryPath;
 use crate::tui::glyphs;
 use crate::tui::state::staged::{Refusal, Renames, Stage, Staged, joined};
-use crate::tui::work::told;
+use crate::tui::work::errors::told;
 
 /// Why changes can't be written together.
 #[derive(Debug, Clone, PartialEq, Eq)]

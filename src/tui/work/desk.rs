@@ -1,0 +1,277 @@
+//! The threads that work for the screen: what they are asked, when nobody waits for it any more, and how they answer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use crate::format::archive::Archive;
+use crate::format::entry::Entry;
+use crate::tui::asked::{Awaited, Ticket};
+use crate::tui::effect::{FactsRequest, JumpRequest, MarksRequest};
+use crate::tui::event::Event;
+use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest};
+use crate::tui::state::line::Facts;
+use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsRequest};
+use crate::tui::state::sizes::{MapAnswer, MapRequest};
+
+/// What is said where an answer should be.
+pub const FAULT: &str = "a fault in nra itself: an answer is missing";
+
+/// How far a search is, is told this often.
+pub const PROGRESS: Duration = Duration::from_millis(100);
+
+/// The way to a thread: requests with their numbers.
+pub type Requests<T> = Sender<(Ticket, T)>;
+
+/// What all threads work with.
+pub struct Desk {
+    pub archive: Arc<dyn Archive>,
+    pub events: Sender<Event>,
+    pub awaited: Arc<Awaited>,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.awaited.end();
+    }
+}
+
+/// Which requests are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// The newest, as long as there is none behind it.
+    Newest,
+    /// All that are awaited, one after the other.
+    All,
+}
+
+/// The way back from a thread to the screen.
+pub struct Answers<'a, T> {
+    events: &'a Sender<Event>,
+    requests: &'a Receiver<(Ticket, T)>,
+    answered: Answered,
+    awaited: &'a Awaited,
+    ticket: Ticket,
+}
+
+impl<T> Answers<'_, T> {
+    /// Sends an answer that brings a number of its own.
+    pub fn tell(&self, event: Event) {
+        // Nobody listens any more when the browser ends.
+        drop(self.events.send(event));
+    }
+
+    /// Sends an answer with the number of the request.
+    pub fn answer(&self, event: Event) {
+        self.tell(Event::Answer(self.ticket, Box::new(event)));
+    }
+
+    /// Says whether the answer is still awaited.
+    pub fn is_awaited(&self) -> bool {
+        self.awaited.holds(self.ticket) && (self.answered == Answered::All || self.is_newest())
+    }
+
+    /// Says whether there is no request behind it.
+    pub fn is_newest(&self) -> bool {
+        self.requests.is_empty()
+    }
+}
+
+/// Returns what work comes to. A panic is a fault of this program: what waits for the answer gets `failed` instead, and goes on.
+pub fn answered<T>(failed: T, work: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
+}
+
+/// What a thread is asked for.
+pub trait Served: Send + 'static {
+    /// Returns the answer when there is none to be had, without the number of the request.
+    fn failed(&self) -> Event;
+}
+
+impl Served for RowsRequest {
+    fn failed(&self) -> Event {
+        let page = Err(NoRows::Failed(FAULT.to_owned()));
+        Event::Rows(RowsAnswer { generation: self.generation, want: self.want.clone(), page })
+    }
+}
+
+impl Served for FactsRequest {
+    fn failed(&self) -> Event {
+        let mut unknown: Vec<(u64, Facts)> = self.entries.iter().map(|(number, _)| (*number, Facts::default())).collect();
+        unknown.sort_by_key(|(number, _)| *number);
+        Event::Facts(self.generation, unknown)
+    }
+}
+
+impl Served for PreviewRequest {
+    fn failed(&self) -> Event {
+        let (generation, preview) = (self.generation, Err(FAULT.to_owned()));
+        Event::Preview(PreviewAnswer { generation, preview, found: Found::Unsought, sealed: None, damage: None })
+    }
+}
+
+impl Served for StopsRequest {
+    // Nothing waits for the places.
+    fn failed(&self) -> Event {
+        Event::Trouble(FAULT.to_owned())
+    }
+}
+
+impl Served for ArrangeRequest {
+    fn failed(&self) -> Event {
+        Event::Arranged(ArrangeAnswer { request: self.clone(), found: Err(FAULT.to_owned()) })
+    }
+}
+
+impl Served for MapRequest {
+    fn failed(&self) -> Event {
+        Event::Mapped(MapAnswer { generation: self.generation, map: Err(FAULT.to_owned()) })
+    }
+}
+
+impl Served for JumpRequest {
+    fn failed(&self) -> Event {
+        Event::Jumped(self.generation, Err(FAULT.to_owned()))
+    }
+}
+
+impl Served for MarksRequest {
+    fn failed(&self) -> Event {
+        match self {
+            Self::Numbers(_, change) | Self::Glob(.., change) => Event::Marked(Err(FAULT.to_owned()), *change),
+            Self::Totals(request) => Event::MarkTotals(request.generation, None),
+        }
+    }
+}
+
+/// Everything that is known of an entry.
+impl Served for Entry {
+    fn failed(&self) -> Event {
+        Event::Inspected(Err(FAULT.to_owned()))
+    }
+}
+
+/// What compacting an archive would save.
+impl Served for PathBuf {
+    fn failed(&self) -> Event {
+        Event::Weighed(Err(FAULT.to_owned()))
+    }
+}
+
+impl Desk {
+    /// Starts a thread that answers requests.
+    pub fn serve<T: Served>(
+        &self,
+        which: Answered,
+        mut work: impl FnMut(&dyn Archive, T, &Answers<'_, T>) + Send + 'static,
+    ) -> Requests<T> {
+        let (sender, requests): (Requests<T>, _) = unbounded();
+        let (archive, events, awaited) = (Arc::clone(&self.archive), self.events.clone(), Arc::clone(&self.awaited));
+        thread::spawn(move || {
+            while let Ok((ticket, request)) = requests.recv() {
+                let answers = Answers { events: &events, requests: &requests, answered: which, awaited: &awaited, ticket };
+                if !answers.is_awaited() {
+                    continue;
+                }
+                let failed = request.failed();
+                let work = || {
+                    work(&*archive, request, &answers);
+                    None
+                };
+                // Those that bring a number of their own do so within the other one, too.
+                if let Some(failed) = answered(Some(failed), work) {
+                    answers.answer(failed);
+                }
+            }
+        });
+        sender
+    }
+
+    /// Answers one request on a thread of its own.
+    pub fn once(&self, ticket: Ticket, failed: Event, work: impl FnOnce(&dyn Archive) -> Option<Event> + Send + 'static) {
+        let (archive, events) = (Arc::clone(&self.archive), self.events.clone());
+        thread::spawn(move || {
+            let event = answered(Some(failed), || work(&*archive));
+            event.map(|event| drop(events.send(Event::Answer(ticket, Box::new(event)))))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::asked::{Asked, Subject};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    impl Served for () {
+        fn failed(&self) -> Event {
+            Event::Tick
+        }
+    }
+
+    /// A thread that works until nobody waits any more, and then says so.
+    fn patient(desk: &Desk, answered: Answered) -> Requests<()> {
+        desk.serve(answered, |_, (), line| {
+            line.tell(Event::Tick);
+            while line.is_awaited() {
+                thread::yield_now();
+            }
+            line.answer(Event::Tick);
+        })
+    }
+
+    fn desk() -> (Desk, Receiver<Event>) {
+        let (events, told) = unbounded();
+        (Desk { archive: crate::tui::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
+    }
+
+    #[test]
+    fn work_ends_with_whoever_asked() {
+        let (desk, told) = desk();
+        let requests = patient(&desk, Answered::Newest);
+        let ticket = Asked::default().ticket(Subject::Sheet);
+        requests.send((ticket, ())).unwrap();
+        assert_eq!(told.recv(), Ok(Event::Tick));
+        assert!(told.try_recv().is_err());
+        drop(desk);
+        assert_eq!(told.recv_timeout(LONG), Ok(Event::Answer(ticket, Box::new(Event::Tick))));
+    }
+
+    #[test]
+    fn work_ends_when_its_answer_is_not_awaited_any_more() {
+        for answered in [Answered::Newest, Answered::All] {
+            let (desk, from) = desk();
+            let requests = patient(&desk, answered);
+            let mut asked = Asked::default();
+            let (before, ticket) = (asked.ticket(Subject::Marks), asked.ask(Subject::Sheet));
+            desk.awaited.renew(&asked);
+            requests.send((ticket, ())).unwrap();
+            assert_eq!(from.recv(), Ok(Event::Tick));
+            // Another one of the same kind waits for its turn, or takes it.
+            requests.send((before, ())).unwrap();
+            let first = from.recv_timeout(Duration::from_millis(50));
+            assert_eq!(first.is_ok(), answered == Answered::Newest);
+            asked.forget(Subject::Sheet);
+            desk.awaited.renew(&asked);
+            let both = [first.or_else(|_| from.recv_timeout(LONG)), from.recv_timeout(LONG)];
+            assert_eq!(both, [Ok(Event::Answer(ticket, Box::new(Event::Tick))), Ok(Event::Tick)]);
+            // What nobody awaits is not begun: the thread is done with it when it begins what comes behind.
+            requests.send((ticket, ())).unwrap();
+            let next = asked.ask(Subject::Names);
+            asked.forget(Subject::Marks);
+            desk.awaited.renew(&asked);
+            requests.send((next, ())).unwrap();
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(before, Box::new(Event::Tick))));
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Tick));
+            asked.forget(Subject::Names);
+            desk.awaited.renew(&asked);
+            assert_eq!(from.recv_timeout(LONG), Ok(Event::Answer(next, Box::new(Event::Tick))));
+        }
+    }
+}

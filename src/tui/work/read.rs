@@ -1,0 +1,148 @@
+//! What the screen asks of an archive: rows and what is known of them, previews, content for the clipboard.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::format::archive::Archive;
+use crate::format::entry::{Entry, Kind};
+use crate::format::error::{Error, Result};
+use crate::tui::effect::{Door, FactsRequest, JumpRequest};
+use crate::tui::event::Event;
+use crate::tui::preview;
+use crate::tui::preview::seek::{self, Place, Seek};
+use crate::tui::rows;
+use crate::tui::state::line::Facts;
+use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
+use crate::tui::work::desk::PROGRESS;
+use crate::tui::work::details;
+use crate::tui::work::errors::{sealed, told};
+
+pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsAnswer> {
+    let RowsRequest { generation, scope, want, count } = request;
+    let page = match rows::page(archive, &scope, &want, count, go_on) {
+        Err(Error::Cancelled) => return None,
+        Err(Error::NotFound { .. }) => Err(NoRows::Gone),
+        page => page.map_err(|error| NoRows::Failed(told(&error))),
+    };
+    Some(RowsAnswer { generation, want, page })
+}
+
+pub fn jump(archive: &dyn Archive, request: &JumpRequest, go_on: &dyn Fn() -> bool) -> Event {
+    let place = rows::typed::place(archive, &request.scope, request.from, request.behind, &request.typed, go_on);
+    Event::Jumped(request.generation, place.map_err(|error| told(&error)))
+}
+
+/// Finds out facts, as long as they are awaited; tells what it has got by then.
+pub fn facts(archive: &dyn Archive, request: FactsRequest, go_on: &dyn Fn() -> bool) -> Event {
+    let mut known: Vec<(u64, Facts)> = Vec::new();
+    for (number, entry) in &request.entries {
+        // A fact that does not read is a fact that is not shown.
+        let fact = fact(archive, entry, go_on).unwrap_or_default();
+        let whole = go_on();
+        // Of a directory it may be half a sum.
+        if whole || entry.kind == Kind::File {
+            known.push((*number, fact));
+        }
+        if !whole {
+            break;
+        }
+    }
+    known.sort_by_key(|(number, _)| *number);
+    Event::Facts(request.generation, known)
+}
+
+fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Result<Facts> {
+    let mut facts = Facts::default();
+    match entry.kind {
+        Kind::Directory => {
+            // Where the index is damaged that takes a look at every entry.
+            if !archive.is_recovered() {
+                facts.numbers = rows::subtree(archive, &entry.path, go_on).ok().map(|numbers| (numbers.start, numbers.end));
+            }
+            facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);
+        }
+        Kind::File => facts.stored_bytes = archive.stored_bytes(entry)?,
+        _ => {}
+    }
+    Ok(facts)
+}
+
+pub fn preview(archive: &Arc<dyn Archive>, request: PreviewRequest, awaited: &dyn Fn() -> bool) -> PreviewAnswer {
+    let PreviewRequest { generation, entry, mut request } = request;
+    let mut found = Found::Unsought;
+    if let Some(seek) = request.seek.take() {
+        match seek::place(&**archive, &entry, &seek, awaited) {
+            Ok(Some(Place { offset, line, around })) => {
+                found = if around { Found::Around(offset) } else { Found::At(offset) };
+                request.place = offset;
+                // A row whose place its quotes tell is the first one: of the line breaks before it some may stand within quotes.
+                let back = if matches!(seek, Seek::Row(..)) { 1 } else { request.limits.back() };
+                request.offset = offset.saturating_sub(back);
+                request.anchor = line.map(|line| (offset, line));
+            }
+            Ok(None) => {
+                let found = Found::Nowhere;
+                return PreviewAnswer { generation, preview: Err(String::new()), found, sealed: None, damage: None };
+            }
+            Err(error) => {
+                let sealed = sealed(&error);
+                return PreviewAnswer { generation, preview: Err(told(&error)), found, sealed, damage: None };
+            }
+        }
+    }
+    let loaded = preview::load_around_damage(archive, &entry, &request, awaited);
+    let sealed = loaded.as_ref().err().and_then(sealed);
+    let (preview, damage) = match loaded {
+        Ok((preview, damage)) => (Ok(preview), damage.map(|error| told(&error))),
+        Err(error) => (Err(told(&error)), None),
+    };
+    PreviewAnswer { generation, preview, found, sealed, damage }
+}
+
+/// Tells where a text stands, and now and then how far that is known.
+pub fn stops(archive: &dyn Archive, request: &StopsRequest, awaited: &dyn Fn() -> bool, tell: &mut dyn FnMut(Event)) {
+    let StopsRequest { generation, entry, needle, by_line } = request;
+    let answer = |places: &[u64], all| Event::Stops(StopsAnswer { generation: *generation, places: places.into(), all });
+    let mut told = Instant::now();
+    let found = seek::stops(archive, entry, needle, *by_line, awaited, &mut |places| {
+        if told.elapsed() >= PROGRESS {
+            told = Instant::now();
+            tell(answer(places, false));
+        }
+    });
+    // Damage on the way leaves what was counted.
+    if let Ok((places, all)) = found {
+        tell(answer(&places, all));
+    }
+}
+
+/// Content that goes through the clipboards of most terminals, bytes.
+const CLIPBOARD: u64 = 64 << 10;
+
+/// Reads the content of an entry for the clipboard.
+pub fn content(archive: &dyn Archive, entry: &Entry) -> Event {
+    if entry.size > CLIPBOARD {
+        return Event::Content(Err("the content is too long for the clipboard: 64 KiB at most".to_owned()));
+    }
+    let mut content = vec![0; usize::try_from(entry.size).expect("no more than a clipboard takes")];
+    match archive.read_at(entry, 0, &mut content) {
+        Ok(read) => {
+            content.truncate(read);
+            Event::Content(Ok(content))
+        }
+        Err(error) => match sealed(&error) {
+            Some(wrong) => Event::Locked(Door::Content, wrong),
+            None => Event::Content(Err(told(&error))),
+        },
+    }
+}
+
+/// Tells what is known of an entry, and once more when all others have been looked at for its content.
+pub fn inspect(archive: &dyn Archive, entry: &Entry, tell: &mut dyn FnMut(Event), go_on: &dyn Fn() -> bool) {
+    let sheet = details::facts(archive, entry, go_on).map_err(|error| told(&error));
+    tell(Event::Inspected(sheet.clone()));
+    if let Some(sheet) = sheet.ok().and_then(|sheet| details::more(archive, entry, sheet, go_on)) {
+        tell(Event::Inspected(Ok(sheet)));
+    }
+}

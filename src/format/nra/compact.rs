@@ -18,6 +18,7 @@ use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
 use crate::format::nra::changes::{Change, each_change};
 use crate::format::nra::content::{BlockRef, Content, FrameRef, Segment};
 use crate::format::nra::head::TAIL_LEN;
+use crate::format::nra::parts::Parts;
 use crate::format::nra::reader::NraReader;
 use crate::format::nra::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
 use crate::format::path::EntryPath;
@@ -240,23 +241,10 @@ struct Needs {
     maps: HashSet<FrameRef>,
 }
 
-/// A block, and the parts of its payload that are needed: where each begins and ends, none next to another.
+/// A block, and the parts of its payload that are needed.
 struct Need {
     block: BlockRef,
-    parts: BTreeMap<u64, u64>,
-}
-
-impl Need {
-    fn add(&mut self, mut start: u64, mut end: u64) {
-        while let Some((&first, &last)) = self.parts.range(..=end).next_back().filter(|(_, last)| **last >= start) {
-            if first <= start && last >= end {
-                return;
-            }
-            self.parts.remove(&first);
-            (start, end) = (start.min(first), end.max(last));
-        }
-        self.parts.insert(start, end);
-    }
+    parts: Parts,
 }
 
 impl Needs {
@@ -269,9 +257,9 @@ impl Needs {
         state.each_segment(entry, 0..entry.size, &mut |segment, _| {
             if let Segment::Data(extent) = segment {
                 let block = extent.block;
-                let need = self.blocks.entry(block.offset).or_insert_with(|| Need { block, parts: BTreeMap::new() });
+                let need = self.blocks.entry(block.offset).or_insert_with(|| Need { block, parts: Parts::default() });
                 let start = u64::from(extent.offset);
-                need.add(start, start.saturating_add(extent.len));
+                need.parts.add(start, start.saturating_add(extent.len));
             }
             Ok(())
         })
@@ -282,7 +270,7 @@ impl Needs {
         let mut dense = HashSet::new();
         let mut kept = 0u64;
         for Need { block, parts } in self.blocks.into_values() {
-            let used: u64 = parts.iter().map(|(start, end)| end - start).sum();
+            let used = parts.bytes();
             if used * 2 >= u64::from(block.raw_len) {
                 dense.insert(block.offset);
                 compaction.moved_blocks += 1;

@@ -12,6 +12,7 @@ mod front;
 pub mod head;
 pub mod layout;
 pub mod page;
+pub mod parts;
 pub mod reader;
 pub mod records;
 pub mod recovery;

@@ -1,33 +1,32 @@
 //! How much of the file the content of an entry takes.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::format::archive::Run;
 use crate::format::entry::Entry;
 use crate::format::error::Result;
 use crate::format::nra::content::{BlockRef, Extent, Segment};
 use crate::format::nra::frame::FrameKind;
+use crate::format::nra::parts::Parts;
 use crate::format::nra::reader::{NraReader, frames};
 
-/// Pieces of one entry that are known again: 1 MiB of memory.
-const MAX_SEEN: usize = 1 << 16;
+/// Blocks of an entry in which what comes again is known: what is farther away counts again.
+const MAX_BLOCKS: usize = 1 << 14;
 
 impl NraReader {
-    /// Sums up the shares that the extents of `entry` have in the stored payloads of their blocks, of a piece that comes again once. Reads the extent map,
-    /// if there is one.
+    /// Sums up the shares that `entry` has in the stored payloads of its blocks, of what comes again in it once. Reads the extent map, if there is one.
     pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
-        let (mut sum, mut seen) = (0u64, HashSet::new());
+        let (mut sum, mut blocks) = (0u64, HashMap::<u64, (BlockRef, Parts)>::new());
         self.extents(entry, &mut |extent| {
-            let piece = (extent.block.offset, extent.offset);
-            if seen.contains(&piece) {
-                return;
+            if blocks.len() == MAX_BLOCKS {
+                sum = sum.saturating_add(shares(&blocks));
+                blocks.clear();
             }
-            if seen.len() < MAX_SEEN {
-                seen.insert(piece);
-            }
-            sum = sum.saturating_add(share(extent));
+            let (_, parts) = blocks.entry(extent.block.offset).or_insert_with(|| (extent.block, Parts::default()));
+            let start = u64::from(extent.offset);
+            parts.add(start, start.saturating_add(extent.len));
         })?;
-        Ok(sum)
+        Ok(sum.saturating_add(shares(&blocks)))
     }
 
     /// Returns the first `most` runs of content with the codecs of their blocks, and how many there are.
@@ -59,9 +58,13 @@ impl NraReader {
     }
 }
 
-/// Returns the part of the stored payload that stands for an extent.
-fn share(extent: &Extent) -> u64 {
-    let (len, stored, raw) = (u128::from(extent.len), u128::from(extent.block.stored_len), u128::from(extent.block.raw_len));
+fn shares(blocks: &HashMap<u64, (BlockRef, Parts)>) -> u64 {
+    blocks.values().map(|(block, parts)| share(*block, parts.bytes())).fold(0, u64::saturating_add)
+}
+
+/// Returns the part of the stored payload that stands for so many bytes of a block.
+fn share(block: BlockRef, len: u64) -> u64 {
+    let (len, stored, raw) = (u128::from(len), u128::from(block.stored_len), u128::from(block.raw_len));
     // Rounded. An extent is no longer than its block, so its share is no larger than the block as stored.
     (len * stored + raw / 2).checked_div(raw).and_then(|share| u64::try_from(share).ok()).unwrap_or_default()
 }
@@ -79,7 +82,7 @@ mod tests {
     use crate::format::source::MemorySource;
 
     #[test]
-    fn a_piece_that_comes_again_takes_room_once() {
+    fn what_comes_again_takes_room_once() {
         let mut writer = Writer::create(Vec::new(), WriterOptions { threads: 1, ..WriterOptions::default() }).unwrap();
         let pieces = [vec![1; 5000], (0..=255).cycle().take(3000).collect::<Vec<u8>>()];
         for (name, order) in [("a", vec![0, 1]), ("b", vec![0, 0, 1, 0, 1])] {
@@ -100,9 +103,8 @@ mod tests {
     #[test]
     fn shares_add_up_to_the_block() {
         let block = BlockRef { offset: 256, raw_len: 1000, stored_len: 300, pad_len: 0, check: 1 };
-        let shares = [(0, 500), (500, 250), (750, 250)].map(|(offset, len)| share(&Extent { block, offset, len }));
-        assert_eq!(shares, [150, 75, 75]);
+        assert_eq!([500, 250, 250].map(|len| share(block, len)), [150, 75, 75]);
         let empty = BlockRef { raw_len: 0, stored_len: 0, ..block };
-        assert_eq!(share(&Extent { block: empty, offset: 0, len: 0 }), 0);
+        assert_eq!(share(empty, 0), 0);
     }
 }

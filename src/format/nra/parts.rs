@@ -1,6 +1,7 @@
 //! Which parts of something are meant, each byte once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Parts: where each begins and ends, none next to another.
 #[derive(Debug, Default)]
@@ -19,8 +20,36 @@ impl Parts {
         self.0.insert(start, end);
     }
 
+    /// Returns where each begins and ends.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.iter().map(|(&start, &end)| start..end)
+    }
+
     /// Returns how many bytes they have together.
     pub fn bytes(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+        self.ranges().map(|part| part.end - part.start).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// Against a list that says of each byte whether it is meant.
+        #[test]
+        fn parts_are_merged(added in proptest::collection::vec((0u64..60, 1u64..20), 0..40)) {
+            let mut parts = Parts::default();
+            let mut bytes = [false; 81];
+            for (start, len) in added {
+                parts.add(start, start + len);
+                (start..start + len).for_each(|at| bytes[at as usize] = true);
+            }
+            let starts = (0..80).filter(|&at| bytes[at] && (at == 0 || !bytes[at - 1]));
+            let expected: Vec<Range<u64>> =
+                starts.map(|at| at as u64..(at..).find(|&end| !bytes[end]).unwrap() as u64).collect();
+            proptest::prop_assert!(parts.ranges().eq(expected));
+            proptest::prop_assert_eq!(parts.bytes(), bytes.iter().filter(|meant| **meant).count() as u64);
+        }
     }
 }

@@ -297,7 +297,7 @@ fn what_many_names_share_is_held_and_written_once() {
         needs.note(&archive, &entry.unwrap()).unwrap();
     }
     assert_eq!((needs.maps.len(), needs.blocks.len()), (1, 1));
-    assert!(needs.blocks.values().all(|need| need.parts.len() == 1));
+    assert!(needs.blocks.values().all(|need| need.parts.ranges().count() == 1));
     let done = compact_to(&old, 1, &new, &options(""), &Recorder::default()).unwrap();
     assert!(done.after_bytes <= done.before_bytes + 4_096, "{done:?}");
     let mut writer = Writer::create(Vec::new(), options("")).unwrap();
@@ -310,21 +310,4 @@ fn what_many_names_share_is_held_and_written_once() {
     assert_eq!(entries.len(), 2 * NAMES + 1);
     assert!(entries.iter().all(|entry| entry.content() == entries[0].content() && entry.size == 2 * EXTENTS as u64));
     assert_eq!(entries.iter().filter(|entry| entry.link_group == entries[0].link_group).count(), NAMES + 1);
-}
-
-proptest::proptest! {
-    /// Against a list that says of each byte whether it is needed.
-    #[test]
-    fn parts_of_a_block_are_merged(parts in proptest::collection::vec((0u64..60, 1u64..20), 0..40)) {
-        let mut need = Need { block: BlockRef { offset: 0, raw_len: 80, stored_len: 80, pad_len: 0, check: 0 }, parts: BTreeMap::new() };
-        let mut bytes = [false; 81];
-        for (start, len) in parts {
-            need.add(start, start + len);
-            (start..start + len).for_each(|at| bytes[at as usize] = true);
-        }
-        let starts = (0..80).filter(|&at| bytes[at] && (at == 0 || !bytes[at - 1]));
-        let expected: Vec<(u64, u64)> =
-            starts.map(|at| (at as u64, (at..).find(|&end| !bytes[end]).unwrap() as u64)).collect();
-        proptest::prop_assert!(need.parts.into_iter().eq(expected));
-    }
 }

@@ -538,7 +538,7 @@ def search_in_content(terminal, nra):
     terminal.keys("Enter")
     terminal.wait(lambda screen: "this is line 77777" in screen.splitlines()[2], "waited for the line that was sought")
     terminal.keys("n")
-    terminal.sees("nothing more is found")
+    terminal.sees("went on at the other one")
     terminal.keys("C-g")
     terminal.types("50000")
     terminal.keys("Enter")

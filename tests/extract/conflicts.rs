@@ -145,6 +145,18 @@ fn a_file_in_the_way_of_a_directory_is_named_once() {
 }
 
 #[test]
+fn a_directory_does_not_get_the_name_of_another_one() {
+    let archive = Fake::new().dir("d").file("d/x", b"1").dir("d (2)").file("d (2)/x", b"2");
+    let place = Place::new();
+    std::fs::write(place.at("d"), "old").unwrap();
+    let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = Overwrite::Rename);
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(result.unwrap().renamed, 1);
+    let tree = place.tree();
+    assert_eq!((&*tree["d (3)/x"], &*tree["d (2)/x"], &*tree["d"]), ("file 644 1", "file 644 2", "file 644 old"));
+}
+
+#[test]
 fn a_directory_gets_another_name_with_all_that_is_in_it() {
     let whole = Fake::new()
         .dir("d")

@@ -117,7 +117,10 @@ fn make_or_find(run: &Run<'_>, tree: &mut Tree, number: u32) -> Result<Action, F
         if overwrite == Overwrite::Rename {
             action = Action::Rename;
             let name = tree.node(number).name().to_vec();
-            made = tree.make_under(number, other_names(&name));
+            // That of another directory of the archive is not for this one: both would be one.
+            let item = tree.node(number).item.clone();
+            let is_free = |other: &Vec<u8>| item.as_ref().is_none_or(|item| !run.is_beside(item, other));
+            made = tree.make_under(number, other_names(&name).filter(is_free));
         } else {
             action = make_room(tree, number, overwrite)?;
             made = tree.make(number);

@@ -112,10 +112,15 @@ impl<'a> Run<'a> {
         item: &Item,
         make: impl FnMut(&[u8]) -> Result<T, Refusal>,
     ) -> Result<(T, Spot), Fault> {
-        let above = split(item.entry.path.as_bytes()).0;
-        let is_entry = |other: &[u8]| self.archive.find(&joined(above, other)).is_ok_and(|found| found.is_some());
         let name = split(item.path()).1;
+        let is_entry = |other: &[u8]| self.is_beside(item, other);
         Spot::claim(directory, name, self.overwrite(item.path()), item.entry.modified, is_entry, make)
+    }
+
+    /// Says whether an entry of the archive stands beside `item` with this name.
+    pub(super) fn is_beside(&self, item: &Item, name: &[u8]) -> bool {
+        let above = split(item.entry.path.as_bytes()).0;
+        self.archive.find(&joined(above, name)).is_ok_and(|found| found.is_some())
     }
 
     /// Takes down that an entry is done.

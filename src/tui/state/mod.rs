@@ -142,13 +142,17 @@ impl Facts {
     }
 }
 
-/// Where the cursor was in an archive when one within it was entered.
+/// What an archive was left with when one within it was entered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spot {
-    /// Its directory.
+    /// The directory of the cursor.
     pub directory: Option<EntryPath>,
-    /// The entry.
+    /// Its entry.
     pub at: Option<EntryPath>,
+    /// What is marked.
+    pub marks: Arc<Vec<Range<u64>>>,
+    /// What is planned.
+    pub staged: Staged,
     /// What the archive is remembered by.
     pub home: Option<String>,
 }
@@ -455,6 +459,12 @@ impl State {
     pub(super) fn home(&self) -> Option<&str> {
         let home = self.outer.first().map_or(&self.archive.home, |spot| &spot.home);
         home.as_deref()
+    }
+
+    /// Returns what is planned for the archive that is shown, and for those around it, each in a line.
+    pub(super) fn plans(&self) -> Vec<String> {
+        let around = self.outer.iter().map(|spot| &spot.staged);
+        around.chain([&self.staged]).flat_map(|staged| staged.list().iter().map(Stage::told)).collect()
     }
 
     /// Returns what plans bring into the directory shown, in its natural order, and whether each is known to be a directory.

@@ -478,7 +478,7 @@ fn plans_are_not_dropped_without_a_question() {
     story.then("d j");
     // There is none, so nothing is asked.
     story.then("]").sees("this is the newest commit");
-    for keys in ["[", "ctrl-r", "O enter", "enter"] {
+    for keys in ["[", "ctrl-r", "O enter"] {
         story.then(keys);
         story.sees("Changes are not written").sees("remove a.txt: 1 entry");
         story.then("b");

@@ -7,7 +7,8 @@ use insta::assert_snapshot;
 use ratatui::buffer::Buffer;
 use ratatui::style::Color;
 
-use super::{Story, asks};
+use super::deeds::open;
+use super::{Story, asks, everything};
 use crate::format::archive::{Archive, OpenOptions, open_path};
 use crate::tui::canvas::{Canvas, Protocol};
 use crate::tui::effect::{Door, Request};
@@ -349,6 +350,33 @@ fn archives_and_films_tell_what_is_in_them() {
     // Damage is no reason to show nothing.
     story.then("j");
     story.sees("hex · ");
+}
+
+#[test]
+fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("a.nra");
+    let inner = sample::bytes(&[("deep", b"hello")]);
+    std::fs::write(&file, sample::bytes(&[("a", b"x"), ("b", b"y"), ("in.nra", &inner)])).unwrap();
+    let mut story = Story::begin(everything(), 100, 24);
+    open(&mut story, &file);
+    story.then("d j space j l");
+    let outer = Arc::clone(&story.archive);
+    let (_, entry) = outer.find(b"in.nra").unwrap().unwrap();
+    assert_eq!(story.outside, [asks(Request::Open(Door::Inside(entry.clone()), None))], "nothing is asked");
+    let around = story.state.archive.clone();
+    story.archive = nested::open(&*outer, &entry, None, 1 << 20).unwrap();
+    let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
+    story.opens(Door::Inside(entry), facts);
+    story.sees("deep").misses("marks are gone").misses("to remove");
+    assert!(story.state.marks.is_empty() && story.state.staged.is_empty());
+    // They are asked about from here, too, but can't be written here.
+    story.then("Q").sees("Changes are not written").sees("remove a: 1 entry").misses("write them");
+    story.then("b h");
+    story.archive = outer;
+    story.opens(Door::Outside, around);
+    story.sees("1 to remove");
+    assert_eq!((story.name().as_str(), story.state.marks.count()), ("in.nra", 1));
 }
 
 #[test]

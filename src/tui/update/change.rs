@@ -264,7 +264,7 @@ pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
 /// Asks what becomes of planned changes when the program ends; says whether there are any.
 pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Plans, .. })));
-    let plans: Vec<String> = state.staged.list().iter().map(Stage::told).collect();
+    let plans = state.plans();
     if asked || plans.is_empty() {
         return false;
     }
@@ -277,10 +277,16 @@ pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
     if state.writing.is_some() {
         return state.say(Tone::Warning, "changes of this archive are being written: J lists that");
     }
-    // What goes by name is still planned when the archive is read anew.
     let anew = door == Door::Commit(None);
-    let is_dropped = |stage: &&Stage| !anew || matches!(stage, Stage::Remove(..));
-    let plans: Vec<String> = state.staged.list().iter().filter(is_dropped).map(Stage::told).collect();
+    let told = |is_dropped: fn(&&Stage) -> bool| state.staged.list().iter().filter(is_dropped).map(Stage::told).collect();
+    let plans: Vec<String> = match &door {
+        // They stay with the archive around it.
+        Door::Inside(_) | Door::Outside => Vec::new(),
+        // What goes by name is still planned when the archive is read anew.
+        Door::Commit(None) => told(|stage| matches!(stage, Stage::Remove(..))),
+        Door::Commit(Some(_)) | Door::Content => told(|_| true),
+        Door::File(_) => state.plans(),
+    };
     if plans.is_empty() {
         return effects.push(state.request(Request::Open(door, None)));
     }
@@ -296,7 +302,7 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
     if choice == Choice::Open(Door::Commit(None)) {
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
         lines.insert(0, "what is to be removed may not be the same any more".to_owned());
-    } else {
+    } else if !state.staged.is_empty() {
         items.insert(
             1,
             match choice {

@@ -1,6 +1,7 @@
 //! Commits of the archive, and what follows when another archive is open.
 
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use crate::format::archive::CommitInfo;
 use crate::text;
@@ -9,8 +10,9 @@ use crate::tui::glyphs;
 use crate::tui::state::dialog::{Prompt, Purpose};
 use crate::tui::state::finder::Trail;
 use crate::tui::state::jobs::Ending;
+use crate::tui::state::marks::Change;
 use crate::tui::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
-use crate::tui::update::{browse, change, dialogs, recall, sealed};
+use crate::tui::update::{browse, change, dialogs, marks, recall, sealed};
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
@@ -109,7 +111,8 @@ fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
     match door {
         Some(Door::Inside(_)) => {
             let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
-            state.outer.push(Spot { directory, at, home: state.archive.home.clone() });
+            let (marks, staged) = (Arc::clone(state.marks.ranges()), std::mem::take(&mut state.staged));
+            state.outer.push(Spot { directory, at, marks, staged, home: state.archive.home.clone() });
             None
         }
         Some(Door::Outside) => state.outer.pop(),
@@ -155,8 +158,8 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(Dialog::stays_aside);
     state.checking = None;
-    // Numbers mean other entries now.
-    let marks = state.marks.count();
+    // Numbers mean other entries now, until one comes back.
+    let marked = if matches!(door, Some(Door::Inside(_))) { 0 } else { state.marks.count() };
     state.unmark();
     // What is planned for another commit was dropped with a question.
     let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
@@ -168,6 +171,10 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     state.trail = Trail::default();
     if let Some(spot) = back {
         state.remembered.clear();
+        state.staged = spot.staged;
+        if !spot.marks.is_empty() {
+            marks::set(state, spot.marks.to_vec(), Change::Add, effects);
+        }
         browse::go(state, spot.directory, spot.at, effects);
     } else if same {
         let at = state.listing.entry().map(|entry| entry.path.clone());
@@ -188,10 +195,10 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     if let Some(number) = commit.filter(|_| state.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));
     }
-    if marks > 0 {
+    if marked > 0 {
         state.say_more(
             Tone::Warning,
-            &format!("{} gone: they were of what was shown", text::counted(marks, "mark is", "marks are")),
+            &format!("{} gone: they were of what was shown", text::counted(marked, "mark is", "marks are")),
         );
     }
 }

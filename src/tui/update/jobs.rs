@@ -262,7 +262,7 @@ pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) 
 pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
     let busy = state.jobs.running().next().is_some() || !state.locked.tasks.is_empty() || state.is_typing();
     let Some(leaving) = state.leaving.filter(|_| !busy) else { return };
-    if state.staged.is_empty() || leaving.drops {
+    if leaving.drops || state.plans().is_empty() {
         effects.push(Effect::Quit);
     } else {
         state.leaving = None;

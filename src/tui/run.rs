@@ -157,7 +157,10 @@ fn outside(
         Outside::Fetch(ticket, entry) => match fetch(ticket, entry, session, events, options.config.limits.copy) {
             Ok(true) => {}
             Ok(false) => session.read_on(),
-            Err(error) => return Ok(session.feed(Event::Answer(ticket, Box::new(told_of_copy(Err(error)))))),
+            Err(error) => {
+                session.read_on();
+                return Ok(session.feed(Event::Answer(ticket, Box::new(told_of_copy(Err(error))))));
+            }
         },
         Outside::Edit(copy) => {
             let editor = options.environment.command(&["VISUAL", "EDITOR"], "vi");

@@ -230,6 +230,10 @@ pub fn load_around_damage(
         Err(error) if is_damage(&error) => error,
         loaded => return loaded.map(|preview| (preview, None)),
     };
+    // There is nothing at the end to begin with.
+    if request.place >= entry.size {
+        return Err(damage);
+    }
     for part in [1, 4, 16, 64] {
         let limits = Limits { window: request.limits.window / part, ..request.limits };
         let request = Request { offset: request.place, limits, ..request.clone() };

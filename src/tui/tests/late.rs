@@ -473,6 +473,17 @@ fn what_is_looked_at_is_given_up_with_its_line() {
 }
 
 #[test]
+fn keys_for_a_line_that_is_closed_are_not_done() {
+    let work = tempfile::tempdir().unwrap();
+    let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
+    story.held_back = true;
+    story.then("r ctrl-u").types("x");
+    story.then("enter d ctrl-c");
+    release(&mut story, false);
+    assert!(story.state.staged.is_empty() && story.state.dialogs.is_empty());
+}
+
+#[test]
 fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
     let work = tempfile::tempdir().unwrap();
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);

@@ -314,7 +314,7 @@ fn plans_are_written_before_the_program_ends() {
     assert_eq!(paths(&*story.archive), ["b"]);
     // What is left for another archive is written, and that is all.
     story.state.leaving = None;
-    story.then("d [").misses("and quit");
+    story.then("d [").sees("write them and stay").misses("and quit");
 }
 
 #[test]

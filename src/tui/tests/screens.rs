@@ -389,6 +389,8 @@ fn a_tiny_screen_says_so() {
     story.sees("README.md");
     assert!(story.state.marks.is_empty() && story.state.dialogs.is_empty());
     story.event(Event::Resize(19, 24));
+    story.state.jobs.add("verify a.nra".to_owned(), story.now);
+    story.keys("ctrl-c").sees("work is under way:");
     story.keys("ctrl-c");
     assert_eq!(story.outside, [Effect::Quit]);
 }

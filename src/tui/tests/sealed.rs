@@ -195,6 +195,16 @@ fn what_waits_for_marks_comes_before_the_question_for_the_password() {
 }
 
 #[test]
+fn marks_stay_when_the_password_is_given() {
+    let mut story = Story::begin(opened(&locked(), None), 80, 24);
+    story.then("space Y").sees("Read a.nra");
+    story.types("open sesame").keys("enter");
+    unlock(&mut story, opened(&locked(), Some(Secret::password("open sesame"))));
+    story.misses("gone");
+    assert_eq!(story.state.marks.count(), 1);
+}
+
+#[test]
 fn what_is_given_up_is_not_asked_for_again() {
     let task = || Box::new(Task::Verify { ranges: None });
     let mut story = Story::begin(opened(&locked(), None), 120, 30);

@@ -181,8 +181,9 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
 
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
-    // What was being looked at is not done.
+    // What was being looked at is not done, nor what was typed behind it.
     state.checking = None;
+    state.held.clear();
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.pop() {
         match prompt.purpose {
             Purpose::Password(door) => sealed::decline(state, &door),

@@ -158,8 +158,11 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(Dialog::stays_aside);
     state.checking = None;
-    // Numbers mean other entries now, until one comes back.
-    let marked = if matches!(door, Some(Door::Inside(_))) { 0 } else { state.marks.count() };
+    // Numbers mean other entries now, until one comes back; with a password they mean the same. A job that goes on has taken its marks.
+    let is_same = door == Some(Door::Content);
+    let taken = state.locked.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
+    let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };
+    let marked = if is_same || matches!(door, Some(Door::Inside(_))) { 0 } else { state.marks.count() };
     state.unmark();
     // What is planned for another commit was dropped with a question.
     let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
@@ -169,12 +172,13 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     }
     state.pane = state.pane.renewed();
     state.trail = Trail::default();
+    let marks = back.as_ref().map_or(marks, |spot| Arc::clone(&spot.marks));
+    if !marks.is_empty() {
+        marks::set(state, marks.to_vec(), Change::Add, effects);
+    }
     if let Some(spot) = back {
         state.remembered.clear();
         state.staged = spot.staged;
-        if !spot.marks.is_empty() {
-            marks::set(state, spot.marks.to_vec(), Change::Add, effects);
-        }
         browse::go(state, spot.directory, spot.at, effects);
     } else if same {
         let at = state.listing.entry().map(|entry| entry.path.clone());

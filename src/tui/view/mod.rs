@@ -20,14 +20,24 @@ use ratatui::style::Style;
 use crate::tui::frames;
 use crate::tui::glyphs;
 use crate::tui::layout::{Areas, SMALLEST};
+use crate::tui::state::dialog::{About, Menu};
 use crate::tui::state::{Dialog, Focus, State};
+
+/// Returns what is said where nothing can be shown: a question that comes before the end, too.
+fn unseen(state: &State) -> String {
+    let (width, height) = SMALLEST;
+    match state.dialogs.last() {
+        Some(Dialog::Menu(Menu { about: About::Plans, .. })) => "plans are not written: to quit again drops them".to_owned(),
+        Some(Dialog::Menu(Menu { about: About::Leaving, .. })) => "work is under way: to quit again stops it".to_owned(),
+        _ => format!("too small: {width}x{height} are needed"),
+    }
+}
 
 /// Draws everything and returns where the terminal's cursor belongs, if it is to be seen.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     buffer.set_style(area, state.theme.text);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let (width, height) = SMALLEST;
-        let told = format!("too small: {width}x{height} are needed");
+        let told = unseen(state);
         for (row, line) in (0..area.height).zip(glyphs::wrapped(&told, usize::from(area.width))) {
             put(buffer, area, 0, row, line, state.theme.warning);
         }

@@ -433,6 +433,8 @@ pub struct Teller {
     current: Mutex<Vec<u8>>,
     /// Warnings that were told, their bytes, and those that were not.
     warnings: [AtomicU64; 3],
+    /// The same of what has another name now, or was moved aside: it takes no room of what went wrong.
+    detours: [AtomicU64; 3],
     degraded: AtomicBool,
     started: Instant,
     /// Milliseconds after the start when progress was last told.
@@ -449,6 +451,7 @@ impl Teller {
             counts: Default::default(),
             current: Mutex::default(),
             warnings: Default::default(),
+            detours: Default::default(),
             degraded: AtomicBool::new(false),
             started: Instant::now(),
             last: AtomicU64::new(0),
@@ -461,13 +464,20 @@ impl Teller {
         if hidden > 0 {
             self.tell(News::Warning(format!("and {} more", text::count(hidden))));
         }
+        let hidden = self.detours[2].load(Ordering::Relaxed);
+        if hidden > 0 {
+            self.tell(News::Warning(format!("and {} more under another name, or moved aside for", text::count(hidden))));
+        }
         self.tell(self.progress());
         self.tell(News::End(ending, text));
     }
 
     /// Tells what went wrong, as long as that is not too much.
     fn say(&self, warning: &str) {
-        let [count, bytes, hidden] = &self.warnings;
+        self.say_within(&self.warnings, warning);
+    }
+
+    fn say_within(&self, [count, bytes, hidden]: &[AtomicU64; 3], warning: &str) {
         if count.load(Ordering::Relaxed) >= MAX_WARNINGS.0 || bytes.load(Ordering::Relaxed) >= MAX_WARNINGS.1 {
             hidden.fetch_add(1, Ordering::Relaxed);
             return;
@@ -492,9 +502,10 @@ impl Teller {
     /// Tells which entry has another name than in the archive, and what was moved aside for one.
     fn tell_detour(&self, done: &Extracted<'_>) {
         let shown = |path: &[u8]| glyphs::shown_within(path, SAID.0);
+        let say = |told: String| self.say_within(&self.detours, &told);
         match done.action {
-            Action::Rename => self.say(&format!("{} is written as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
-            Action::Backup => self.say(&format!("{}: what was there is moved aside", shown(done.path))),
+            Action::Rename => say(format!("{} is written as {}", shown(done.entry.path.as_bytes()), shown(done.path))),
+            Action::Backup => say(format!("{}: what was there is moved aside", shown(done.path))),
             _ => {}
         }
     }

@@ -10,18 +10,20 @@ use crate::format::nra::frame::FrameKind;
 use crate::format::nra::parts::Parts;
 use crate::format::nra::reader::{NraReader, frames};
 
-/// Blocks of an entry in which what comes again is known: what is farther away counts again.
-const MAX_BLOCKS: usize = 1 << 14;
+/// Extents among which what comes again is known: what is farther away counts again.
+const MAX_EXTENTS: usize = 1 << 16;
 
 impl NraReader {
     /// Sums up the shares that `entry` has in the stored payloads of its blocks, of what comes again in it once. Reads the extent map, if there is one.
     pub(super) fn stored_share(&self, entry: &Entry) -> Result<u64> {
-        let (mut sum, mut blocks) = (0u64, HashMap::<u64, (BlockRef, Parts)>::new());
+        let (mut sum, mut added, mut blocks) = (0u64, 0, HashMap::<u64, (BlockRef, Parts)>::new());
         self.extents(entry, &mut |extent| {
-            if blocks.len() == MAX_BLOCKS {
+            if added == MAX_EXTENTS {
                 sum = sum.saturating_add(shares(&blocks));
                 blocks.clear();
+                added = 0;
             }
+            added += 1;
             let (_, parts) = blocks.entry(extent.block.offset).or_insert_with(|| (extent.block, Parts::default()));
             let start = u64::from(extent.offset);
             parts.add(start, start.saturating_add(extent.len));

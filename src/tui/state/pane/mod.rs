@@ -232,6 +232,7 @@ impl Pane {
             return None;
         }
         let awaited = self.waiting.take().unwrap_or(0);
+        let sought_text = self.is_seeking_text();
         self.seeking = false;
         let place = match (answer.found, answer.preview.as_ref().err()) {
             // What is shown stays.
@@ -239,7 +240,12 @@ impl Pane {
                 self.stops = None;
                 return None;
             }
-            (_, Some(error)) if answer.sealed.is_none() && self.is_in_form() => return Some(error.clone()),
+            (_, Some(error)) if answer.sealed.is_none() && self.is_in_form() => {
+                if sought_text {
+                    self.stops = None;
+                }
+                return Some(error.clone());
+            }
             (Found::Unsought, _) => awaited,
             (Found::At(place) | Found::Around(place), _) => {
                 self.scroll.at = Some(place);

@@ -154,11 +154,6 @@ impl Staged {
         self.list.push(stage);
     }
 
-    /// Takes the last one back and returns it.
-    pub fn undo(&mut self) -> Option<Stage> {
-        self.take_back(self.list.len().checked_sub(1)?)
-    }
-
     /// Takes one back and returns it.
     pub fn take_back(&mut self, index: usize) -> Option<Stage> {
         let mut list = std::mem::take(self).list;
@@ -247,16 +242,16 @@ mod tests {
         assert_eq!(staged.told(), "1 to add, 6 to remove, 1 to rename");
         let brought: Vec<_> = staged.list().iter().filter_map(Stage::brings).map(|(path, _)| path).collect();
         assert_eq!(brought, [path("b"), path("x")]);
-        assert_eq!(staged.undo().unwrap().told(), "add x");
+        assert_eq!(staged.take_back(3).unwrap().told(), "add x");
         assert_eq!(staged.told(), "6 to remove, 1 to rename");
         assert!(staged.removes(8) && !staged.removes(9));
         assert_eq!(staged.renamed(&path("a")), Some(&path("b")));
         // One from the middle.
         assert_eq!(staged.take_back(1).unwrap().told(), "remove x: 4 entries");
         assert_eq!(staged.take_back(2), None);
-        assert_eq!(staged.undo().unwrap().told(), "rename a to b");
+        assert_eq!(staged.take_back(1).unwrap().told(), "rename a to b");
         assert!(staged.removes(6) && !staged.removes(8));
-        assert!(staged.undo().is_some() && staged.undo().is_none());
+        assert!(staged.take_back(0).is_some() && staged.take_back(0).is_none());
         assert!(staged.is_empty());
         // The last word on a name holds.
         staged.push(Stage::Rename(path("a"), path("b")));

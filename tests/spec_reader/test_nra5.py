@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tests of nra5.py, on archives of make_tiny.py and on all of tests/golden.
+"""Tests of nra5.py on archives of make_tiny.py and on all archives in tests/golden.
 
-Run with `python3 -m unittest discover -s tests/spec_reader`. A golden archive NAME.nra may have an expectation
-NAME.json beside it, in the form of `nra5.py json`: whatever it contains must be in the document, and what it leaves
-out is not compared. Archives that need what the reader doesn't do (other versions) are skipped.
+Run with `python3 -m unittest discover -s tests/spec_reader`. A golden archive NAME.nra may have an
+expectation NAME.json in the form of `nra5.py json`. Every field of the expectation must be in the
+document; other fields of the document are not compared. Archives that the reader does not support
+(other versions) are skipped.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden"
 
 
 def content_of(archive):
-    """{path: (kind, content, target)} by any way of reading."""
+    """Returns {path: (kind, content, target)} of an Archive or a Scan."""
     return {entry.path: (entry.kind, archive.read(entry), entry.target or b"") for entry in archive.entries()}
 
 
@@ -39,7 +40,7 @@ def expected_content(built):
 
 
 def run(*arguments):
-    """(exit status, standard output) of the command line."""
+    """Runs a command line. Returns (exit status, standard output)."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
         status = nra5.main([str(argument) for argument in arguments])
@@ -48,67 +49,71 @@ def run(*arguments):
 
 
 class Values(unittest.TestCase):
-    def test_uv(self):
+    def test_uv_accepts_only_the_shortest_encoding(self):
         for value in (0, 1, 127, 128, 300, 1 << 63, (1 << 64) - 1):
             self.assertEqual(nra5.Cursor(make_tiny.uv(value), "").uv(), value)
         for bad in ("8000", "ff00", "ffffffffffffffffff02", "80808080808080808080", "80", ""):
-            with self.assertRaises(nra5.Refused):
+            with self.assertRaises(nra5.Rejected):
                 nra5.Cursor(bytes.fromhex(bad), "").uv()
 
-    def test_sv(self):
+    def test_sv_round_trip(self):
         self.assertEqual([nra5.Cursor(bytes([n]), "").sv() for n in range(5)], [0, -1, 1, -2, 2])
         for value in (0, 5, -5, (1 << 63) - 1, -(1 << 63)):
             self.assertEqual(nra5.Cursor(make_tiny.sv(value), "").sv(), value)
 
-    def test_path_order(self):
+    def test_path_order_sorts_descendants_after_their_directory(self):
         paths = [b"a", b"a/x", b"a/x/y", b"a\x01", b"a!", b"b"]
         for _ in range(5):
             self.assertEqual(sorted(random.sample(paths, len(paths)), key=nra5.path_key), paths)
 
-    def test_paths(self):
+    def test_check_path_rejects_invalid_paths(self):
         for bad in (b"", b"/a", b"a/", b"a//b", b".", b"a/..", b"a\0b", b"x" * 65536):
-            with self.assertRaises(nra5.Refused):
+            with self.assertRaises(nra5.Rejected):
                 nra5.check_path(bad)
         for good in (b"a", b"...", b"a/.b", b"\xff", b"x" * 65535):
             nra5.check_path(good)
 
-    def test_decompress(self):
-        packed = nra5.zstandard.ZstdCompressor(write_content_size=False).compress(b"a" * 100)
-        self.assertEqual(nra5.decompress(1, packed, 100), b"a" * 100)
-        for data, length in ((packed, 99), (packed, 101), (packed + b"x", 100), (packed[:-1], 100)):
-            with self.assertRaises(nra5.Refused):
+    def test_decompress_rejects_wrong_lengths(self):
+        compressed = nra5.zstandard.ZstdCompressor(write_content_size=False).compress(b"a" * 100)
+        self.assertEqual(nra5.decompress(1, compressed, 100), b"a" * 100)
+        for data, length in ((compressed, 99), (compressed, 101), (compressed + b"x", 100), (compressed[:-1], 100)):
+            with self.assertRaises(nra5.Rejected):
                 nra5.decompress(1, data, length)
-        packed = nra5.lz4.block.compress(b"a" * 100, store_size=False)
-        self.assertEqual(nra5.decompress(2, packed, 100), b"a" * 100)
-        for data, length in ((packed, 99), (packed, 101), (packed + b"x", 100), (packed[:-1], 100)):
-            with self.assertRaises(nra5.Refused):
+        compressed = nra5.lz4.block.compress(b"a" * 100, store_size=False)
+        self.assertEqual(nra5.decompress(2, compressed, 100), b"a" * 100)
+        for data, length in ((compressed, 99), (compressed, 101), (compressed + b"x", 100), (compressed[:-1], 100)):
+            with self.assertRaises(nra5.Rejected):
                 nra5.decompress(2, data, length)
 
 
 class Reading(unittest.TestCase):
-    def test_all_ways(self):
+    def test_archive_and_find_return_all_entries(self):
         for built in (make_tiny.tiny(), make_tiny.rich()):
-            self.assertEqual(nra5.Check(built.data).problems, [])
+            self.assertEqual(nra5.Verifier(built.data).problems, [])
             archive = nra5.Archive(built.data)
             self.assertEqual(content_of(archive), expected_content(built))
             self.assertEqual([entry.path for entry in archive.entries()], [entry.path for entry in built.entries])
             for wanted in built.entries:
                 entry = archive.find(wanted.path)
-                self.assertEqual((entry.mode, entry.time, entry.owner, entry.names, entry.attributes),
-                                 (wanted.mode, wanted.time, wanted.owner, wanted.names, wanted.attributes))
-                self.assertEqual((entry.device or (0, 0), entry.link_group, entry.implied, entry.form),
-                                 (wanted.device, wanted.group, wanted.implied, wanted.form))
+                self.assertEqual(
+                    (entry.mode, entry.time, entry.owner, entry.names, entry.attributes),
+                    (wanted.mode, wanted.time, wanted.owner, wanted.names, wanted.attributes),
+                )
+                self.assertEqual(
+                    (entry.device or (0, 0), entry.link_group, entry.implied, entry.form),
+                    (wanted.device, wanted.group, wanted.implied, wanted.form),
+                )
             for path in (b"", b"0", b"d/", b"many/002.jsom", b"zz"):
                 self.assertIsNone(archive.find(path))
 
-    def test_append(self):
+    def test_archive_opens_the_newest_commit(self):
         archive = nra5.Archive(make_tiny.rich().data)
         self.assertEqual((archive.commit.number, archive.commit.message), (2, "second \N{BLACK STAR}"))
         paths = {entry.path for entry in archive.entries()}
         self.assertNotIn(b"many/000.json", paths)
         self.assertIn(b"renamed", paths)
 
-    def test_scan(self):
+    def test_scan_finds_all_entries_and_reports_former_names(self):
         built = make_tiny.tiny()
         self.assertEqual(content_of(nra5.Scan(built.data)), expected_content(built))
         built = make_tiny.rich()
@@ -119,27 +124,26 @@ class Reading(unittest.TestCase):
         self.assertEqual({path: found[path] for path in wanted}, wanted)
         self.assertEqual(set(found) - set(wanted), {b"many/000.json", b"many/001.json"})
 
-    def test_former_names(self):
-        """Of a file and what lies below it the earlier record is dropped."""
+    def test_scan_discards_earlier_record_of_conflicting_paths(self):
         def kept(*records):
             table = {path: types.SimpleNamespace(path=path, kind=kind) for path, kind in records}
-            return set(nra5.without_former(table))
+            return set(nra5.discard_former(table))
 
         self.assertEqual(kept((b"a", nra5.FILE), (b"a/x", nra5.FILE)), {b"a/x"})
         self.assertEqual(kept((b"a/x", nra5.FILE), (b"a", nra5.FILE)), {b"a"})
         self.assertEqual(kept((b"a", nra5.DIR), (b"a/x", nra5.FILE), (b"b", nra5.FILE)), {b"a", b"a/x", b"b"})
         self.assertEqual(kept((b"a/x", nra5.FILE), (b"a/x/y", nra5.FILE), (b"a", nra5.FILE)), {b"a"})
 
-    def test_empty(self):
+    def test_empty_archive(self):
         writer = make_tiny.Writer()
         writer.finish_commit([])
-        self.assertEqual(nra5.Check(writer.data).problems, [])
+        self.assertEqual(nra5.Verifier(writer.data).problems, [])
         self.assertEqual(content_of(nra5.Archive(writer.data)), {})
 
-    def test_command_line(self):
+    def test_command_line_reports_content_and_exit_status(self):
         built = make_tiny.tiny()
-        with tempfile.TemporaryDirectory() as place:
-            file = pathlib.Path(place, "tiny.nra")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "tiny.nra")
             file.write_bytes(built.data)
             status, output = run("list", file)
             self.assertEqual((status, len(output.splitlines())), (0, len(built.entries)))
@@ -147,76 +151,79 @@ class Reading(unittest.TestCase):
             self.assertEqual(run("cat", file, "d/text"), (0, b"one file of text\n" * 9))
             self.assertEqual(run("cat", file, "none")[0], 1)
             self.assertEqual(run("check", file)[0], 0)
-            by_index, by_scan = (json.loads(run(*arguments)[1]) for arguments in
-                                 (("json", file), ("json", "--scan", file)))
+            by_index, by_scan = (
+                json.loads(run(*arguments)[1]) for arguments in (("json", file), ("json", "--scan", file))
+            )
             self.assertEqual(by_index["entries"], by_scan["entries"])
             file.write_bytes(built.data[:-1])
             self.assertEqual([run(command, file)[0] for command in ("list", "check", "scan")], [1, 1, 0])
 
 
 class Damage(unittest.TestCase):
-    def assert_noticed(self, data, wanted):
-        """`check` tells, or all is right; and reading never gives wrong content."""
+    def check_reports(self, data, wanted):
+        """Returns whether `check` reports a problem. If not, the content must be correct."""
         try:
-            problems = nra5.Check(data).problems
+            problems = nra5.Verifier(data).problems
         except nra5.Unsupported as error:
             problems = [str(error)]
         if not problems:
             self.assertEqual(content_of(nra5.Archive(data)), wanted)
         return bool(problems)
 
-    def assert_never_wrong(self, blocks, wanted):
+    def assert_content_correct(self, blocks, wanted):
+        """Asserts that each entry has the wanted content or is rejected."""
         for entry in blocks.entries():
             try:
                 content = blocks.read(entry)
-            except nra5.Refused:
+            except nra5.Rejected:
                 continue
             self.assertEqual((entry.kind, content, entry.target or b""), wanted[entry.path])
 
     def flips(self, built, step):
-        for place in range(0, len(built.data), step):
+        """Yields the archive with one flipped bit in each `step`th byte."""
+        for offset in range(0, len(built.data), step):
             data = bytearray(built.data)
-            data[place] ^= 1 << place // step % 8
-            yield place, bytes(data)
+            data[offset] ^= 1 << offset // step % 8
+            yield offset, bytes(data)
 
-    def test_flips_of_every_byte(self):
+    def test_flipped_bit_in_every_byte_is_reported(self):
         built = make_tiny.tiny()
         wanted = expected_content(built)
-        for place, data in self.flips(built, 1):
-            with self.subTest(place=place):
-                self.assertTrue(self.assert_noticed(data, wanted))
+        for offset, data in self.flips(built, 1):
+            with self.subTest(offset=offset):
+                self.assertTrue(self.check_reports(data, wanted))
                 with contextlib.suppress(nra5.Unsupported):
-                    self.assert_never_wrong(nra5.Scan(data), wanted)
-                with contextlib.suppress(nra5.Refused):
-                    self.assert_never_wrong(nra5.Archive(data), wanted)
+                    self.assert_content_correct(nra5.Scan(data), wanted)
+                with contextlib.suppress(nra5.Rejected):
+                    self.assert_content_correct(nra5.Archive(data), wanted)
 
-    def test_flips_of_rich(self):
+    def test_flipped_bits_in_rich_archive_are_reported(self):
         built = make_tiny.rich()
         wanted = expected_content(built)
-        for place, data in self.flips(built, 61):
-            with self.subTest(place=place):
-                self.assertTrue(self.assert_noticed(data, wanted))
+        for offset, data in self.flips(built, 61):
+            with self.subTest(offset=offset):
+                self.assertTrue(self.check_reports(data, wanted))
 
-    def test_cut(self):
+    def test_truncated_archive_is_rejected_and_scanned(self):
         built = make_tiny.tiny()
         wanted = expected_content(built)
         for length in range(0, len(built.data), 8):
             data = built.data[:length]
             with self.subTest(length=length):
-                with self.assertRaises(nra5.Refused):
+                with self.assertRaises(nra5.Rejected):
                     nra5.Archive(data)
-                self.assertTrue(nra5.Check(data).problems)
-                self.assert_never_wrong(nra5.Scan(data), wanted)
+                self.assertTrue(nra5.Verifier(data).problems)
+                self.assert_content_correct(nra5.Scan(data), wanted)
 
-    def test_index_lost(self):
+    def test_scan_finds_all_entries_without_index_and_superblock(self):
         built = make_tiny.tiny()
         data = bytearray(built.data)
         commit = nra5.Archive(built.data).commit
-        data[commit.entry_root.offset:] = bytes(len(data) - commit.entry_root.offset)
+        data[commit.entry_root.offset :] = bytes(len(data) - commit.entry_root.offset)
         data[:256] = bytes(256)
         self.assertEqual(content_of(nra5.Scan(data)), expected_content(built))
 
-    def test_unfinished_append(self):
+    def test_unfinished_append_opens_the_preceding_commit(self):
         whole = make_tiny.rich().data
         first_end = struct.unpack_from("<Q", whole, 64 + 16)[0]
         for length in (first_end, first_end + 8, len(whole) - 8):
@@ -224,85 +231,85 @@ class Damage(unittest.TestCase):
             archive = nra5.Archive(data)
             self.assertEqual(archive.commit.number, 1)
             self.assertEqual(bool(archive.notes), length > first_end)
-            self.assertEqual(bool(nra5.Check(data).problems), length > first_end)
+            self.assertEqual(bool(nra5.Verifier(data).problems), length > first_end)
             self.assertIn(b"many/000.json", {entry.path for entry in archive.entries()})
 
-    def test_tail_of_an_earlier_commit(self):
+    def test_footer_of_an_earlier_commit_is_damage(self):
         whole = make_tiny.rich().data
         first_end = struct.unpack_from("<Q", whole, 64 + 16)[0]
-        data = bytearray(whole[:-64] + whole[first_end - 64:first_end])
+        data = bytearray(whole[:-64] + whole[first_end - 64 : first_end])
         struct.pack_into("<Q", data, len(data) - 8, nra5.checksum(bytes(data[-64:-8]), len(data) - 64))
-        self.assertEqual(nra5.Tail.parse(nra5.Source(data), len(data) - 64).number, 1)
+        self.assertEqual(nra5.Footer.parse(nra5.Source(data), len(data) - 64).number, 1)
         archive = nra5.Archive(data)
-        self.assertIn("remains of an append", archive.notes[-1])
-        self.assertTrue(nra5.Check(data).problems)
-        # Without the head nothing else leads to a state.
+        self.assertIn("remains of an unfinished append", archive.notes[-1])
+        self.assertTrue(nra5.Verifier(data).problems)
+        # Without the superblock nothing else leads to a commit.
         data[:256] = bytes(256)
-        with self.assertRaises(nra5.Refused):
+        with self.assertRaises(nra5.Rejected):
             nra5.Archive(data)
 
-    def test_recovery_data_that_lost_one_end(self):
+    def test_recovery_data_with_damaged_start_or_end_is_found(self):
         whole = (GOLDEN / "v5-protected.nra").read_bytes()
         archive = nra5.Archive(whole)
-        for place in (archive.end, len(whole) - 64 - 128):
+        for offset in (archive.end, len(whole) - 64 - 128):
             data = bytearray(whole)
-            data[place:place + 128] = bytes(128)
+            data[offset : offset + 128] = bytes(128)
             self.assertEqual(nra5.Archive(data).commit.number, archive.commit.number)
-            self.assertTrue(nra5.Check(data).problems)
+            self.assertTrue(nra5.Verifier(data).problems)
 
-    def test_structure_without_a_header_is_no_recovery_data(self):
+    def test_recovery_header_in_a_damaged_frame_is_ignored(self):
         data = bytearray((GOLDEN / "v5-protected.nra").read_bytes())
         first = nra5.Archive(data).recovery.offset
         data[first + 63] ^= 1
         self.assertEqual(nra5.Recovery(nra5.Source(data), first).offset, first)
-        # The frame at the end tells it.
+        # The last recovery frame is used instead.
         self.assertGreater(nra5.Archive(data).recovery.offset, first)
         data[len(data) - 64 - 128 + 63] ^= 1
         self.assertIsNone(nra5.Archive(data).recovery)
 
-    def test_features_and_versions(self):
-        for place, value, name in ((8, 2, "feature 1"), (4, 6, "version 6")):
+    def test_unknown_features_and_versions_are_unsupported(self):
+        for field, value, name in ((8, 2, "feature 1"), (4, 6, "version 6")):
             data = bytearray(make_tiny.tiny().data)
-            tail = len(data) - 64
-            struct.pack_into("<H", data, place, value)
-            struct.pack_into("<H", data, tail + (12 if place == 8 else 8), value)
+            footer = len(data) - 64
+            struct.pack_into("<H", data, field, value)
+            struct.pack_into("<H", data, footer + (12 if field == 8 else 8), value)
             struct.pack_into("<Q", data, 56, nra5.checksum(bytes(data[:56]), 0))
-            struct.pack_into("<Q", data, tail + 56, nra5.checksum(bytes(data[tail:tail + 56]), tail))
+            struct.pack_into("<Q", data, footer + 56, nra5.checksum(bytes(data[footer : footer + 56]), footer))
             with self.assertRaisesRegex(nra5.Unsupported, name):
                 nra5.Archive(data)
 
 
 class Golden(unittest.TestCase):
-    def assert_within(self, wanted, found, where):
-        """All that `wanted` has is in `found`."""
+    def assert_contains(self, wanted, found, where):
+        """Asserts that every field of `wanted` has the same value in `found`."""
         if isinstance(wanted, dict) and isinstance(found, dict):
             for key, value in wanted.items():
                 if key == "blake3" and nra5.blake3 is None:
                     continue
                 self.assertIn(key, found, where)
-                self.assert_within(value, found[key], f"{where}.{key}")
+                self.assert_contains(value, found[key], f"{where}.{key}")
         elif isinstance(wanted, list) and isinstance(found, list):
             self.assertEqual(len(wanted), len(found), where)
             for number, (a, b) in enumerate(zip(wanted, found)):
-                self.assert_within(a, b, f"{where}[{number}]")
+                self.assert_contains(a, b, f"{where}[{number}]")
         else:
             self.assertEqual(wanted, found, where)
 
-    def test_golden(self):
+    def test_golden_archives_match_their_expectations(self):
         for file in sorted(GOLDEN.glob("**/*.nra")):
             with self.subTest(file=file.name):
                 try:
                     archive = nra5.Archive(file)
                 except nra5.Unsupported as error:
                     self.skipTest(str(error))
-                self.assertEqual(nra5.Check(file).problems, [])
+                self.assertEqual(nra5.Verifier(file).problems, [])
                 found = nra5.document(archive)
                 self.assertEqual([entry for entry in found["entries"] if "error" in entry], [])
                 if archive.commit.number == 1:
                     self.assertEqual(nra5.document(nra5.Scan(file))["entries"], found["entries"])
                 expectation = file.with_suffix(".json")
                 if expectation.exists():
-                    self.assert_within(json.loads(expectation.read_text("utf-8")), found, file.stem)
+                    self.assert_contains(json.loads(expectation.read_text("utf-8")), found, file.stem)
 
 
 if __name__ == "__main__":

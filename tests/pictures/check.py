@@ -38,7 +38,7 @@ START_TOLERANCE, WIDTH_TOLERANCE = 0.1, 0.02
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--hide-scrollbars", "--virtual-time-budget=5000"]
+         "--disable-dev-shm-usage", "--hide-scrollbars", "--virtual-time-budget=5000"]
 
 # Writes the position of every glyph, in user units of the picture, as JSON.
 MEASURE_PICTURE = """

@@ -72,29 +72,11 @@
 //! assert!(monitor.take_warnings().is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![warn(missing_docs)]
-
-pub mod convert;
-pub mod format;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod cli;
-
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod text;
-
-#[cfg(feature = "tui")]
-#[doc(hidden)]
-pub mod tui;
-
-#[cfg(any(test, feature = "fuzzing"))]
-#[doc(hidden)]
-pub mod fuzzing;
-
-#[cfg(test)]
-mod testing;
+pub use nra_cli as cli;
+pub use {nra_convert as convert, nra_format as format};
 
 /// The examples of the README are tested with those of this crate.
 #[cfg(doctest)]

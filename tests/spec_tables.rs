@@ -135,7 +135,7 @@ fn all_limits() {
     ];
     assert_eq!(spec, code.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
     // None is missing on both sides.
-    let source = include_str!("../src/format/limits.rs");
+    let source = include_str!("../src/format/core/limits.rs");
     let defined = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':')).map(|(name, _)| name);
     let defined: Vec<&str> = defined.filter(|name| *name != "MAX_OFFSET").collect();
     assert!(defined.iter().all(|name| spec.contains_key(*name)) && defined.len() == spec.len(), "{defined:?}");

@@ -7,11 +7,11 @@ use std::thread::available_parallelism;
 
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 
-use crate::cli::keys::KeyArgs;
-use crate::cli::text::parse_size;
-use crate::convert::pack::OwnerPolicy;
-use crate::format::archive::{Engine, OpenOptions};
-use crate::format::names::NameEncoding;
+use crate::keys::KeyArgs;
+use nra_convert::pack::OwnerPolicy;
+use nra_format::archive::{Engine, OpenOptions};
+use nra_format::names::NameEncoding;
+use nra_text::parse_size;
 
 /// When to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -163,7 +163,7 @@ pub struct ContainerArgs {
 impl ContainerArgs {
     /// Puts them into the options that an archive is opened with.
     pub fn apply(&self, options: &mut OpenOptions) {
-        options.from = self.from;
+        options.engine = self.from.map(|engine| engine.name);
         options.names = self.names;
         options.stream_ratio = self.limit_ratio.unwrap_or(options.stream_ratio);
     }
@@ -189,8 +189,10 @@ pub struct ArchiveArg {
     /// Read the archive as it was at commit N (nra log lists them)
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub at: Option<u64>,
+    /// How the container is read.
     #[command(flatten)]
     pub container: ContainerArgs,
+    /// Keys and passwords.
     #[command(flatten)]
     pub keys: KeyArgs,
 }
@@ -234,8 +236,10 @@ pub struct PatternArgs {
     /// A path from the top of the archive; a directory brings all below it. In globs * and ? stop at /, ** does not; a glob without / matches at any depth.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<OsString>,
+    /// Rules that leave entries out.
     #[command(flatten)]
     pub rules: RuleArgs,
+    /// Files that list paths.
     #[command(flatten)]
     pub lists: ListArgs,
 }
@@ -316,6 +320,7 @@ impl Args for RuleArgs {
 /// What a walk leaves out.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
+    /// Rules that leave entries out.
     #[command(flatten)]
     pub rules: RuleArgs,
     /// Leave out the files of version control systems (.git, .svn, .hg …)

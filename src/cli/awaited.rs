@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
-use crate::format::Error;
+use nra_format::Error;
 
 /// Length of what is handed over at once, bytes.
 const BUFFER: usize = 128 << 10;

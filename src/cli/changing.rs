@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::keys::KeyArgs;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField};
-use crate::cli::ui::Ui;
-use crate::convert::pack::named;
-use crate::format::Error;
-use crate::format::crypt::Keyring;
-use crate::format::nra::recovery::standing;
-use crate::format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
-use crate::format::path::{EntryPath, Quoted, normal};
-use crate::format::progress::Warning;
-use crate::format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
+use crate::args::ResourceArgs;
+use crate::keys::KeyArgs;
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_convert::pack::named;
+use nra_format::Error;
+use nra_format::crypt::Keyring;
+use nra_format::nra::recovery::standing;
+use nra_format::nra::writer::{StoreEnd, Writer, WriterOptions, WriterStats};
+use nra_format::path::{EntryPath, Quoted, normal};
+use nra_format::progress::Warning;
+use nra_format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
+use nra_text::{self, ArchiveField};
 
 /// What is said behind what would be done.
 pub const DRY_RUN: &str = "not done, this was a dry run";
@@ -39,6 +39,7 @@ pub struct ChangeArgs {
     /// Message of the commit
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     pub message: String,
+    /// Keys and passwords.
     #[command(flatten)]
     pub keys: KeyArgs,
     #[command(flatten)]
@@ -108,7 +109,7 @@ impl ChangeArgs {
         options.encryption = self.keys.unlock(&source, &name)?;
         let keys = options.encryption.clone();
         let writer = Writer::append(store, options).map_err(fail)?;
-        let commit = writer.base().and_then(|base| crate::format::archive::Archive::info(&**base).commit).unwrap_or_default();
+        let commit = writer.base().and_then(|base| nra_format::archive::Archive::info(&**base).commit).unwrap_or_default();
         Ok(Change { writer, name, path, keys, dry_run: self.dry_run, commit, before, is_undone: true })
     }
 }
@@ -307,7 +308,7 @@ pub fn explain(error: Error, archive: &str) -> Failure {
 ///
 /// When it is no path.
 pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
-    EntryPath::new(normal(&text::unquoted(text.as_bytes()))).map_err(|error| {
+    EntryPath::new(normal(&nra_text::unquoted(text.as_bytes()))).map_err(|error| {
         let shown = Quoted::new(text.as_bytes()).to_string();
         Failure::usage(format!("{shown} is no path in an archive: {error}"))
     })
@@ -319,7 +320,8 @@ pub fn nothing_matches(unmatched: &[&[u8]], archive: &str) -> Failure {
         return Failure::failed(format!("{archive}: what the patterns match is left out again; nothing was changed"));
     }
     let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
-    let more = if unmatched.len() > 3 { format!(" and {} more", text::count(unmatched.len() as u64 - 3)) } else { String::new() };
+    let more =
+        if unmatched.len() > 3 { format!(" and {} more", nra_text::count(unmatched.len() as u64 - 3)) } else { String::new() };
     let failure = Failure::failed(format!("{archive}: no entry matches {}{more}; nothing was changed", names.join(", ")));
     failure.hint(format!("nra list {archive} shows what is in it; quote globs"))
 }

@@ -12,12 +12,12 @@ use anstyle::{AnsiColor, Style};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::signals;
-use crate::cli::text;
-use crate::format::Error;
-use crate::format::error::Subject;
-use crate::format::progress::Warning;
+use crate::report::{CommandResult, Failure};
+use crate::signals;
+
+use nra_format::Error;
+use nra_format::error::Subject;
+use nra_format::progress::Warning;
 
 /// Warnings of one wording that are printed before the rest is only counted.
 const SHOWN_WARNINGS: u64 = 5;
@@ -174,7 +174,7 @@ impl Console {
     pub fn failure(&self, failure: &Failure) {
         for line in failure.lines() {
             self.log(&line);
-            let line = text::shorten(&line, LONGEST_LINE);
+            let line = nra_text::shorten(&line, LONGEST_LINE);
             match line.split_once(": ") {
                 Some((lead, rest)) if self.options.color => {
                     let color = if lead == "hint" { AnsiColor::Cyan } else { AnsiColor::Red };
@@ -188,7 +188,7 @@ impl Console {
 
     /// Takes a warning: printed now, or only counted when there were many like it.
     pub fn warn(&self, warning: Warning) {
-        let line = text::harmless(&format!("nra: warning: {warning}"));
+        let line = nra_text::harmless(&format!("nra: warning: {warning}"));
         let show = {
             let mut warnings = lock(&self.warnings);
             warnings.degraded |= warning.degraded;
@@ -201,7 +201,7 @@ impl Console {
         };
         self.log(&line);
         if show && !self.options.quiet {
-            self.print(&text::shorten(&line, LONGEST_LINE));
+            self.print(&nra_text::shorten(&line, LONGEST_LINE));
         }
     }
 
@@ -217,11 +217,11 @@ impl Console {
             .map(|group| {
                 let more = group.count - group.told.max(SHOWN_WARNINGS);
                 group.told = group.count;
-                format!("nra: warning: and {} more: {} (-v lists them)", text::count(more), group.message)
+                format!("nra: warning: and {} more: {} (-v lists them)", nra_text::count(more), group.message)
             })
             .collect();
         for line in lines {
-            self.print(&text::harmless(&line));
+            self.print(&nra_text::harmless(&line));
         }
     }
 
@@ -266,7 +266,7 @@ impl Console {
     ///
     /// A failure that names `options` when nobody can be asked, or the interrupt that came instead of an answer.
     pub fn choose(&self, question: &str, choices: &[(char, &str)], default: char, options: &str) -> CommandResult<char> {
-        let question = text::harmless(question);
+        let question = nra_text::harmless(question);
         if !self.options.interactive {
             return Err(Failure::failed(format!("{question} There is no terminal to ask")).hint(format!("set {options}")));
         }
@@ -369,7 +369,7 @@ impl Warnings {
 
 impl WarningRecord {
     fn new(warning: &Warning) -> Self {
-        let field = (!warning.path.is_empty()).then(|| text::PathField::new(&warning.path));
+        let field = (!warning.path.is_empty()).then(|| nra_text::PathField::new(&warning.path));
         let (path, path_b64) = field.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
         let message = warning.message.clone();
         Self { record: "warning", path, path_b64, message, degraded: warning.degraded, damage: warning.damage }
@@ -379,7 +379,7 @@ impl WarningRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::ui::SharedBuffer;
+    use crate::ui::SharedBuffer;
 
     fn console(options: ConsoleOptions) -> (Console, SharedBuffer) {
         let buffer = SharedBuffer::default();

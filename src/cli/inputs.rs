@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cli::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::text::unquoted;
-use crate::convert::pack::{Filter, Input};
-use crate::convert::rules::Rules;
-use crate::convert::select::Selection;
-use crate::format::Error;
-use crate::format::error::{STANDARD_INPUT, Subject};
-use crate::format::path::Quoted;
+use crate::args::{FilterArgs, ListArgs, PatternArgs, Rule, RuleArgs};
+use crate::report::{CommandResult, Failure};
+use nra_convert::pack::{Filter, Input};
+use nra_convert::rules::Rules;
+use nra_convert::select::Selection;
+use nra_format::Error;
+use nra_format::error::{STANDARD_INPUT, Subject};
+use nra_format::path::Quoted;
+use nra_text::unquoted;
 
 /// Longest list of names or patterns that is read, bytes.
 const LIST_MAX: u64 = 4 << 30;

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::text;
-use crate::format::inside::Table;
+use nra_format::inside::Description;
 
 /// Rows that are shown to people; programs get all that are kept.
 const SHOWN: usize = 20;
@@ -36,8 +35,8 @@ struct FactRecord {
     value: String,
 }
 
-impl From<Table> for InsideRecord {
-    fn from(table: Table) -> Self {
+impl From<Description> for InsideRecord {
+    fn from(table: Description) -> Self {
         let (dtype, shape) = table.elements.map_or((None, None), |elements| (Some(elements.dtype), Some(elements.shape)));
         Self {
             format: table.format,
@@ -53,13 +52,13 @@ impl From<Table> for InsideRecord {
 }
 
 /// Returns the rows of a description in aligned columns, heads first; nothing when there are none.
-pub fn lines(table: &Table) -> Vec<String> {
+pub fn lines(table: &Description) -> Vec<String> {
     if table.rows.is_empty() {
         return Vec::new();
     }
     let shown = &table.rows[..table.rows.len().min(SHOWN)];
     let heads = table.heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows = shown.iter().map(|row| row.iter().map(|cell| cut(&text::harmless(cell))).collect());
+    let rows = shown.iter().map(|row| row.iter().map(|cell| cut(&nra_text::harmless(cell))).collect());
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
     let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..table.heads.len()).map(width).collect();
@@ -70,7 +69,7 @@ pub fn lines(table: &Table) -> Vec<String> {
     let mut lines: Vec<String> = rows.iter().map(line).collect();
     let more = table.row_count - shown.len() as u64;
     if more > 0 {
-        lines.push(format!("… and {} more", text::count(more)));
+        lines.push(format!("… and {} more", nra_text::count(more)));
     }
     lines
 }
@@ -90,7 +89,7 @@ mod tests {
     #[test]
     fn rows_are_aligned_and_few() {
         let row = |name: &str, size: &str| vec![name.to_owned(), size.to_owned()];
-        let mut table = Table::default();
+        let mut table = Description::default();
         assert!(lines(&table).is_empty());
         table.heads = vec!["name", "type"];
         table.rows = vec![row("a", "f32"), row("ä longer\u{1b} name", ""), row(&"x".repeat(90), "i8")];

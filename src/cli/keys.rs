@@ -12,16 +12,16 @@ use std::sync::Arc;
 use clap::Args;
 use zeroize::Zeroizing;
 
-use crate::cli::console::typed;
-use crate::cli::reading::explain;
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::signals::{self, CleanStop};
-use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions};
-use crate::format::crypt::{KEY_LEN, Keyring, Secret};
-use crate::format::nra::reader::NraReader;
-use crate::format::path::Quoted;
-use crate::format::source::{FileSource, ReadAt};
+use crate::console::typed;
+use crate::reading::explain;
+use crate::report::{CommandResult, Failure};
+use crate::signals::{self, CleanStop};
+use nra_format::Error;
+use nra_format::archive::{Archive, OpenOptions};
+use nra_format::crypt::{KEY_LEN, Keyring, Secret};
+use nra_format::nra::reader::NraReader;
+use nra_format::path::Quoted;
+use nra_format::source::{FileSource, ReadAt};
 
 /// Longest file with a password or key, bytes.
 const MAX_FILE: u64 = 64 << 10;

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn verbs_options_and_names_are_told_apart() {
-        let mut root = crate::cli::definition();
+        let mut root = crate::definition();
         root.build();
         for (words, verbs, named, pending) in [
             ("", "", "", None),

@@ -5,16 +5,16 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::cli::inside::InsideRecord;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::Ui;
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Error;
-use crate::format::inside;
-use crate::format::progress::Warning;
+use crate::inside::InsideRecord;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure};
+use crate::ui::Ui;
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Error;
+use nra_format::inside;
+use nra_format::progress::Warning;
+use nra_text::{self, PathField};
 
 /// How entries are printed as text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +35,7 @@ pub struct Facts {
     /// Bytes of the archive that hold the content.
     pub stored_bytes: Option<u64>,
     /// What headers tell of the content.
-    pub inside: Option<inside::Table>,
+    pub inside: Option<inside::Description>,
 }
 
 /// An entry as an object for programs.
@@ -88,10 +88,10 @@ impl<'a> EntryRecord<'a> {
         Self {
             record: "entry",
             path: PathField::new(entry.path.as_bytes()),
-            kind: text::kind(entry.kind),
+            kind: nra_text::kind(entry.kind),
             size: entry.size,
             mode: format!("{:04o}", entry.metadata.mode),
-            mtime: entry.modified.map(text::rfc3339),
+            mtime: entry.modified.map(nra_text::rfc3339),
             uid: owner.map(|owner| owner.user_id),
             gid: owner.map(|owner| owner.group_id),
             user: owner.and_then(|owner| name(&owner.user)),
@@ -205,10 +205,10 @@ impl Ui {
             }
         }
         if columns.long {
-            let time = entry.modified.map_or_else(|| "-".to_owned(), text::table_time);
+            let time = entry.modified.map_or_else(|| "-".to_owned(), nra_text::table_time);
             let ratio = facts.stored_bytes.filter(|_| entry.size > 0);
-            let ratio = ratio.map_or_else(|| "-".to_owned(), |stored| text::whole_percent(stored, entry.size));
-            write!(out, "{}  {size:>10}  {ratio:>5}  {time:<19}  ", text::mode(entry.kind, entry.metadata.mode))?;
+            let ratio = ratio.map_or_else(|| "-".to_owned(), |stored| nra_text::whole_percent(stored, entry.size));
+            write!(out, "{}  {size:>10}  {ratio:>5}  {time:<19}  ", nra_text::mode(entry.kind, entry.metadata.mode))?;
         }
         if columns.null {
             out.write_all(path)?;
@@ -217,21 +217,21 @@ impl Ui {
         if let Some(style) = style {
             write!(out, "{style}")?;
         }
-        out.write_all(&text::name(path, terminal))?;
+        out.write_all(&nra_text::name(path, terminal))?;
         if let Some(style) = style {
             write!(out, "{style:#}")?;
         }
         if columns.long && entry.kind == Kind::Symlink {
             out.write_all(b" -> ")?;
-            out.write_all(&text::name(&entry.target, terminal))?;
+            out.write_all(&nra_text::name(&entry.target, terminal))?;
         }
         if let Some(table) = facts.inside.as_ref().filter(|table| columns.long && !table.brief.is_empty()) {
-            write!(out, "  {}", text::harmless(&table.brief))?;
+            write!(out, "  {}", nra_text::harmless(&table.brief))?;
         }
         if columns.long && given(entry).next().is_some() {
             let shown = given(entry).map(|(name, value)| {
                 let sign = if value.is_empty() { "" } else { "=" };
-                text::harmless(&format!("{}{sign}{}", lossy(name), lossy(value)))
+                nra_text::harmless(&format!("{}{sign}{}", lossy(name), lossy(value)))
             });
             write!(out, "  [{}]", shown.collect::<Vec<_>>().join(", "))?;
         }
@@ -263,14 +263,14 @@ impl Ui {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::entry::Location;
-    use crate::format::path::EntryPath;
+    use nra_format::entry::Location;
+    use nra_format::path::EntryPath;
 
     #[test]
     fn contents_are_read_in_the_order_of_storage() {
         let entry = |(name, place): (&str, u64)| {
             let mut entry = Entry::new(EntryPath::try_from(name).unwrap(), Kind::File);
-            entry.location = Location::Member { number: 0, place: (0, place) };
+            entry.location = Location::numbered(0, (0, place));
             entry
         };
         let entries = [("a", 7), ("b", 3), ("c", 9), ("d", 0)].map(entry);

@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::cli::progress::Progress;
-use crate::format::Result;
-use crate::format::progress::{Counter, Monitor};
-use crate::format::source::{FileSource, ReadAt};
+use crate::progress::Progress;
+use nra_format::Result;
+use nra_format::progress::{Counter, Monitor};
+use nra_format::source::{FileSource, ReadAt};
 
 /// What was read from its start without a gap for this long, bytes, is read to its end.
 const IN_ORDER: u64 = 4 << 20;
@@ -72,8 +72,8 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::cli::ui::{Form, Ui};
-    use crate::format::Error;
+    use crate::ui::{Form, Ui};
+    use nra_format::Error;
 
     #[test]
     fn reads_are_told_until_nobody_watches() {

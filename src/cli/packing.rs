@@ -6,19 +6,19 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-use crate::cli::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs};
-use crate::cli::commands::attr::{self, Of};
-use crate::cli::inputs;
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::ui::Ui;
-use crate::convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
-use crate::convert::repair::{MEMORY_BYTES, protect};
-use crate::format::Error;
-use crate::format::codec::{Codec, Method};
-use crate::format::entry::{Attribute, Timestamp};
-use crate::format::limits::MAX_DICTIONARY;
-use crate::format::nra::writer::{DictionaryPolicy, WriterOptions};
-use crate::format::path::{Quoted, normal};
+use crate::args::{FilterArgs, KeepArgs, MIN_MEMORY, ResourceArgs};
+use crate::commands::attr::{self, Of};
+use crate::inputs;
+use crate::report::{CommandResult, Failure};
+use crate::ui::Ui;
+use nra_convert::pack::{GivenOwner, OwnerPolicy, PackOptions};
+use nra_convert::repair::{MEMORY_BYTES, protect};
+use nra_format::Error;
+use nra_format::codec::{Codec, Method};
+use nra_format::entry::{Attribute, Timestamp};
+use nra_format::limits::MAX_DICTIONARY;
+use nra_format::nra::writer::{DictionaryPolicy, WriterOptions};
+use nra_format::path::{Quoted, normal};
 
 /// Level of `--fast`.
 const FAST_LEVEL: i32 = 1;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cli::console::Console;
-use crate::cli::signals::{self, CleanStop};
-use crate::cli::text::{self, SizeStyle};
-use crate::format::path::Quoted;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::console::Console;
+use crate::signals::{self, CleanStop};
+use nra_format::path::Quoted;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_text::{self, SizeStyle};
 use snapshot::{Snapshot, fitting};
 
 /// Work shorter than this shows no bar.
@@ -283,7 +283,7 @@ impl State {
         let name = now
             .path
             .as_deref()
-            .map_or_else(String::new, |path| format!("\n  {}", text::shorten(path, columns.saturating_sub(2))));
+            .map_or_else(String::new, |path| format!("\n  {}", nra_text::shorten(path, columns.saturating_sub(2))));
         let room = columns.saturating_sub(self.verb.len() + width + "  [] ".len()).min(*BAR.end());
         let parts = now.parts().filter(|_| room >= *BAR.start());
         // Every change may draw: words first, then the bar they belong to.
@@ -342,8 +342,8 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::console::ConsoleOptions;
-    use crate::cli::ui::SharedBuffer;
+    use crate::console::ConsoleOptions;
+    use crate::ui::SharedBuffer;
 
     #[test]
     fn counters_need_no_screen() {

@@ -8,23 +8,24 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::cli::awaited::Awaited;
-use crate::cli::console::Console;
-use crate::cli::keys::{self, KeyArgs};
-use crate::cli::opening::Watched;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::signals;
-use crate::cli::ui::Ui;
-use crate::convert::select::Selection;
-use crate::format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
-use crate::format::entry::Entry;
-use crate::format::error::{Looks, STANDARD_INPUT, Subject};
-use crate::format::nra::reader::NraReader;
-use crate::format::path::Quoted;
-use crate::format::progress::Warning;
-use crate::format::source::{FileSource, is_locked};
-use crate::format::{Error, Result as FormatResult};
+use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
+use crate::awaited::Awaited;
+use crate::console::Console;
+use crate::keys::{self, KeyArgs};
+use crate::opening::Watched;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::signals;
+use crate::ui::Ui;
+use nra_convert::select::Selection;
+use nra_format::Error;
+use nra_format::Result as FormatResult;
+use nra_format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
+use nra_format::entry::Entry;
+use nra_format::error::{Looks, STANDARD_INPUT, Subject};
+use nra_format::nra::reader::NraReader;
+use nra_format::path::Quoted;
+use nra_format::progress::Warning;
+use nra_format::source::{FileSource, is_locked};
 
 /// An opened archive and what it is called in messages.
 pub struct Opened {

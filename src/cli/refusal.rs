@@ -8,10 +8,10 @@ use std::path::Path;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::line::Line;
-use crate::cli::reading;
-use crate::cli::report::Failure;
-use crate::format::path::Quoted;
+use crate::line::Line;
+use crate::reading;
+use crate::report::Failure;
+use nra_format::path::Quoted;
 
 /// What other programs call a command: their words, ours.
 const HABITS: [(&[&str], &str); 21] = [
@@ -55,7 +55,7 @@ const LOOKED_AT: usize = 10_000;
 
 /// Turns what the argument parser refused into a failure with its hints.
 pub fn explain(error: &clap::Error, arguments: &[OsString]) -> Failure {
-    let mut definition = crate::cli::definition();
+    let mut definition = crate::definition();
     definition.build();
     let mut line = Line::read(&definition, arguments.get(1..).unwrap_or_default());
     let failure = match error.kind() {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn guesses_are_near_or_known() {
-        let mut root = crate::cli::definition();
+        let mut root = crate::definition();
         root.build();
         for (word, expected) in [
             ("lits", Some("list")),
@@ -352,7 +352,7 @@ mod tests {
             ("key nope", "no command nope"),
         ] {
             let arguments: Vec<OsString> = ["nra"].into_iter().chain(line.split(' ')).map(OsString::from).collect();
-            let error = crate::cli::definition().try_get_matches_from(&arguments).unwrap_err();
+            let error = crate::definition().try_get_matches_from(&arguments).unwrap_err();
             assert_eq!(words(&error, &arguments), message, "{line}");
         }
     }

@@ -6,10 +6,9 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::cli::code::Code;
-use crate::cli::text;
-use crate::format;
-use crate::format::error::{Bound, Subject, reason};
+use crate::code::Code;
+
+use nra_format::error::{Bound, Subject, reason};
 
 /// What a command ended with when it did not fail; warnings may still raise the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +62,7 @@ pub struct FailureRecord<'a> {
 
 impl Failure {
     fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, kind: code.kind(), message: text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
+        Self { code, kind: code.kind(), message: nra_text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
     }
 
     /// The work failed: code 1. `message` is "what failed: why".
@@ -88,7 +87,7 @@ impl Failure {
 
     /// A signal has asked to stop.
     pub fn stopped(signal: i32) -> Self {
-        Self::new(Code::of_signal(signal), format::Error::Cancelled.to_string())
+        Self::new(Code::of_signal(signal), nra_format::Error::Cancelled.to_string())
     }
 
     /// Writing the result failed.
@@ -109,14 +108,14 @@ impl Failure {
     /// Adds a next step for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(text::harmless(&hint.into()));
+        self.hints.push(nra_text::harmless(&hint.into()));
         self
     }
 
     /// Puts what was being done in front of the message.
     #[must_use]
     pub fn context(mut self, what: impl std::fmt::Display) -> Self {
-        self.message = text::harmless(&format!("{what}: {}", self.message));
+        self.message = nra_text::harmless(&format!("{what}: {}", self.message));
         self
     }
 
@@ -149,9 +148,9 @@ impl Failure {
     }
 }
 
-impl From<format::Error> for Failure {
-    fn from(error: format::Error) -> Self {
-        use format::Error;
+impl From<nra_format::Error> for Failure {
+    fn from(error: nra_format::Error) -> Self {
+        use nra_format::Error;
         let text = match &error {
             Error::Io { source, .. } => format!("{error}: {}", reason(source)),
             _ => error.to_string(),
@@ -188,12 +187,14 @@ impl From<format::Error> for Failure {
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),
-            Error::InTheWay { obstacle: format::error::Obstacle::Exists, .. } => Self { kind: "exists", ..Self::failed(text) }
-                .hint("-f replaces, -k skips, -u replaces what is older, --backup moves it aside; nothing was written"),
+            Error::InTheWay { obstacle: nra_format::error::Obstacle::Exists, .. } => {
+                Self { kind: "exists", ..Self::failed(text) }
+                    .hint("-f replaces, -k skips, -u replaces what is older, --backup moves it aside; nothing was written")
+            }
             Error::InTheWay { .. } => Self { kind: "exists", ..Self::failed(text) }
                 .hint("move it away, or choose another directory with -C; nothing was written"),
             Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::new(Code::Key, text),
-            Error::Cancelled => Self::new(crate::cli::signals::code(), text),
+            Error::Cancelled => Self::new(crate::signals::code(), text),
         }
     }
 }
@@ -203,7 +204,7 @@ pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let why = info.payload_as_str().unwrap_or("unknown reason");
         let place = info.location().map_or_else(String::new, |place| format!(" ({}:{})", place.file(), place.line()));
-        let line = format!("nra: internal error: {}{place}\n", text::harmless(why));
+        let line = format!("nra: internal error: {}{place}\n", nra_text::harmless(why));
         let _ = io::Write::write_all(&mut io::stderr(), line.as_bytes());
     }));
 }
@@ -214,18 +215,18 @@ mod tests {
 
     #[test]
     fn each_error_has_its_code() {
-        let code = |error: format::Error| Failure::from(error).code();
-        assert_eq!(code(format::Error::io("open", "a", io::ErrorKind::NotFound.into())), Code::Failed);
-        assert_eq!(code(format::Error::corrupt("tail", 1, "x")), Code::Damaged);
-        assert_eq!(code(format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
-        assert_eq!(code(format::Error::Usage { detail: "x".into() }), Code::Usage);
-        assert_eq!(code(format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
-        assert_eq!(code(format::Error::Beyond { bound: Bound::Entries, found: 2, limit: 1 }), Code::Failed);
+        let code = |error: nra_format::Error| Failure::from(error).code();
+        assert_eq!(code(nra_format::Error::io("open", "a", io::ErrorKind::NotFound.into())), Code::Failed);
+        assert_eq!(code(nra_format::Error::corrupt("tail", 1, "x")), Code::Damaged);
+        assert_eq!(code(nra_format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
+        assert_eq!(code(nra_format::Error::Usage { detail: "x".into() }), Code::Usage);
+        assert_eq!(code(nra_format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
+        assert_eq!(code(nra_format::Error::Beyond { bound: Bound::Entries, found: 2, limit: 1 }), Code::Failed);
     }
 
     #[test]
     fn messages_name_what_and_why() {
-        let error = format::Error::io("open", "a b", io::Error::from_raw_os_error(2));
+        let error = nra_format::Error::io("open", "a b", io::Error::from_raw_os_error(2));
         assert_eq!(Failure::from(error).lines(), ["nra: cannot open 'a b': no such file or directory"]);
         let lines = Failure::failed("x\u{1b}[1m").hint("try\n y").lines();
         assert_eq!(lines, ["nra: x\\x1b[1m", "hint: try\\n y"]);
@@ -243,7 +244,7 @@ mod tests {
     fn a_closed_pipe_is_known() {
         assert!(Failure::output(&io::ErrorKind::BrokenPipe.into()).is_closed_pipe());
         assert!(!Failure::output(&io::ErrorKind::StorageFull.into()).is_closed_pipe());
-        let written = |subject: Subject| Failure::from(format::Error::io("write", subject, io::ErrorKind::BrokenPipe.into()));
+        let written = |subject: Subject| Failure::from(nra_format::Error::io("write", subject, io::ErrorKind::BrokenPipe.into()));
         assert!(written(Subject::StandardOutput).is_closed_pipe() && !written(Subject::Output).is_closed_pipe());
         // A file may be called like a stream.
         for name in ["the archive", "standard output"] {

@@ -1,9 +1,9 @@
 //! A list of entries drawn as a tree.
 
-use crate::cli::report::CommandResult;
-use crate::cli::ui::Ui;
-use crate::format::entry::{Entry, Kind};
-use crate::format::path::EntryPath;
+use crate::report::CommandResult;
+use crate::ui::Ui;
+use nra_format::entry::{Entry, Kind};
+use nra_format::path::EntryPath;
 
 /// Rows of a tree, in path order.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::ui::Form;
+    use crate::ui::Form;
 
     fn tree(paths: &[&str], depth: Option<usize>) -> String {
         let mut rows = Rows::default();

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use anstream::ColorChoice;
 use serde::Serialize;
 
-use crate::cli::args::{ColorWhen, GlobalArgs, ProgressWhen};
-use crate::cli::code::Code;
-use crate::cli::console::{Console, ConsoleOptions, WarningRecord};
-use crate::cli::progress::{Progress, ProgressStyleChoice};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, SizeStyle};
-use crate::format::Error;
-use crate::format::path::is_unsafe_to_show;
+use crate::args::{ColorWhen, GlobalArgs, ProgressWhen};
+use crate::code::Code;
+use crate::console::{Console, ConsoleOptions, WarningRecord};
+use crate::progress::{Progress, ProgressStyleChoice};
+use crate::report::{CommandResult, Failure, Outcome};
+use nra_format::Error;
+use nra_format::path::is_unsafe_to_show;
+use nra_text::{self, SizeStyle};
 
 /// Bytes of output collected before they are written.
 const BUFFER: usize = 64 << 10;
@@ -199,7 +199,7 @@ impl Ui {
 
     /// Returns the name of an entry as it stands in a line of the result.
     pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
-        text::name(bytes, self.stdout_terminal)
+        nra_text::name(bytes, self.stdout_terminal)
     }
 
     /// Begins long work named `verb` (`packing`). Give the result to the library as monitor; drop it before the summary.
@@ -380,7 +380,7 @@ impl Ui {
     pub fn end(mut self, result: CommandResult) -> Code {
         let result = result.and_then(|outcome| self.flush().map(|()| outcome));
         self.console.finish_warnings();
-        self.console.detail(2, || format!("took {}", text::duration(self.started.elapsed())));
+        self.console.detail(2, || format!("took {}", nra_text::duration(self.started.elapsed())));
         match result {
             Ok(outcome) => self.final_code(outcome),
             Err(failure) if failure.is_closed_pipe() => Code::Done,
@@ -486,7 +486,7 @@ impl Write for SharedBuffer {
 mod tests {
     use super::*;
 
-    use crate::format::progress::Warning;
+    use nra_format::progress::Warning;
 
     #[test]
     fn json_has_nothing_that_changes_a_terminal() {

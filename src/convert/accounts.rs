@@ -10,29 +10,29 @@ use std::sync::{Mutex, PoisonError};
 
 /// Numbers and names of accounts; shared by all threads.
 #[derive(Debug, Default)]
-pub(in crate::convert) struct Accounts {
+pub(crate) struct Accounts {
     users: Names,
     groups: Names,
 }
 
 impl Accounts {
     /// Returns the name of a user, if there is one.
-    pub(in crate::convert) fn user_name(&self, id: u32) -> Option<Box<[u8]>> {
+    pub(crate) fn user_name(&self, id: u32) -> Option<Box<[u8]>> {
         ask_once(&self.users.names, &id, |&id| uzers::get_user_by_uid(id).map(|user| user.name().as_bytes().into()))
     }
 
     /// Returns the name of a group, if there is one.
-    pub(in crate::convert) fn group_name(&self, id: u32) -> Option<Box<[u8]>> {
+    pub(crate) fn group_name(&self, id: u32) -> Option<Box<[u8]>> {
         ask_once(&self.groups.names, &id, |&id| uzers::get_group_by_gid(id).map(|group| group.name().as_bytes().into()))
     }
 
     /// Returns the number of a user of this name; an empty name has none.
-    pub(in crate::convert) fn user_id(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn user_id(&self, name: &[u8]) -> Option<u32> {
         self.users.id(name, |name| uzers::get_user_by_name(name).map(|user| user.uid()))
     }
 
     /// Returns the number of a group of this name; an empty name has none.
-    pub(in crate::convert) fn group_id(&self, name: &[u8]) -> Option<u32> {
+    pub(crate) fn group_id(&self, name: &[u8]) -> Option<u32> {
         self.groups.id(name, |name| uzers::get_group_by_name(name).map(|group| group.gid()))
     }
 }

@@ -6,15 +6,15 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::convert::select::Selection;
-use crate::format::archive::Archive;
-use crate::format::entry::{Attribute, Entry, Kind, Metadata, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::nra::changes::Change;
-use crate::format::nra::revert::{Reverted, revert as undo};
-use crate::format::nra::writer::{NewContent, Writer};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor};
+use crate::select::Selection;
+use nra_format::archive::Archive;
+use nra_format::entry::{Attribute, Entry, Kind, Metadata, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_format::nra::changes::Change;
+use nra_format::nra::revert::{Reverted, revert as undo};
+use nra_format::nra::writer::{NewContent, Writer};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor};
 
 /// Removes the entries that `selection` means, and hands each to `visit` first. Returns how many there were.
 ///
@@ -49,7 +49,7 @@ pub fn remove<W: Write + Send, E: From<Error>>(
 ///
 /// # Errors
 ///
-/// As [`revert`](crate::format::nra::revert::revert).
+/// As [`revert`](nra_format::nra::revert::revert).
 pub fn revert<W: Write + Send, E: From<Error>>(
     writer: &mut Writer<W>,
     commit: u64,
@@ -189,7 +189,7 @@ pub fn describe_entries<W: Write + Send, E: From<Error>>(
 }
 
 /// Returns the archive as it was before the change.
-fn base<W: Write + Send>(writer: &Writer<W>) -> Result<Arc<crate::format::nra::reader::NraReader>> {
+fn base<W: Write + Send>(writer: &Writer<W>) -> Result<Arc<nra_format::nra::reader::NraReader>> {
     let none = || Error::Usage { detail: "there is no archive to change yet".into() };
     writer.base().cloned().ok_or_else(none)
 }

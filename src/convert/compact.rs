@@ -4,16 +4,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use crate::format::nra::compact::Compaction;
+pub use nra_format::nra::compact::Compaction;
 
-use crate::convert::new_file::NewFile;
-use crate::convert::pack::named;
-use crate::format::error::{Error, Result};
-use crate::format::nra::compact::{compact as write, plan as look};
-use crate::format::nra::recovery::protect;
-use crate::format::nra::writer::WriterOptions;
-use crate::format::progress::Monitor;
-use crate::format::source::{FileSource, FileStore, MemoryStore, ReadAt, Store};
+use crate::new_file::NewFile;
+use crate::pack::named;
+use nra_format::error::{Error, Result};
+use nra_format::nra::compact::{compact as write, plan as look};
+use nra_format::nra::recovery::protect;
+use nra_format::nra::writer::WriterOptions;
+use nra_format::progress::Monitor;
+use nra_format::source::{FileSource, FileStore, MemoryStore, ReadAt, Store};
 
 /// Where the compacted archive goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Target {
     /// Opens `archive` to be written anew to the target. Returns its bytes, the path that the new file gets, and whether it may replace a file.
     ///
     /// An archive that is replaced is locked while the source lives, so that nobody else changes it.
-    pub(in crate::convert) fn open(&self, archive: &Path) -> Result<(Arc<dyn ReadAt>, PathBuf, bool)> {
+    pub(crate) fn open(&self, archive: &Path) -> Result<(Arc<dyn ReadAt>, PathBuf, bool)> {
         match self {
             Self::InPlace => {
                 let name = archive.as_os_str().as_bytes();
@@ -46,7 +46,7 @@ impl Target {
     }
 
     /// Gives the new file its name; one that takes the place of the archive is like it.
-    pub(in crate::convert) fn publish(&self, mut new: NewFile) -> Result<()> {
+    pub(crate) fn publish(&self, mut new: NewFile) -> Result<()> {
         if *self == Self::InPlace {
             new.take_over()?;
         }
@@ -87,7 +87,7 @@ pub fn plan(archive: &Path, keep: u64, options: &WriterOptions, monitor: &dyn Mo
 /// # Errors
 ///
 /// `Usage` when there are not `commits` any more; `Io` when a file can't be opened or written, or another process is changing the archive; what
-/// [`compact`](crate::format::nra::compact::compact) gives. Then everything is as it was.
+/// [`compact`](nra_format::nra::compact::compact) gives. Then everything is as it was.
 pub fn compact(
     archive: &Path,
     keep: u64,

@@ -5,15 +5,15 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::convert::loss::{Container, holes_filled, tell_secrecy, tell_whole};
-use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
-use crate::convert::output::{Destination, Output};
-use crate::convert::pack::named;
-use crate::format::archive::{Archive, Part};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra4::writer::{Writer, WriterOptions};
-use crate::format::progress::{Counter, Monitor};
+use crate::loss::{Container, holes_filled, tell_secrecy, tell_whole};
+use crate::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
+use crate::output::{Destination, Output};
+use crate::pack::named;
+use nra_format::archive::{Archive, Part};
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::nra4::writer::{Writer, WriterOptions};
+use nra_format::progress::{Counter, Monitor};
 
 /// How an archive of NRA 4.5 is written.
 pub struct EarlierOptions {
@@ -112,18 +112,18 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::format::archive::{Depth, OpenOptions, open, open_path};
-    use crate::format::entry::Device;
-    use crate::format::path::EntryPath;
-    use crate::format::progress::Recorder;
-    use crate::format::source::MemorySource;
+    use nra_format::archive::{Depth, OpenOptions, open, open_path};
+    use nra_format::entry::Device;
+    use nra_format::path::EntryPath;
+    use nra_format::progress::Recorder;
+    use nra_format::source::MemorySource;
 
     fn opened(bytes: Vec<u8>) -> Box<dyn Archive> {
         open(Arc::new(MemorySource::new(bytes)) as Arc<_>, &OpenOptions::default()).unwrap()
     }
 
     fn fixture(name: &str) -> Vec<u8> {
-        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4").join(name)).unwrap()
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/nra4").join(name)).unwrap()
     }
 
     /// Converts an archive and opens what comes of it.

@@ -5,20 +5,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::convert::earlier::{EarlierOptions, write_earlier};
-use crate::convert::outgoing::OutgoingOptions;
-use crate::convert::output::Destination;
-use crate::convert::shardfile::{ShardOptions, write_shard};
-use crate::convert::tarball::{TarOptions, write_tar};
-use crate::convert::transfer::{Input, TransferOptions, transfer};
-use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use crate::format::archive::{Archive, Container, ENDINGS, Ending, foreign};
-use crate::format::error::Result;
-use crate::format::nra::writer::WriterOptions;
-use crate::format::nra4;
-use crate::format::progress::Monitor;
-use crate::format::shard::Role;
-use crate::format::stream::{Compression, Level};
+use crate::earlier::{EarlierOptions, write_earlier};
+use crate::outgoing::OutgoingOptions;
+use crate::output::Destination;
+use crate::shardfile::{ShardOptions, write_shard};
+use crate::tarball::{TarOptions, write_tar};
+use crate::transfer::{Input, TransferOptions, transfer};
+use crate::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
+use nra_format::archive::{Archive, Container, ENDINGS, Ending, foreign};
+use nra_format::error::Result;
+use nra_format::nra::writer::WriterOptions;
+use nra_format::nra4;
+use nra_format::progress::Monitor;
+use nra_format::shard::Role;
+use nra_format::stream::{Compression, Level};
 
 /// A kind of archive that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

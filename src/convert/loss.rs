@@ -1,14 +1,14 @@
 //! What an archive as a whole has that a target can't hold. The table in `docs/convert.md` has all losses.
 
-use crate::format::archive::Archive;
-use crate::format::entry::Attribute;
-use crate::format::error::{Error, Result};
-use crate::format::progress::{Monitor, Warning};
-use crate::format::shard;
+use nra_format::archive::Archive;
+use nra_format::entry::Attribute;
+use nra_format::error::{Error, Result};
+use nra_format::progress::{Monitor, Warning};
+use nra_format::shard;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::convert) enum Container {
+pub(crate) enum Container {
     /// A new NRA archive.
     Nra,
     /// A tar archive.
@@ -23,7 +23,7 @@ pub(in crate::convert) enum Container {
 
 impl Container {
     /// Returns what it is called in messages.
-    pub(in crate::convert) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nra => "archive of NRA 5",
             Self::Tar => "tar archive",
@@ -35,18 +35,18 @@ impl Container {
 }
 
 /// Says of an entry that so many of its attributes are lost; at least one is.
-pub(in crate::convert) fn attributes_lost(count: usize, kind: &str) -> String {
+pub(crate) fn attributes_lost(count: usize, kind: &str) -> String {
     let what = if count == 1 { "an attribute".to_owned() } else { format!("{count} attributes") };
     format!("{what} can't be kept in a {kind}")
 }
 
 /// Says of a file that it has holes no longer.
-pub(in crate::convert) fn holes_filled(target: Container) -> String {
+pub(crate) fn holes_filled(target: Container) -> String {
     format!("its holes are filled with zero bytes in a {}", target.name())
 }
 
 /// Tells what of `archive` does not come along. Of secrecy whoever writes NRA tells: that can be encrypted.
-pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
+pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn Monitor) {
     if !matches!(target, Container::Nra | Container::Nra4) {
         tell_secrecy(archive, false, monitor);
     }
@@ -75,7 +75,7 @@ pub(in crate::convert) fn tell_whole(archive: &dyn Archive, target: Container, m
 /// # Errors
 ///
 /// `Corrupt` when its index is damaged, unless the work is to `keep_going`.
-pub(in crate::convert) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     let damage = archive.is_recovered();
     let mut remarks = archive.remarks();
     if damage && !keep_going {
@@ -93,7 +93,7 @@ pub(in crate::convert) fn tell_state(archive: &dyn Archive, keep_going: bool, mo
 }
 
 /// Tells when `archive` is encrypted and what is made of it is not.
-pub(in crate::convert) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
+pub(crate) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
         let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)".into();
         monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });

@@ -10,13 +10,13 @@ use rustix::fs::{AtFlags, CWD, OFlags, XattrFlags, fsetxattr, linkat};
 use tempfile::{Builder, NamedTempFile, TempPath};
 
 use super::proc::{path_of, umask};
-use crate::convert::walk::AttributeReader;
-use crate::format::error::{Error, Result};
-use crate::format::source::{FileStore, sync_directory};
+use crate::walk::AttributeReader;
+use nra_format::error::{Error, Result};
+use nra_format::source::{FileStore, sync_directory};
 
 /// A file in the making. Dropping it leaves nothing behind.
-pub(in crate::convert) struct NewFile {
-    pub(in crate::convert) file: File,
+pub(crate) struct NewFile {
+    pub(crate) file: File,
     /// The name that it has until then, on file systems that have no files without a name.
     temporary: Option<TempPath>,
     /// The mode that it gets with its name, if it has another one until then.
@@ -33,7 +33,7 @@ impl NewFile {
     /// # Errors
     ///
     /// `Io`, also when `path` exists and is not to be replaced, or is no regular file.
-    pub(in crate::convert) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
         let fail = |error: io::Error| Error::io("create", path.as_os_str().as_bytes(), error);
         if !overwrite && path.symlink_metadata().is_ok() {
             return Err(fail(io::ErrorKind::AlreadyExists.into()));
@@ -66,7 +66,7 @@ impl NewFile {
     }
 
     /// The name that it gets.
-    pub(in crate::convert) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -75,7 +75,7 @@ impl NewFile {
     /// # Errors
     ///
     /// `Io`, also while it is open in this way.
-    pub(in crate::convert) fn store(&self) -> Result<FileStore> {
+    pub(crate) fn store(&self) -> Result<FileStore> {
         let shown = self.path.as_os_str().as_bytes();
         match &self.temporary {
             Some(temporary) => FileStore::open_as(temporary, shown),
@@ -84,7 +84,7 @@ impl NewFile {
     }
 
     /// Gives it the mode of a file that it replaces. Where the system refuses that it keeps its own.
-    pub(in crate::convert) fn take_mode(&mut self, old: &Metadata) {
+    pub(crate) fn take_mode(&mut self, old: &Metadata) {
         self.mode = None;
         let _ = self.file.set_permissions(Permissions::from_mode(old.mode() & 0o777));
     }
@@ -94,7 +94,7 @@ impl NewFile {
     /// # Errors
     ///
     /// `Io`, also when there is no such file.
-    pub(in crate::convert) fn take_over(&mut self) -> Result<()> {
+    pub(crate) fn take_over(&mut self) -> Result<()> {
         let fail = |error: io::Error| Error::io("read", self.path.as_os_str().as_bytes(), error);
         let old = fs::metadata(&self.path).map_err(fail)?;
         let mut mode = old.mode() & 0o777;
@@ -117,7 +117,7 @@ impl NewFile {
     /// # Errors
     ///
     /// `Io`; everything is as it was then.
-    pub(in crate::convert) fn publish(self, sync: bool) -> Result<()> {
+    pub(crate) fn publish(self, sync: bool) -> Result<()> {
         let Self { file, temporary, mode, directory, path, overwrite } = self;
         let fail = |action: &'static str| {
             let shown = path.as_os_str().as_bytes();

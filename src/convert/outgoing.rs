@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::loss::Container;
 use super::output::Output;
 use super::transfer::{Fidelity, Ledger, Limits, Narrower, Order, Scattered, leave_out, within};
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::{Entry, Kind, Metadata};
-use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::shard;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::entry::{Entry, Kind, Metadata};
+use nra_format::error::{Error, Result};
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::shard;
 
 /// What is the same for all containers that are written.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,6 @@ impl OutgoingOptions {
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct OutgoingStats {
     /// Entries.
     pub entries: u64,

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use super::new_file::NewFile;
-use crate::format::error::{Error, Result, Subject};
+use nra_format::error::{Error, Result, Subject};
 
 /// Where an archive goes.
 pub enum Destination {
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Destination {
 }
 
 /// An archive in the making. Dropping it leaves nothing behind.
-pub(in crate::convert) struct Output {
+pub(crate) struct Output {
     sink: Sink,
     /// What it is in messages.
     name: Subject,
@@ -84,7 +84,7 @@ impl Write for Nothing {
 
 impl Output {
     /// Prepares the destination; nothing is there yet under its name.
-    pub(in crate::convert) fn create(destination: Destination) -> Result<Self> {
+    pub(crate) fn create(destination: Destination) -> Result<Self> {
         let (path, overwrite) = match destination {
             Destination::Stream(out) => return Ok(Self { sink: Sink::Stream(out), name: Subject::Output }),
             Destination::Nowhere => {
@@ -118,7 +118,7 @@ impl Output {
     }
 
     /// Returns device and inode of every file that is the output, or will be replaced by it.
-    pub(in crate::convert) fn identities(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let (own, replaced) = match &self.sink {
             Sink::New(new) => (new.file.metadata().ok(), fs::metadata(new.path()).ok()),
@@ -129,12 +129,12 @@ impl Output {
     }
 
     /// Returns what it is in messages.
-    pub(in crate::convert) fn name(&self) -> &Subject {
+    pub(crate) fn name(&self) -> &Subject {
         &self.name
     }
 
     /// Gives the file its name. `sync`: make sure that it survives a failing machine, too.
-    pub(in crate::convert) fn publish(self, sync: bool) -> Result<()> {
+    pub(crate) fn publish(self, sync: bool) -> Result<()> {
         match self.sink {
             Sink::New(new) => new.publish(sync),
             Sink::There(_) | Sink::Nowhere(_) => Ok(()),

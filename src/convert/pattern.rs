@@ -5,7 +5,7 @@
 
 use globset::{Glob, GlobBuilder};
 
-use crate::format::path::{is_unsafe_to_show, normal};
+use nra_format::path::{is_unsafe_to_show, normal};
 
 /// Longest glob that is compiled, bytes: beyond that the automaton becomes larger than any list of names.
 pub(crate) const PATTERN_MAX: usize = 4_096;

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-pub use crate::format::nra::recovery::{Geometry, Report};
+pub use nra_format::nra::recovery::{Geometry, Report};
 
-use crate::convert::compact::Target;
-use crate::convert::new_file::NewFile;
-use crate::format::error::Result;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::recovery::{self, check, restore};
-use crate::format::progress::Monitor;
-use crate::format::source::{FileSource, FileStore};
+use crate::compact::Target;
+use crate::new_file::NewFile;
+use nra_format::error::Result;
+use nra_format::nra::reader::NraReader;
+use nra_format::nra::recovery::{self, check, restore};
+use nra_format::progress::Monitor;
+use nra_format::source::{FileSource, FileStore};
 
 /// Memory that recovery data is made and used with when nothing else is said, bytes.
 pub const MEMORY_BYTES: u64 = 256 << 20;

@@ -4,8 +4,8 @@
 
 use globset::{Candidate, GlobSet, GlobSetBuilder};
 
-use crate::convert::pattern::{Pattern, compile};
-use crate::format::error::{Error, Result};
+use crate::pattern::{Pattern, compile};
+use nra_format::error::{Error, Result};
 
 /// Patterns in the order given. Without any, nothing is left out.
 #[derive(Debug, Clone, Default)]

@@ -7,23 +7,22 @@ mod patient;
 
 use std::collections::HashMap;
 
-use crate::convert::output::Output;
-use crate::convert::pack::{Destination, named};
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
-use crate::format::codec::looks_incompressible;
-use crate::format::digest::Digest;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
-use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterOptions, WriterStats};
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::output::Output;
+use crate::pack::{Destination, named};
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::chunker::{MAX_PIECE, WHOLE_MAX, next_piece};
+use nra_format::codec::looks_incompressible;
+use nra_format::digest::Digest;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::links::{LinkGroups, LinkKey, NO_LINK};
+use nra_format::nra::writer::{EntryId, NewContent, Writer, WriterOptions, WriterStats};
+use nra_format::progress::{Counter, Monitor, Warning};
 
 pub use patient::Patient;
 
 /// What was taken, and what was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct SalvageStats {
     /// What the new archive holds.
     pub written: WriterStats,

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Candidate, GlobSet, GlobSetBuilder};
 
-use crate::convert::pattern::{Pattern, compile};
-use crate::convert::rules::{RuleSet, Rules};
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, normal};
+use crate::pattern::{Pattern, compile};
+use crate::rules::{RuleSet, Rules};
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::path::{EntryPath, normal};
 
 /// A set of patterns. Without any it means every entry.
 #[derive(Debug, Default)]
@@ -253,12 +253,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::convert::pattern::PATTERN_MAX;
-    use crate::format::archive::{OpenOptions, open};
-    use crate::format::entry::Kind;
-    use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
-    use crate::format::progress::Recorder;
-    use crate::format::source::MemorySource;
+    use crate::pattern::PATTERN_MAX;
+    use nra_format::archive::{OpenOptions, open};
+    use nra_format::entry::Kind;
+    use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
+    use nra_format::progress::Recorder;
+    use nra_format::source::MemorySource;
 
     fn path(text: &str) -> EntryPath {
         EntryPath::try_from(text).unwrap()

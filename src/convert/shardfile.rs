@@ -12,15 +12,15 @@ use super::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats
 use super::output::{Destination, Output};
 use super::pack::named;
 use super::transfer::within;
-use crate::format::archive::{Archive, Part};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::shard::{
+use nra_format::archive::{Archive, Part};
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::shard::{
     ALIGNMENTS, Compression, Dialect, Layout, MAX_PAYLOAD, Marks, NAME, NewEntry, Origin, RECORD, Record, Role, ShardWriter,
     Style, described, description, flags, is_own, metadata_of, stands_for, value, with_description,
 };
-use crate::format::zeros::each_run;
+use nra_format::zeros::each_run;
 
 /// Content up to this length is held in memory as a whole, bytes; longer one that is not compressed goes out as it comes.
 const HOLD: u64 = 8 << 20;

@@ -6,17 +6,17 @@
 use std::io::{self, Write};
 use std::num::NonZero;
 
-use crate::convert::loss::{Container, attributes_lost, tell_whole};
-use crate::convert::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
-use crate::convert::output::{Destination, Output};
-use crate::convert::transfer::within;
-use crate::format::archive::{Archive, Part};
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result, Subject};
-use crate::format::progress::{Counter, Monitor};
-use crate::format::stream::{Compression, Encoder, Level, thread_bytes};
-use crate::format::tar::{END, Loss, encode, encode_comment, padding};
-use crate::format::zeros::each_zero;
+use crate::loss::{Container, attributes_lost, tell_whole};
+use crate::outgoing::{Counted, Leaving, Outgoing, OutgoingOptions, OutgoingStats};
+use crate::output::{Destination, Output};
+use crate::transfer::within;
+use nra_format::archive::{Archive, Part};
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result, Subject};
+use nra_format::progress::{Counter, Monitor};
+use nra_format::stream::{Compression, Encoder, Level, thread_bytes};
+use nra_format::tar::{END, Loss, encode, encode_comment, padding};
+use nra_format::zeros::each_zero;
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;

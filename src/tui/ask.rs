@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
-use crate::tui::event::Event;
-use crate::tui::key::Key;
-use crate::tui::theme::Ground;
+use crate::event::Event;
+use crate::key::Key;
+use crate::theme::Ground;
 
 /// Tenths of a second that a terminal may be silent: one that does not know a question says nothing, but the line may be slow.
 const TENTHS: u8 = 5;

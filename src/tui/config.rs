@@ -12,14 +12,14 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::format::error::reason;
-use crate::text::parse_size;
-use crate::tui::canvas::Pictures;
-use crate::tui::environment::Environment;
-use crate::tui::key::Key;
-use crate::tui::keymap::Keymap;
-use crate::tui::layout::Column;
-use crate::tui::limits::Limits;
+use crate::canvas::Pictures;
+use crate::environment::Environment;
+use crate::key::Key;
+use crate::keymap::Keymap;
+use crate::layout::Column;
+use crate::limits::Limits;
+use nra_format::error::reason;
+use nra_text::parse_size;
 
 /// Longest file that is read, bytes.
 const MAX_LEN: u64 = 1 << 20;
@@ -246,7 +246,7 @@ impl Config {
 
     /// Reads the settings in a file, which may be missing unless somebody named it.
     fn read_file(path: &Path, named: bool) -> (Self, Vec<String>) {
-        let told = |what: &str| crate::text::harmless(&format!("{}: {what}", path.display()));
+        let told = |what: &str| nra_text::harmless(&format!("{}: {what}", path.display()));
         match text_of(path) {
             Ok(text) => {
                 let (config, faults) = Self::parse(&text);
@@ -273,8 +273,8 @@ fn text_of(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::action::Action;
-    use crate::tui::keymap::Place;
+    use crate::action::Action;
+    use crate::keymap::Place;
 
     #[test]
     fn keys_and_colours_can_be_set() {

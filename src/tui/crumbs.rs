@@ -1,8 +1,8 @@
 //! The path in the header, cut to its room, and where its parts lead.
 
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::state::{READ_ONLY, State, WRITE_PROTECTED};
+use crate::glyphs;
+use crate::state::{READ_ONLY, State, WRITE_PROTECTED};
+use nra_text::{self, SizeStyle};
 
 /// What stands between crumbs.
 pub const BETWEEN: &str = " ▸ ";
@@ -61,7 +61,7 @@ pub fn totals(state: &State, width: u16) -> String {
         return String::new();
     }
     let info = &state.archive.info;
-    let entries = text::counted(info.entries, "entry", "entries");
+    let entries = nra_text::counted(info.entries, "entry", "entries");
     let content = SizeStyle::Binary.show(info.content_bytes);
     let whole = SizeStyle::Binary.show(info.archive_bytes);
     if state.archive.damaged {
@@ -85,7 +85,7 @@ pub fn totals(state: &State, width: u16) -> String {
         80.. if is_kept => format!("read-only · {entries} · {content} → {whole}"),
         80.. => format!("{entries} · {content} → {whole}"),
         56.. => format!("{entries} · {content}"),
-        36.. => text::count(info.entries),
+        36.. => nra_text::count(info.entries),
         _ => String::new(),
     }
 }

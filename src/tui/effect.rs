@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::convert::extract::Overwrite;
-use crate::format::entry::Entry;
-use crate::format::path::EntryPath;
-use crate::tui::asked::{Subject, Ticket};
-use crate::tui::rows::Scope;
-use crate::tui::state::arrange::ArrangeRequest;
-use crate::tui::state::finder::FindRequest;
-use crate::tui::state::jobs::JobId;
-use crate::tui::state::listing::RowsRequest;
-use crate::tui::state::marks::Change;
-use crate::tui::state::pane::{PreviewRequest, StopsRequest};
-use crate::tui::state::sizes::MapRequest;
-use crate::tui::state::staged::{Stage, Staged};
+use crate::asked::{Subject, Ticket};
+use crate::rows::Scope;
+use crate::state::arrange::ArrangeRequest;
+use crate::state::finder::FindRequest;
+use crate::state::jobs::JobId;
+use crate::state::listing::RowsRequest;
+use crate::state::marks::Change;
+use crate::state::pane::{PreviewRequest, StopsRequest};
+use crate::state::sizes::MapRequest;
+use crate::state::staged::{Stage, Staged};
+use nra_convert::extract::Overwrite;
+use nra_format::entry::Entry;
+use nra_format::path::EntryPath;
 
 /// Something to do outside of the state.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 
 use crossterm::event::MouseEvent;
 
-use crate::convert::compact::Compaction;
-use crate::format::archive::CommitInfo;
-use crate::tui::asked::Ticket;
-use crate::tui::effect::Door;
-use crate::tui::key::Key;
-use crate::tui::preview::sheet::Sheet;
-use crate::tui::state::Facts;
-use crate::tui::state::arrange::ArrangeAnswer;
-use crate::tui::state::finder::FindAnswer;
-use crate::tui::state::jobs::{JobId, News};
-use crate::tui::state::line;
-use crate::tui::state::listing::RowsAnswer;
-use crate::tui::state::marks::Change;
-use crate::tui::state::pane::{PreviewAnswer, StopsAnswer};
-use crate::tui::state::sizes::MapAnswer;
-use crate::tui::state::staged::{Stage, Staged};
+use crate::asked::Ticket;
+use crate::effect::Door;
+use crate::key::Key;
+use crate::preview::sheet::Sheet;
+use crate::state::Facts;
+use crate::state::arrange::ArrangeAnswer;
+use crate::state::finder::FindAnswer;
+use crate::state::jobs::{JobId, News};
+use crate::state::line;
+use crate::state::listing::RowsAnswer;
+use crate::state::marks::Change;
+use crate::state::pane::{PreviewAnswer, StopsAnswer};
+use crate::state::sizes::MapAnswer;
+use crate::state::staged::{Stage, Staged};
+use nra_convert::compact::Compaction;
+use nra_format::archive::CommitInfo;
 
 /// What a look at something typed, or planned, has found.
 #[derive(Debug, Clone, PartialEq, Eq)]

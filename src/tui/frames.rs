@@ -2,16 +2,16 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::tui::glyphs;
-use crate::tui::key::Key;
-use crate::tui::keymap::HELP;
-use crate::tui::layout::{Choices, centred};
-use crate::tui::preview::sheet::Line;
-use crate::tui::state::dialog::Prompt;
-use crate::tui::state::finder::{Finder, Over};
-use crate::tui::state::jobs::{Job, LogPlace};
-use crate::tui::state::{Dialog, State};
-use crate::tui::update::POLICIES;
+use crate::glyphs;
+use crate::key::Key;
+use crate::keymap::HELP;
+use crate::layout::{Choices, centred};
+use crate::preview::sheet::Line;
+use crate::state::dialog::Prompt;
+use crate::state::finder::{Finder, Over};
+use crate::state::jobs::{Job, LogPlace};
+use crate::state::{Dialog, State};
+use crate::update::POLICIES;
 
 /// Columns of a prompt.
 const PROMPT: u16 = 62;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::format::path::is_unsafe_to_show;
+use nra_format::path::is_unsafe_to_show;
 
 /// Columns between tab stops.
 pub const TAB: usize = 4;

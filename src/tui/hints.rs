@@ -2,9 +2,9 @@
 
 use ratatui::layout::{Position, Rect};
 
-use crate::tui::action::Action;
-use crate::tui::glyphs;
-use crate::tui::state::State;
+use crate::action::Action;
+use crate::glyphs;
+use crate::state::State;
 
 /// A hint.
 #[derive(Debug, Clone, PartialEq, Eq)]

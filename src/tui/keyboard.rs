@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use signal_hook::consts::SIGHUP;
 
-use crate::tui::event::Event;
+use crate::event::Event;
 
 /// Between two looks whether it is still to read, when that may end at any moment.
 const LOOK: Duration = Duration::from_millis(10);
@@ -109,7 +109,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::tui::key::Key;
+    use crate::key::Key;
 
     const LONG: Duration = Duration::from_secs(60);
 

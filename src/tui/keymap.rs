@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::tui::action::Action;
-use crate::tui::glyphs;
-use crate::tui::key::Key;
+use crate::action::Action;
+use crate::glyphs;
+use crate::key::Key;
 
 /// Where a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crossbeam_channel::RecvTimeoutError;
 use signal_hook::iterator::Handle;
 
-use crate::tui::event::Event;
-use crate::tui::session::Session;
-use crate::tui::state::Leaving;
-use crate::tui::state::jobs::{Job, JobId, News};
+use crate::event::Event;
+use crate::session::Session;
+use crate::state::Leaving;
+use crate::state::jobs::{Job, JobId, News};
 
 /// Work that says nothing for so long gives a sign of life.
 const SIGN: Duration = Duration::from_secs(30);
@@ -113,13 +113,13 @@ mod tests {
     use signal_hook::iterator::Signals;
 
     use super::*;
-    use crate::tui::effect::{Effect, Task};
-    use crate::tui::keymap::Keymap;
-    use crate::tui::sample;
-    use crate::tui::state::jobs::Ending;
-    use crate::tui::state::{Facts, State};
-    use crate::tui::theme::{Depth, Ground, Theme};
-    use crate::tui::work::Work;
+    use crate::effect::{Effect, Task};
+    use crate::keymap::Keymap;
+    use crate::sample;
+    use crate::state::jobs::Ending;
+    use crate::state::{Facts, State};
+    use crate::theme::{Depth, Ground, Theme};
+    use crate::work::Work;
 
     /// Returns a run in which a job is under way.
     fn session() -> Session {

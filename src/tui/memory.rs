@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy;
 use serde::{Deserialize, Serialize};
 
-use crate::format::path::EntryPath;
-use crate::tui::state::arrange::Sort;
+use crate::state::arrange::Sort;
+use nra_format::path::EntryPath;
 
 /// Archives that are remembered.
 const MAX_PLACES: usize = 100;

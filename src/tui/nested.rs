@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{self, Archive, OpenOptions};
-use crate::format::crypt::Secret;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::source::MemorySource;
+use nra_format::archive::{self, Archive, OpenOptions};
+use nra_format::crypt::Secret;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::source::MemorySource;
 
 /// Archives that lie in each other.
 pub const MAX_DEPTH: usize = 4;
@@ -41,7 +41,7 @@ pub fn open(outer: &dyn Archive, entry: &Entry, key: Option<Secret>, limit: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn an_archive_opens_by_its_content() {

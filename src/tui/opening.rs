@@ -7,20 +7,20 @@ use std::thread;
 
 use crossbeam_channel::Sender;
 
-use crate::format::archive::{Archive, OpenOptions};
-use crate::format::crypt::Secret;
-use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{Writer, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
-use crate::tui::asked::Ticket;
-use crate::tui::effect::{Door, Effect, Password};
-use crate::tui::event::Event;
-use crate::tui::options::{Opened, Options};
-use crate::tui::session::{Found, Session};
-use crate::tui::state::Facts;
-use crate::tui::work::{FAULT, answered, told};
-use crate::tui::{glyphs, nested};
+use crate::asked::Ticket;
+use crate::effect::{Door, Effect, Password};
+use crate::event::Event;
+use crate::options::{Opened, Options};
+use crate::session::{Found, Session};
+use crate::state::Facts;
+use crate::work::{FAULT, answered, told};
+use crate::{glyphs, nested};
+use nra_format::archive::{Archive, OpenOptions};
+use nra_format::crypt::Secret;
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{Writer, WriterOptions};
+use nra_format::progress::Recorder;
+use nra_format::source::MemorySource;
 
 /// Commits that are listed.
 const MAX_COMMITS: usize = 1_000;
@@ -111,7 +111,7 @@ fn secret(Password(typed): Password, keys_only: bool) -> Secret {
 pub fn nothing() -> io::Result<Opened> {
     let empty = || -> Result<Box<dyn Archive>> {
         let (bytes, _) = Writer::create(Vec::new(), WriterOptions::default())?.finish(&Recorder::default())?;
-        crate::format::archive::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
+        nra_format::archive::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
     };
     let archive = empty().map_err(|error| io::Error::other(error.to_string()))?;
     Ok(Opened { archive: Arc::from(archive), name: String::new(), path: None, is_past: false, remains: None })

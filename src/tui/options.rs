@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use rustix::fs::{Access, access};
 
-use crate::format::archive::Archive;
-use crate::format::crypt::Secret;
-use crate::format::error::Result;
-use crate::tui::config::Config;
-use crate::tui::effect::Door;
-use crate::tui::environment::Environment;
-use crate::tui::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
+use crate::config::Config;
+use crate::effect::Door;
+use crate::environment::Environment;
+use crate::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
+use nra_format::archive::Archive;
+use nra_format::crypt::Secret;
+use nra_format::error::Result;
 
 /// An archive that has been opened.
 pub struct Opened {

@@ -12,13 +12,13 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use signal_hook::consts::SIGINT;
 
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::Entry;
-use crate::format::error::Error;
-use crate::format::zeros::each_run;
-use crate::text::SizeStyle;
-use crate::tui::preview::HEAD;
-use crate::tui::preview::encoding::Encoding;
+use crate::preview::HEAD;
+use crate::preview::encoding::Encoding;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::entry::Entry;
+use nra_format::error::Error;
+use nra_format::zeros::each_run;
+use nra_text::SizeStyle;
 
 /// Shows the content of a file in a pager and waits for it.
 ///
@@ -210,8 +210,8 @@ fn write(to: &mut dyn Write, part: Part<'_>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::copies::Copies;
-    use crate::tui::sample;
+    use crate::copies::Copies;
+    use crate::sample;
 
     #[test]
     fn an_editor_gets_a_copy_that_is_gone_afterwards() {

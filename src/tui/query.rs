@@ -5,11 +5,11 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::format::archive::{Access, Archive};
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::text::{parse_size, parse_time};
-use crate::tui::glyphs;
+use crate::glyphs;
+use nra_format::archive::{Access, Archive};
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_text::{parse_size, parse_time};
 
 /// Content that is searched at once, bytes.
 const WINDOW: usize = 4 << 20;
@@ -210,7 +210,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     fn found(query: &str) -> Vec<String> {
         let long = [b"x".repeat(WINDOW), b"needle".to_vec(), b"y".repeat(100)].concat();

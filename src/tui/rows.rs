@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, Totals};
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
+use nra_format::archive::{Archive, Totals};
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::path::EntryPath;
 
 use walk::Walk;
 
@@ -304,7 +304,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize) -> Result<Page> {
         super::page(archive, scope, want, count, &|| true)

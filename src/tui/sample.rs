@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, OpenOptions, open};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
+use nra_format::archive::{Archive, OpenOptions, open};
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Recorder;
+use nra_format::source::MemorySource;
 
 /// 2026-01-02 03:04:05 UTC.
 pub const TIME: Timestamp = Timestamp { seconds: 1_767_323_045, nanoseconds: 0 };

@@ -10,15 +10,15 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 
-use crate::format::archive::Archive;
-use crate::tui::copies::Copies;
-use crate::tui::effect::{Effect, Outside};
-use crate::tui::event::Event;
-use crate::tui::keyboard::Keyboard;
-use crate::tui::state::{Facts, State};
-use crate::tui::update::update;
-use crate::tui::view::view;
-use crate::tui::work::Work;
+use crate::copies::Copies;
+use crate::effect::{Effect, Outside};
+use crate::event::Event;
+use crate::keyboard::Keyboard;
+use crate::state::{Facts, State};
+use crate::update::update;
+use crate::view::view;
+use crate::work::Work;
+use nra_format::archive::Archive;
 
 /// A new list may take this long to come before an empty one is drawn.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -236,11 +236,11 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::tui::asked::Subject;
-    use crate::tui::effect::Request;
-    use crate::tui::keymap::Keymap;
-    use crate::tui::sample;
-    use crate::tui::theme::{Depth, Ground, Theme};
+    use crate::asked::Subject;
+    use crate::effect::Request;
+    use crate::keymap::Keymap;
+    use crate::sample;
+    use crate::theme::{Depth, Ground, Theme};
 
     #[test]
     fn a_copy_that_nobody_awaits_any_more_is_taken_away() {

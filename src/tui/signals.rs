@@ -9,8 +9,8 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::tui::event::Event;
-use crate::tui::terminal;
+use crate::event::Event;
+use crate::terminal;
 
 /// Starts the thread that takes signals. The second one that asks to end does not wait for anything but `clear`. `pass` forgets an interrupt that was for
 /// another program.

@@ -16,9 +16,9 @@ use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
-use crate::tui::canvas::Protocol;
-use crate::tui::preview::sent;
-use crate::tui::theme::{Depth, Ground};
+use crate::canvas::Protocol;
+use crate::preview::sent;
+use crate::theme::{Depth, Ground};
 
 /// Presses, releases and drags are told, in numbers; mere movements, one event a cell, are not (`?1003`).
 const MOUSE: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";

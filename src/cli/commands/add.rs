@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::changing::{self, Made, newest};
-use crate::cli::commands::pack::{self, Visit};
-use crate::cli::inputs::InputArgs;
-use crate::cli::keys::KeyArgs;
-use crate::cli::packing::PackingArgs;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField};
-use crate::cli::ui::{self, Ui};
-use crate::convert::pack::{AddPolicy, add, plan};
-use crate::format::path::Quoted;
-use crate::format::progress::Monitor;
+use crate::changing::{self, Made, newest};
+use crate::commands::pack::{self, Visit};
+use crate::inputs::InputArgs;
+use crate::keys::KeyArgs;
+use crate::packing::PackingArgs;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{self, Ui};
+use nra_convert::pack::{AddPolicy, add, plan};
+use nra_format::path::Quoted;
+use nra_format::progress::Monitor;
+use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra add`.
 #[derive(Debug, clap::Args)]
@@ -98,7 +98,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if !changed && stats.unchanged == 0 && stats.in_the_way > 0 {
         return Err(Failure::failed(format!("{name}: nothing was added")).hint(IN_THE_WAY));
     }
-    let mut what = format!("added {}", text::counted(written.added, "entry", "entries"));
+    let mut what = format!("added {}", nra_text::counted(written.added, "entry", "entries"));
     let parts = [
         (written.replaced, "replaced ", ""),
         (written.removed, "removed ", ""),
@@ -106,7 +106,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         (stats.left_out, "", " left out"),
     ];
     for (count, before, behind) in parts.into_iter().filter(|(count, ..)| *count > 0) {
-        what += &format!(", {before}{}{behind}", text::count(count));
+        what += &format!(", {before}{}{behind}", nra_text::count(count));
     }
     let commit = if changed { written.commit - 1 } else { written.commit };
     Made { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }

@@ -5,20 +5,20 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{self, ChangeArgs};
-use crate::cli::commands::info::AttributeRecord;
-use crate::cli::listing::{Columns, Facts};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::Ui;
-use crate::convert::change::{Edit, Edited, describe_archive, describe_entries};
-use crate::convert::select::Selection;
-use crate::format::entry::{Attribute, EMBEDDING, Entry, MEDIA_TYPE, Namespace};
-use crate::format::path::Quoted;
-use crate::format::progress::Warning;
-use crate::format::top::Top;
+use crate::args::ResourceArgs;
+use crate::changing::{self, ChangeArgs};
+use crate::commands::info::AttributeRecord;
+use crate::listing::{Columns, Facts};
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_convert::change::{Edit, Edited, describe_archive, describe_entries};
+use nra_convert::select::Selection;
+use nra_format::entry::{Attribute, EMBEDDING, Entry, MEDIA_TYPE, Namespace};
+use nra_format::path::Quoted;
+use nra_format::progress::Warning;
+use nra_format::top::Top;
+use nra_text::{self, PathField};
 
 /// Arguments of `nra attr`.
 #[derive(Debug, clap::Args)]
@@ -228,11 +228,11 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
         return ui.write(b"\n");
     }
     for attribute in found {
-        let name = text::harmless(&String::from_utf8_lossy(&attribute.name));
+        let name = nra_text::harmless(&String::from_utf8_lossy(&attribute.name));
         let value = match std::str::from_utf8(&attribute.value) {
             Ok("") => String::new(),
-            Ok(value) => format!("={}", text::harmless(value)),
-            Err(_) => format!(" ({})", text::counted(attribute.value.len() as u64, "byte", "bytes")),
+            Ok(value) => format!("={}", nra_text::harmless(value)),
+            Err(_) => format!(" ({})", nra_text::counted(attribute.value.len() as u64, "byte", "bytes")),
         };
         match entry {
             Some(entry) => ui.name_line("", entry.path.as_bytes(), format_args!(": {name}{value}"))?,
@@ -283,5 +283,5 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: what matches has", change.name), ui) {
         return Err(failure);
     }
-    change.finish(&format!("changed attributes of {}", text::counted(edited.changed, "entry", "entries")), ui)
+    change.finish(&format!("changed attributes of {}", nra_text::counted(edited.changed, "entry", "entries")), ui)
 }

@@ -8,29 +8,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::cli::args::{ArchiveArg, ContainerArgs, ResourceArgs};
-use crate::cli::keys::KeyArgs;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::signals::{self, Attended, CleanStop};
-use crate::cli::ui::Ui;
-use crate::format::Error;
-use crate::format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
-use crate::format::crypt::{Keyring, Secret};
-use crate::format::nra::reader::{NraReader, open_remains};
-use crate::format::path::Quoted;
-use crate::format::progress::Warning;
-use crate::format::source::FileSource;
-use crate::text;
-use crate::tui::canvas::Pictures;
-use crate::tui::config::{Config, ThemeName};
-use crate::tui::effect::Door;
-use crate::tui::environment::Environment;
-use crate::tui::glyphs;
-use crate::tui::left::{Left, Told};
-use crate::tui::options::{Opened, Opener, Options};
-use crate::tui::run;
-use crate::tui::state::jobs::Ending;
+use crate::args::{ArchiveArg, ContainerArgs, ResourceArgs};
+use crate::keys::KeyArgs;
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::signals::{self, Attended, CleanStop};
+use crate::ui::Ui;
+use nra_format::Error;
+use nra_format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
+use nra_format::crypt::{Keyring, Secret};
+use nra_format::nra::reader::{NraReader, open_remains};
+use nra_format::path::Quoted;
+use nra_format::progress::Warning;
+use nra_format::source::FileSource;
+use nra_tui::canvas::Pictures;
+use nra_tui::config::{Config, ThemeName};
+use nra_tui::effect::Door;
+use nra_tui::environment::Environment;
+use nra_tui::glyphs;
+use nra_tui::left::{Left, Told};
+use nra_tui::options::{Opened, Opener, Options};
+use nra_tui::run;
+use nra_tui::state::jobs::Ending;
 
 /// Bound for decoded blocks and pages unless `--memory` says otherwise, bytes: enough for what a screen shows. Of what is
 /// kept and thrown out again on many threads the allocator keeps some for each of them.
@@ -214,7 +213,7 @@ fn follow(mut left: Left, ui: &Ui) -> CommandResult {
     while let Some(told) = left.tell() {
         match told {
             Told::GoingOn(count) => {
-                console.note(&format!("{} still at work; ctrl-c stops", text::counted(count as u64, "job is", "jobs are")));
+                console.note(&format!("{} still at work; ctrl-c stops", nra_text::counted(count as u64, "job is", "jobs are")));
             }
             Told::Running(job) => {
                 let share = job.share().map_or_else(String::new, |share| format!(": {:.0} %", share * 100.0));
@@ -384,9 +383,9 @@ fn is_none(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::crypt::Argon2Cost;
-    use crate::format::nra::writer::{Writer, WriterOptions};
-    use crate::format::progress::Recorder;
+    use nra_format::crypt::Argon2Cost;
+    use nra_format::nra::writer::{Writer, WriterOptions};
+    use nra_format::progress::Recorder;
 
     #[test]
     fn files_that_only_look_like_archives_are_not_offered() {

@@ -8,20 +8,20 @@ use std::os::unix::ffi::OsStrExt;
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ListArgs, ResourceArgs};
-use crate::cli::code::Code;
-use crate::cli::inputs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::Ui;
-use crate::format::Error;
-use crate::format::archive::{Access, Part};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Subject;
-use crate::format::path::{Quoted, normal};
-use crate::format::progress::Warning;
-use crate::format::zeros::each_zero;
+use crate::args::{ArchiveArg, ListArgs, ResourceArgs};
+use crate::code::Code;
+use crate::inputs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_format::Error;
+use nra_format::archive::{Access, Part};
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Subject;
+use nra_format::path::{Quoted, normal};
+use nra_format::progress::Warning;
+use nra_format::zeros::each_zero;
+use nra_text::{self, PathField};
 
 /// Bytes of a range that are read at once.
 const STEP: u64 = 1 << 20;
@@ -119,7 +119,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     // The worst failure so far, the last one of that kind.
     let mut worst: Option<Gap> = None;
     let listed = inputs::listed(&args.lists)?;
-    let named = args.paths.iter().map(|path| text::unquoted(path.as_bytes()));
+    let named = args.paths.iter().map(|path| nra_text::unquoted(path.as_bytes()));
     for path in named.chain(listed.iter().map(|path| Cow::Borrowed(&**path))) {
         match print_path(&path, args, &opened, ui) {
             Ok(length) => {
@@ -173,7 +173,7 @@ fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<
     let entry = find_file(path, opened)?;
     let (start, end) = match args.range {
         Some(ByteRange::Between(first, _) | ByteRange::From(first)) if first > entry.size => {
-            let why = format!("has {}, the range begins behind them", text::counted(entry.size, "byte", "bytes"));
+            let why = format!("has {}, the range begins behind them", nra_text::counted(entry.size, "byte", "bytes"));
             let failure = Failure::failed(format!("{}: {} {why}", opened.name, entry.path));
             return Err(Gap::new(path, why, failure));
         }
@@ -192,7 +192,7 @@ fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
         Ok(Some(entry)) => {
             let what = match entry.kind {
                 Kind::Symlink => format!("symlink to {}", Quoted::new(&entry.target)),
-                kind => text::kind(kind).to_owned(),
+                kind => nra_text::kind(kind).to_owned(),
             };
             let why = format!("is a {what}, not a file");
             let failure = Failure::failed(format!("{name}: {shown} {why}"));
@@ -241,7 +241,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
         if printed == 0 || !failure.is_about_entry() {
             return Gap::new(entry.path.as_bytes(), why, failure);
         }
-        let part = format!("the first {} of it were printed", text::counted(printed, "byte", "bytes"));
+        let part = format!("the first {} of it were printed", nra_text::counted(printed, "byte", "bytes"));
         Gap::new(entry.path.as_bytes(), format!("{why}; {part}"), failure.hint(part))
     })
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{explain, newest, refuse_same};
-use crate::cli::keys::KeyArgs;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField};
-use crate::cli::ui::Ui;
-use crate::convert::compact::{Compaction, Target, compact, plan};
-use crate::format::Error;
-use crate::format::nra::writer::WriterOptions;
-use crate::format::path::Quoted;
+use crate::args::ResourceArgs;
+use crate::changing::{explain, newest, refuse_same};
+use crate::keys::KeyArgs;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_convert::compact::{Compaction, Target, compact, plan};
+use nra_format::Error;
+use nra_format::nra::writer::WriterOptions;
+use nra_format::path::Quoted;
+use nra_text::{self, ArchiveField};
 
 /// Arguments of `nra compact`.
 #[derive(Debug, clap::Args)]
@@ -106,14 +106,14 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 }
 
 fn said(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
-    let commits = text::counted(done.dropped_commits, "commit", "commits");
+    let commits = nra_text::counted(done.dropped_commits, "commit", "commits");
     let (before, after) = (ui.size(done.before_bytes), ui.size(done.after_bytes));
-    let kept = text::count(done.commits);
+    let kept = nra_text::count(done.commits);
     if args.dry_run {
         let about = if done.estimated { "about " } else { "" };
         return format!("{name}: {before} → {about}{after}; {commits} would go, {kept} stay");
     }
-    let saved = text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
+    let saved = nra_text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
     let undo = match (&args.output, done.dropped_commits) {
         (Some(_), _) => format!("; {name} is as it was"),
         (None, 0) => String::new(),

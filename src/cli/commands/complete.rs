@@ -11,12 +11,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use clap::{Arg, Command, Parser, ValueEnum, ValueHint};
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
-use crate::cli::line::{Line, is_option, value_name};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::ui::Ui;
-use crate::format::entry::Kind;
+use crate::args::{ArchiveArg, ResourceArgs};
+use crate::line::{Line, is_option, value_name};
+use crate::reading;
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
+use nra_format::entry::Kind;
 
 /// Most paths that are offered: a shell that gets more only asks whether to show them.
 const MAX_OFFERED: usize = 2_000;
@@ -64,7 +64,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let current = words.pop().unwrap_or_default();
     let home = std::env::var_os("HOME").unwrap_or_default();
     let words: Vec<OsString> = words.into_iter().map(|word| OsString::from_vec(words::at_home(word, &home))).collect();
-    let mut definition = crate::cli::definition();
+    let mut definition = crate::definition();
     definition.build();
     let offer = offer(&Line::read(&definition, &words), OsStr::from_bytes(&current));
     let (kind, candidates) = match offer {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn offered(words: &str) -> Offer {
-        let mut definition = crate::cli::definition();
+        let mut definition = crate::definition();
         definition.build();
         let mut words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
         let current = words.pop().unwrap();

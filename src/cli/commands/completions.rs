@@ -3,8 +3,8 @@
 use clap_complete::Shell;
 use serde::Serialize;
 
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::ui::Ui;
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
 
 /// Arguments of `nra completions`.
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Makes a script that knows all visible words, and nothing about archives.
 fn listing(shell: Shell) -> String {
-    let definition = crate::cli::definition();
+    let definition = crate::definition();
     // The generators offer hidden commands, too.
     let mut shown = clap::Command::new("nra").args(definition.get_arguments().cloned());
     shown = shown.subcommands(definition.get_subcommands().filter(|command| !command.is_hide_set()).cloned());

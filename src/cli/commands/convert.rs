@@ -9,28 +9,28 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use self::targets::{title, to_nra4, to_shard, to_tar, to_zip};
-use crate::cli::args::{ContainerArgs, KeepArgs, ResourceArgs};
-use crate::cli::changing::{DRY_RUN, same_file};
-use crate::cli::commands::pack;
-use crate::cli::keys::{self, KeyArgs};
-use crate::cli::opening::Watched;
-use crate::cli::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
-use crate::cli::progress::Progress;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField, parse_size};
-use crate::cli::ui::{self, Ui};
-use crate::convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
-use crate::convert::pack::{Destination, OwnerPolicy};
-use crate::convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
-use crate::format::Error;
-use crate::format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
-use crate::format::codec::Codec;
-use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-use crate::format::error::{STANDARD_INPUT, Subject};
-use crate::format::path::Quoted;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::source::{FileSource, ReadAt};
+use crate::args::{ContainerArgs, KeepArgs, ResourceArgs};
+use crate::changing::{DRY_RUN, same_file};
+use crate::commands::pack;
+use crate::keys::{self, KeyArgs};
+use crate::opening::Watched;
+use crate::packing::{self, CompressionArgs, OwnerArgs, RecoveryArgs};
+use crate::progress::Progress;
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{self, Ui};
+use nra_convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
+use nra_convert::pack::{Destination, OwnerPolicy};
+use nra_convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
+use nra_format::Error;
+use nra_format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
+use nra_format::codec::Codec;
+use nra_format::crypt::{Argon2Cost, Keyring, Secret};
+use nra_format::error::{STANDARD_INPUT, Subject};
+use nra_format::path::Quoted;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::source::{FileSource, ReadAt};
+use nra_text::{self, ArchiveField, parse_size};
 
 /// Arguments of `nra convert`.
 #[derive(Debug, clap::Args)]
@@ -490,15 +490,15 @@ fn has_grown(report: &Report) -> bool {
 fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> String {
     let mut line = format!(
         "converted {}, {} → {}",
-        text::counted(report.files, "file", "files"),
+        nra_text::counted(report.files, "file", "files"),
         ui.size(report.input_bytes),
         ui.size(report.archive_bytes),
     );
     if report.deduplicated_bytes > 0 {
-        line += &format!(", {} deduplicated", text::percent(report.deduplicated_bytes, report.content_bytes));
+        line += &format!(", {} deduplicated", nra_text::percent(report.deduplicated_bytes, report.content_bytes));
     }
     if report.left_out > 0 {
-        line += &format!(", {} left out", text::count(report.left_out));
+        line += &format!(", {} left out", nra_text::count(report.left_out));
     }
-    line + &format!(", {}", text::duration(elapsed))
+    line + &format!(", {}", nra_text::duration(elapsed))
 }

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::keys::KeyArgs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::Ui;
-use crate::convert::diff::{Aspect, Compare, Counts, Difference, Folder, Tree, diff};
-use crate::format::entry::{Attribute, Entry};
-use crate::format::path::Quoted;
-use crate::format::top::Top;
+use crate::args::ResourceArgs;
+use crate::keys::KeyArgs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_convert::diff::{Aspect, Compare, Counts, Difference, Folder, Tree, diff};
+use nra_format::entry::{Attribute, Entry};
+use nra_format::path::Quoted;
+use nra_format::top::Top;
+use nra_text::{self, PathField};
 
 /// Arguments of `nra diff`.
 #[derive(Debug, clap::Args)]
@@ -73,10 +73,10 @@ struct FactsRecord {
 impl FactsRecord {
     fn new(entry: &Entry) -> Self {
         Self {
-            kind: text::kind(entry.kind),
+            kind: nra_text::kind(entry.kind),
             size: entry.size,
             mode: format!("{:04o}", entry.metadata.mode),
-            mtime: entry.modified.map(text::rfc3339),
+            mtime: entry.modified.map(nra_text::rfc3339),
         }
     }
 }

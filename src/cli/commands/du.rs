@@ -6,17 +6,17 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ResourceArgs, RuleArgs};
-use crate::cli::inputs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::Ui;
-use crate::convert::select::Selection;
-use crate::format::Error;
-use crate::format::archive::Totals;
-use crate::format::entry::{Entry, Kind};
-use crate::format::path::{EntryPath, normal};
+use crate::args::{ArchiveArg, ResourceArgs, RuleArgs};
+use crate::inputs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
+use nra_convert::select::Selection;
+use nra_format::Error;
+use nra_format::archive::Totals;
+use nra_format::entry::{Entry, Kind};
+use nra_format::path::{EntryPath, normal};
+use nra_text::{self, PathField};
 
 /// Arguments of `nra du`.
 #[derive(Debug, clap::Args)]
@@ -97,7 +97,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let fail = |error| reading::explain(error, &opened.name);
     ui.list("du", "directories");
-    let top = args.path.as_ref().map(|path| text::unquoted(path.as_bytes()));
+    let top = args.path.as_ref().map(|path| nra_text::unquoted(path.as_bytes()));
     let start = match top.as_ref().map(|path| normal(path)).filter(|path| !path.is_empty()) {
         Some(path) => Some(opened.archive.find(path).map_err(fail)?.ok_or_else(|| reading::not_found(path, &opened))?.1),
         None => None,

@@ -8,21 +8,22 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, KeepArgs, PatternArgs, ResourceArgs};
-use crate::cli::console::Console;
-use crate::cli::inputs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::text::{self, PathField, parse_size};
-use crate::cli::ui::{self, Ui};
-use crate::convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
-use crate::convert::select::Selection;
-use crate::format::archive::{Access, Ending, Part};
-use crate::format::entry::Kind;
-use crate::format::error::{Bound, Subject};
-use crate::format::path::Quoted;
-use crate::format::zeros::each_zero;
-use crate::format::{Error, Result};
+use crate::args::{ArchiveArg, KeepArgs, PatternArgs, ResourceArgs};
+use crate::console::Console;
+use crate::inputs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure};
+use crate::ui::{self, Ui};
+use nra_convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use nra_convert::select::Selection;
+use nra_format::Error;
+use nra_format::Result;
+use nra_format::archive::{Access, Ending, Part};
+use nra_format::entry::Kind;
+use nra_format::error::{Bound, Subject};
+use nra_format::path::Quoted;
+use nra_format::zeros::each_zero;
+use nra_text::{self, PathField, parse_size};
 
 /// Default for `--memory`.
 const MEMORY: u64 = 256 << 20;
@@ -195,7 +196,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
                 0 => failure,
                 done if stopped => failure.hint(format!(
                     "{} before that, whole; -k goes on with the rest",
-                    text::counted(done, "entry was made", "entries were made")
+                    nra_text::counted(done, "entry was made", "entries were made")
                 )),
                 _ => failure,
             });
@@ -312,9 +313,9 @@ impl Talk {
         let path = Quoted::new(conflict.path);
         let entry = conflict.entry;
         let what =
-            |is_directory, size| if is_directory { "a directory".to_owned() } else { text::counted(size, "byte", "bytes") };
-        let there = format!("{}, {}", what(conflict.is_directory, conflict.size), text::table_time(conflict.modified));
-        let new = entry.modified.map_or_else(String::new, |time| format!(", {}", text::table_time(time)));
+            |is_directory, size| if is_directory { "a directory".to_owned() } else { nra_text::counted(size, "byte", "bytes") };
+        let there = format!("{}, {}", what(conflict.is_directory, conflict.size), nra_text::table_time(conflict.modified));
+        let new = entry.modified.map_or_else(String::new, |time| format!(", {}", nra_text::table_time(time)));
         let new = format!("{}{new}", what(conflict.wants_directory, entry.size));
         let question = format!("{path} exists ({there}; in the archive: {new}).");
         let choices = [
@@ -351,7 +352,7 @@ fn tell(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
             record: "entry",
             action,
             path: PathField::new(event.path),
-            kind: text::kind(event.entry.kind),
+            kind: nra_text::kind(event.entry.kind),
             size: event.entry.size,
         });
     }
@@ -359,7 +360,7 @@ fn tell(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
     if dry_run {
         return ui.name_line(format_args!("{action} "), event.path, slash);
     }
-    let name = text::name(event.path, true);
+    let name = nra_text::name(event.path, true);
     ui.console().line(&format!("{action} {}{slash}", String::from_utf8_lossy(&name)));
     Ok(())
 }
@@ -381,16 +382,16 @@ fn sum_up(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
     if ui.is_json() || dry_run {
         return;
     }
-    let mut parts = vec![format!("{}, {}", text::counted(stats.files, "file", "files"), ui.size(stats.bytes))];
+    let mut parts = vec![format!("{}, {}", nra_text::counted(stats.files, "file", "files"), ui.size(stats.bytes))];
     let rest = [
         (stats.renamed, "under new names"),
         (stats.backups, "moved aside to NAME~"),
         (stats.kept, "kept what was there"),
         (stats.omitted, "left out"),
     ];
-    parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))));
+    parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", nra_text::count(*count))));
     let target = Quoted::new(stats.target.as_os_str().as_bytes());
-    ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), text::duration(seconds)));
+    ui.console().note(&format!("extracted {} → {target}, {}", parts.join(", "), nra_text::duration(seconds)));
 }
 
 /// Writes the content of the selected files, in path order.

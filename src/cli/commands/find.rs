@@ -10,15 +10,14 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use self::expression::Expression;
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::inputs;
-use crate::cli::listing::{self, Columns};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::convert::select::Selection;
-use crate::format::entry::{Entry, Kind, Timestamp};
+use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::inputs;
+use crate::listing::{self, Columns};
+use crate::reading;
+use crate::report::{CommandResult, Failure};
+use crate::ui::Ui;
+use nra_convert::select::Selection;
+use nra_format::entry::{Entry, Kind, Timestamp};
 
 /// Arguments of `nra find`.
 #[derive(Debug, clap::Args)]
@@ -43,10 +42,10 @@ pub struct Args {
     /// Modified at T or later: 2026-01-31, 7d (ago) …
     ///
     /// T is a date, a time as in 2026-01-31T12:00:00Z (without a zone: UTC), @SECONDS since 1970, or an age such as 90s, 90m, 12h, 7d, 2w.
-    #[arg(long, value_name = "T", value_parser = text::parse_time)]
+    #[arg(long, value_name = "T", value_parser = nra_text::parse_time)]
     newer: Option<Timestamp>,
     /// Modified before T
-    #[arg(long, value_name = "T", value_parser = text::parse_time, hide_short_help = true)]
+    #[arg(long, value_name = "T", value_parser = nra_text::parse_time, hide_short_help = true)]
     older: Option<Timestamp>,
     /// f file, d directory, l symlink, p fifo, c, b device (f,l)
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
@@ -106,11 +105,11 @@ enum SizeTest {
 
 fn parse_size_test(text: &str) -> Result<SizeTest, String> {
     if let Some(size) = text.strip_prefix('+') {
-        text::parse_size(size).map(SizeTest::AtLeast)
+        nra_text::parse_size(size).map(SizeTest::AtLeast)
     } else if let Some(size) = text.strip_prefix('-') {
-        text::parse_size(size).map(SizeTest::AtMost)
+        nra_text::parse_size(size).map(SizeTest::AtMost)
     } else {
-        text::parse_size(text).map(SizeTest::Exactly)
+        nra_text::parse_size(text).map(SizeTest::Exactly)
     }
 }
 

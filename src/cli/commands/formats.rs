@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::ui::Ui;
-use crate::format::archive::{ENGINES, Engine};
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
+use nra_format::archive::{ENGINES, Engine};
 
 /// Arguments of `nra formats`.
 #[derive(Debug, clap::Args)]

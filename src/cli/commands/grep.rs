@@ -8,17 +8,17 @@ use rayon::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::commands::grep::search::{Found, Hit, Hits, Want};
-use crate::cli::console::Console;
-use crate::cli::inputs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::{Form, Ui};
-use crate::format::Error;
-use crate::format::entry::{Entry, Kind};
-use crate::format::progress::{Counter, Monitor};
+use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::commands::grep::search::{Found, Hit, Hits, Want};
+use crate::console::Console;
+use crate::inputs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{Form, Ui};
+use nra_format::Error;
+use nra_format::entry::{Entry, Kind};
+use nra_format::progress::{Counter, Monitor};
+use nra_text::{self, PathField};
 
 /// Files that are searched before the results of the first of them are printed.
 const WINDOW: usize = 1_024;
@@ -183,7 +183,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
 fn swapped(failure: Failure, args: &Args) -> Failure {
     let looks_swapped = !args.archive.archive.exists() && std::path::Path::new(&args.regex).is_file();
     if looks_swapped {
-        failure.hint(format!("the archive comes first: nra grep {} REGEX", crate::format::path::Quoted::new(&args.regex)))
+        failure.hint(format!("the archive comes first: nra grep {} REGEX", nra_format::path::Quoted::new(&args.regex)))
     } else {
         failure
     }
@@ -202,7 +202,7 @@ fn compile(args: &Args) -> CommandResult<Regex> {
         let why = error.to_string();
         // The last line of the parser's drawing says what is wrong.
         let why = why.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        Failure::usage(format!("regular expression {}: {why}", crate::format::path::Quoted::new(&args.regex)))
+        Failure::usage(format!("regular expression {}: {why}", nra_format::path::Quoted::new(&args.regex)))
             .hint("-F takes it as plain text")
     })
 }
@@ -380,7 +380,7 @@ fn harmless_bytes(bytes: &[u8]) -> String {
             if number > 0 {
                 line.push('\t');
             }
-            line.push_str(&text::harmless(part));
+            line.push_str(&nra_text::harmless(part));
         }
         for byte in chunk.invalid() {
             let _ = write!(line, "\\x{byte:02x}");

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
-use crate::cli::code::Code;
-use crate::cli::commands::key;
-use crate::cli::inside::{self, InsideRecord};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::text::{self, ArchiveField, PathField};
-use crate::cli::ui::Ui;
-use crate::format::archive::Info;
-use crate::format::crypt::{KeyInfo, is_accelerated};
-use crate::format::entry::{Attribute, Namespace};
-use crate::format::nra::reader::NraReader;
-use crate::format::source::{FileSource, ReadAt};
+use crate::args::{ArchiveArg, ResourceArgs};
+use crate::code::Code;
+use crate::commands::key;
+use crate::inside::{self, InsideRecord};
+use crate::reading;
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
+use nra_format::archive::Info;
+use nra_format::crypt::{KeyInfo, is_accelerated};
+use nra_format::entry::{Attribute, Namespace};
+use nra_format::nra::reader::NraReader;
+use nra_format::source::{FileSource, ReadAt};
+use nra_text::{self, ArchiveField, PathField};
 
 /// Arguments of `nra info`.
 #[derive(Debug, clap::Args)]
@@ -120,7 +120,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             // What can be told without a key is told.
             if let Some(rows) = locked_rows(&args.archive, ui) {
                 for (key, value) in rows {
-                    ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
+                    ui.line(format_args!("{key:<13} {}", nra_text::harmless(&value)))?;
                 }
                 ui.flush()?;
             }
@@ -132,13 +132,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let has_earlier = info.commit.map(|_| opened.archive.commits().nth(1).is_some());
     if !ui.is_json() {
         for (key, value) in rows(info, has_earlier, &opened.name, ui) {
-            ui.line(format_args!("{key:<13} {}", text::harmless(&value)))?;
+            ui.line(format_args!("{key:<13} {}", nra_text::harmless(&value)))?;
         }
     }
     let whole = opened.archive.describe(None).map_err(|error| reading::explain(error, &opened.name))?;
     if let Some(table) = whole.as_ref().filter(|_| !ui.is_json()) {
         for (label, value) in &table.facts {
-            ui.line(format_args!("{:<13} {}", text::harmless(label), text::harmless(value)))?;
+            ui.line(format_args!("{:<13} {}", nra_text::harmless(label), nra_text::harmless(value)))?;
         }
         for (number, line) in inside::lines(table).into_iter().enumerate() {
             if number == 0 {
@@ -183,12 +183,12 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if !info.keys.is_empty() {
         key_rows(&info.keys, ui).into_iter().for_each(|(key, value)| row(key, value));
     }
-    row("entries", format!("{} ({})", text::count(info.entries), text::counted(info.files, "file", "files")));
+    row("entries", format!("{} ({})", nra_text::count(info.entries), nra_text::counted(info.files, "file", "files")));
     row("content", ui.size(info.content_bytes));
     if let Some(bytes) = info.piece_bytes {
         // Pieces stay until the archive is compacted.
         let compared = match info.content_bytes.checked_sub(bytes) {
-            Some(saved) => format!("{} less", text::percent(saved, info.content_bytes)),
+            Some(saved) => format!("{} less", nra_text::percent(saved, info.content_bytes)),
             None => "with those of earlier commits".to_owned(),
         };
         row("deduplicated", format!("{} ({compared})", ui.size(bytes)));
@@ -196,21 +196,21 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     if let Some(bytes) = info.stored_bytes {
         row("compressed", ui.size(bytes));
     }
-    let share = text::share(info.archive_bytes, info.content_bytes);
+    let share = nra_text::share(info.archive_bytes, info.content_bytes);
     let share = share.map_or_else(String::new, |share| format!(" ({share} of the content)"));
     row("archive", ui.size(info.archive_bytes) + &share);
     if let (Some(blocks), Some(pieces)) = (info.blocks, info.pieces) {
-        row("blocks", format!("{} with {}", text::count(blocks), text::counted(pieces, "piece", "pieces")));
+        row("blocks", format!("{} with {}", nra_text::count(blocks), nra_text::counted(pieces, "piece", "pieces")));
     }
     if let Some(recovery) = info.recovery {
-        let groups = text::counted(recovery.groups.into(), "group", "groups");
+        let groups = nra_text::counted(recovery.groups.into(), "group", "groups");
         row("recovery", format!("restores {} % of damage; {} in {groups}", recovery.percent, ui.size(recovery.bytes)));
     }
     if let Some(id) = info.archive_id {
         row("id", hex(&id));
     }
     if let Some(commit) = info.commit {
-        let time = info.time.map_or_else(String::new, |time| format!(", {} UTC", text::table_time(time)));
+        let time = info.time.map_or_else(String::new, |time| format!(", {} UTC", nra_text::table_time(time)));
         row("commit", format!("{commit}{time}"));
     }
     if !info.message.is_empty() {
@@ -227,7 +227,7 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     };
     for attribute in info.attributes.iter().filter(shown) {
         let record = AttributeRecord::new(attribute);
-        row(&text::harmless(&record.name), record.value);
+        row(&nra_text::harmless(&record.name), record.value);
     }
     rows
 }
@@ -258,7 +258,7 @@ fn record(
         }),
         archive_id: info.archive_id.map(|id| hex(&id)),
         commit: info.commit,
-        time: info.time.map(text::rfc3339),
+        time: info.time.map(nra_text::rfc3339),
         has_earlier,
         recovery: info.recovery.map(|recovery| RecoveryRecord {
             percent: recovery.percent,

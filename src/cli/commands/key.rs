@@ -7,16 +7,15 @@ use std::sync::Arc;
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::cli::changing::{Change, ChangeArgs, newest};
-use crate::cli::keys::NewKeyArgs;
-use crate::cli::reading::explain;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::format::crypt::{Argon2Cost, KeyInfo, KeyKind, Keyring};
-use crate::format::nra::reader::NraReader;
-use crate::format::path::Quoted;
-use crate::format::source::FileSource;
+use crate::changing::{Change, ChangeArgs, newest};
+use crate::keys::NewKeyArgs;
+use crate::reading::explain;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_format::crypt::{Argon2Cost, KeyInfo, KeyKind, Keyring};
+use nra_format::nra::reader::NraReader;
+use nra_format::path::Quoted;
+use nra_format::source::FileSource;
 
 /// Arguments of `nra key`.
 #[derive(Debug, clap::Args)]
@@ -174,7 +173,7 @@ fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
         if ui.is_json() {
             ui.record(&record(number, key))?;
         } else {
-            let label = text::harmless(&key.label);
+            let label = nra_text::harmless(&key.label);
             ui.line(format_args!("{number:>2}  {}{}{label}", describe(key, ui), if label.is_empty() { "" } else { "  " }))?;
         }
     }
@@ -188,8 +187,8 @@ pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
             let memory = ui.size(u64::from(cost.memory_kib) << 10);
             format!(
                 "password (Argon2id, {memory}, {}, {})",
-                text::counted(cost.passes.into(), "pass", "passes"),
-                text::counted(cost.lanes.into(), "lane", "lanes")
+                nra_text::counted(cost.passes.into(), "pass", "passes"),
+                nra_text::counted(cost.lanes.into(), "lane", "lanes")
             )
         }
         KeyKind::Raw => "raw key".to_owned(),

@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::inputs;
-use crate::cli::listing::{self, Columns, Facts};
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::CommandResult;
-use crate::cli::tree;
-use crate::cli::ui::Ui;
-use crate::format::entry::Entry;
+use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::inputs;
+use crate::listing::{self, Columns, Facts};
+use crate::reading::{self, Opened};
+use crate::report::CommandResult;
+use crate::tree;
+use crate::ui::Ui;
+use nra_format::entry::Entry;
 
 /// Arguments of `nra list`.
 #[derive(Debug, clap::Args)]

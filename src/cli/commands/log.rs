@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, ResourceArgs};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::format::archive::CommitInfo;
+use crate::args::{ArchiveArg, ResourceArgs};
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_format::archive::CommitInfo;
 
 /// Arguments of `nra log`.
 #[derive(Debug, clap::Args)]
@@ -82,7 +81,7 @@ fn print(commit: &CommitInfo, ui: &mut Ui) -> CommandResult<()> {
         return ui.record(&CommitRecord {
             record: "commit",
             number: commit.number,
-            time: commit.time.map(text::rfc3339),
+            time: commit.time.map(nra_text::rfc3339),
             message: &commit.message,
             entries: commit.entries,
             files: commit.files,
@@ -90,11 +89,11 @@ fn print(commit: &CommitInfo, ui: &mut Ui) -> CommandResult<()> {
             added_bytes: commit.added_bytes,
         });
     }
-    let time = commit.time.map_or_else(|| "-".to_owned(), text::table_time);
-    let entries = text::counted(commit.entries, "entry", "entries");
+    let time = commit.time.map_or_else(|| "-".to_owned(), nra_text::table_time);
+    let entries = nra_text::counted(commit.entries, "entry", "entries");
     let (added, content) = (ui.column(commit.added_bytes), ui.column(commit.content_bytes));
     let line = format!("{:>4}  {time:<19}  +{added:<10}  {content:>10} in {entries}", commit.number);
     let message = commit.message.lines().next().unwrap_or_default();
     let separator = if message.is_empty() { "" } else { "  " };
-    ui.line(format_args!("{line}{separator}{}", text::harmless(message)))
+    ui.line(format_args!("{line}{separator}{}", nra_text::harmless(message)))
 }

@@ -9,13 +9,12 @@ use clap::Command;
 use clap_mangen::Man;
 use serde::Serialize;
 
-use crate::cli::help::EXIT_CODES;
-use crate::cli::line::Line;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::format::Error;
-use crate::format::path::Quoted;
+use crate::help::EXIT_CODES;
+use crate::line::Line;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_format::Error;
+use nra_format::path::Quoted;
 
 /// What the program takes from the environment.
 const ENVIRONMENT: [(&str, &str); 8] = [
@@ -52,7 +51,7 @@ struct Pages {
 ///
 /// When a page can't be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let mut definition = crate::cli::definition();
+    let mut definition = crate::definition();
     definition.build();
     let line = Line::read(&definition, &args.what);
     let mut pages = Vec::new();
@@ -75,7 +74,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
                 write.map_err(|error| Error::io("write", path.as_os_str().as_bytes(), error))?;
                 pages.push(file);
             }
-            ui.console().note(&format!("wrote {}", text::counted(pages.len() as u64, "page", "pages")));
+            ui.console().note(&format!("wrote {}", nra_text::counted(pages.len() as u64, "page", "pages")));
         }
         [word, ..] => {
             let (above, word) = (page_name(&line.verbs).replace('-', " "), Quoted::new(word.as_bytes()));

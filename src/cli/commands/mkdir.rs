@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::time::SystemTime;
 
-use crate::cli::changing::{ChangeArgs, entry_path};
-use crate::cli::report::CommandResult;
-use crate::cli::ui::Ui;
-use crate::convert::change::make_directory;
-use crate::format::entry::Timestamp;
+use crate::changing::{ChangeArgs, entry_path};
+use crate::report::CommandResult;
+use crate::ui::Ui;
+use nra_convert::change::make_directory;
+use nra_format::entry::Timestamp;
 
 /// Arguments of `nra mkdir`.
 #[derive(Debug, clap::Args)]

@@ -33,8 +33,8 @@ pub mod version;
 
 use clap::Subcommand;
 
-use crate::cli::report::CommandResult;
-use crate::cli::ui::Ui;
+use crate::report::CommandResult;
+use crate::ui::Ui;
 
 /// What nra can be told to do.
 #[derive(Debug, Subcommand)]

@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 
-use crate::cli::changing::{ChangeArgs, entry_path};
-use crate::cli::report::CommandResult;
-use crate::cli::text::PathField;
-use crate::cli::ui::Ui;
-use crate::convert::change::target;
-use crate::format::path::EntryPath;
+use crate::changing::{ChangeArgs, entry_path};
+use crate::report::CommandResult;
+use crate::ui::Ui;
+use nra_convert::change::target;
+use nra_format::path::EntryPath;
+use nra_text::PathField;
 
 /// Arguments of `nra mv`.
 #[derive(Debug, clap::Args)]

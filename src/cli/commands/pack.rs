@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::cli::inputs::InputArgs;
-use crate::cli::keys::KeyArgs;
-use crate::cli::packing::{PackingArgs, RecoveryArgs};
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField, PathField};
-use crate::cli::ui::{self, Ui};
-use crate::convert::pack::{Destination, PackStats, default_output, pack, survey};
-use crate::format::Error;
-use crate::format::crypt::{Argon2Cost, Keyring};
-use crate::format::entry::Kind;
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::Monitor;
+use crate::inputs::InputArgs;
+use crate::keys::KeyArgs;
+use crate::packing::{PackingArgs, RecoveryArgs};
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{self, Ui};
+use nra_convert::pack::{Destination, PackStats, default_output, pack, survey};
+use nra_format::Error;
+use nra_format::crypt::{Argon2Cost, Keyring};
+use nra_format::entry::Kind;
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::Monitor;
+use nra_text::{self, ArchiveField, PathField};
 
 /// What is written, whatever the name of the output.
 const WRITTEN: &str = "NRA 5";
@@ -190,7 +190,7 @@ pub fn list(
         entries += 1;
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {
-            ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: text::kind(kind) })
+            ui.record(&EntryRecord { record: "entry", path: PathField::new(bytes), kind: nra_text::kind(kind) })
         } else {
             ui.name_line("", bytes, "")
         };
@@ -238,18 +238,18 @@ fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> Str
     let written = &stats.written;
     let mut line = format!(
         "packed {}, {} → {}",
-        text::counted(written.files, "file", "files"),
+        nra_text::counted(written.files, "file", "files"),
         ui.size(written.content_bytes),
         ui.size(written.archive_bytes),
     );
-    if let Some(share) = text::share(written.archive_bytes, written.content_bytes) {
+    if let Some(share) = nra_text::share(written.archive_bytes, written.content_bytes) {
         line += &format!(" ({share})");
     }
     if written.deduplicated_bytes > 0 {
-        line += &format!(", {} deduplicated", text::percent(written.deduplicated_bytes, written.content_bytes));
+        line += &format!(", {} deduplicated", nra_text::percent(written.deduplicated_bytes, written.content_bytes));
     }
     if stats.left_out > 0 {
-        line += &format!(", {} left out", text::count(stats.left_out));
+        line += &format!(", {} left out", nra_text::count(stats.left_out));
     }
-    line + &format!(", {}", text::duration(elapsed))
+    line + &format!(", {}", nra_text::duration(elapsed))
 }

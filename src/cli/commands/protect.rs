@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::args::parse_memory;
-use crate::cli::changing::{Before, explain, newest};
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::text::{self, ArchiveField};
-use crate::cli::ui::Ui;
-use crate::convert::repair::{MEMORY_BYTES, plan, protect};
-use crate::format::path::Quoted;
+use crate::args::parse_memory;
+use crate::changing::{Before, explain, newest};
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
+use nra_convert::repair::{MEMORY_BYTES, plan, protect};
+use nra_format::path::Quoted;
+use nra_text::{self, ArchiveField};
 
 /// Percentage of recovery data when none is asked for.
 const PERCENT: u8 = 5;
@@ -74,7 +74,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         done.map_err(|error| before.explain(error, &path, &name))?
     };
     let recovery = geometry.summary();
-    let (bytes, share) = (ui.size(recovery.bytes), text::percent(recovery.bytes, geometry.protected));
+    let (bytes, share) = (ui.size(recovery.bytes), nra_text::percent(recovery.bytes, geometry.protected));
     let done = if args.dry_run { "recovery data would take" } else { "protected; recovery data takes" };
     ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive) and restores up to {percent} % of damage"));
     let summary = Summary {

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cli::args::parse_memory;
-use crate::cli::changing::{explain, newest, refuse_same};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField};
-use crate::cli::ui::Ui;
-use crate::convert::compact::Target;
-use crate::convert::repair::{MEMORY_BYTES, Report, repair, survey};
-use crate::format::Error;
-use crate::format::path::Quoted;
+use crate::args::parse_memory;
+use crate::changing::{explain, newest, refuse_same};
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::Ui;
+use nra_convert::compact::Target;
+use nra_convert::repair::{MEMORY_BYTES, Report, repair, survey};
+use nra_format::Error;
+use nra_format::path::Quoted;
+use nra_text::{self, ArchiveField};
 
 /// Damaged ranges that are shown unless `-v` asks for all that are known.
 const SHOWN: usize = 10;
@@ -144,7 +144,7 @@ fn ranges(report: &Report, ui: &mut Ui) -> CommandResult<()> {
     }
     let rest = report.damaged.len().saturating_sub(shown);
     if rest > 0 {
-        ui.line(format_args!("    and {} more places", text::count(rest as u64)))?;
+        ui.line(format_args!("    and {} more places", nra_text::count(rest as u64)))?;
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ fn beyond(report: &Report, name: &str, ui: &Ui) {
     let (lost, left) = (ui.size(lost * shard), ui.size(left * shard));
     let groups = match report.geometry.groups {
         1 => String::new(),
-        groups => format!(" in {} of {} groups; in the worst", report.lost_groups, text::count(groups.into())),
+        groups => format!(" in {} of {} groups; in the worst", report.lost_groups, nra_text::count(groups.into())),
     };
     let damaged = ui.size(report.damaged_bytes);
     let message = format!(

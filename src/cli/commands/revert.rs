@@ -1,17 +1,16 @@
 //! `nra revert`
 
-use crate::cli::args::PatternArgs;
-use crate::cli::changing::{Change, ChangeArgs};
-use crate::cli::commands::diff;
-use crate::cli::inputs;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure};
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::convert::change::revert;
-use crate::convert::diff::Difference;
-use crate::format::nra::changes::Change as Step;
-use crate::format::progress::Warning;
+use crate::args::PatternArgs;
+use crate::changing::{Change, ChangeArgs};
+use crate::commands::diff;
+use crate::inputs;
+use crate::reading;
+use crate::report::{CommandResult, Failure};
+use crate::ui::Ui;
+use nra_convert::change::revert;
+use nra_convert::diff::Difference;
+use nra_format::nra::changes::Change as Step;
+use nra_format::progress::Warning;
 
 /// What is not matched stays as it is.
 const PATTERN_HELP: &str =
@@ -77,7 +76,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         ui.console().warn(Warning { path: pattern.to_vec(), message, degraded: true, damage: false });
     }
     let what =
-        if done.entries == 0 { "attributes of the archive".into() } else { text::counted(done.entries, "entry", "entries") };
+        if done.entries == 0 { "attributes of the archive".into() } else { nra_text::counted(done.entries, "entry", "entries") };
     if args.change.message.is_empty() {
         let whole = if selection.is_all() { String::new() } else { format!("{what} ") };
         change.writer.set_message(format!("{whole}back to commit {commit}"))?;

@@ -1,15 +1,14 @@
 //! `nra rm`
 
-use crate::cli::args::PatternArgs;
-use crate::cli::changing::{self, ChangeArgs};
-use crate::cli::inputs;
-use crate::cli::listing::{Columns, Facts};
-use crate::cli::report::CommandResult;
-use crate::cli::text;
-use crate::cli::ui::Ui;
-use crate::convert::change::remove;
-use crate::format::entry::Entry;
-use crate::format::progress::Warning;
+use crate::args::PatternArgs;
+use crate::changing::{self, ChangeArgs};
+use crate::inputs;
+use crate::listing::{Columns, Facts};
+use crate::report::CommandResult;
+use crate::ui::Ui;
+use nra_convert::change::remove;
+use nra_format::entry::Entry;
+use nra_format::progress::Warning;
 
 /// Nothing is removed unless it is named.
 const PATTERN_HELP: &str = "Path, directory (with all below it) or glob";
@@ -55,5 +54,5 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     for pattern in unmatched {
         ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
     }
-    change.finish(&format!("removed {}", text::counted(count, "entry", "entries")), ui)
+    change.finish(&format!("removed {}", nra_text::counted(count, "entry", "entries")), ui)
 }

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::cli::args::ResourceArgs;
-use crate::cli::changing::{DRY_RUN, refuse_same};
-use crate::cli::commands::pack::{self, refuse_existing};
-use crate::cli::keys::KeyArgs;
-use crate::cli::reading;
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, ArchiveField, PathField};
-use crate::cli::ui::{self, Ui};
-use crate::convert::pack::Destination;
-use crate::convert::salvage::{Patient, salvage};
-use crate::format::Error;
-use crate::format::archive::{Archive, OpenOptions, open_path};
-use crate::format::nra::reader::{NraReader, open_remains};
-use crate::format::nra::writer::WriterOptions;
-use crate::format::path::Quoted;
-use crate::format::progress::Warning;
-use crate::format::source::{FileSource, ReadAt};
+use crate::args::ResourceArgs;
+use crate::changing::{DRY_RUN, refuse_same};
+use crate::commands::pack::{self, refuse_existing};
+use crate::keys::KeyArgs;
+use crate::reading;
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{self, Ui};
+use nra_convert::pack::Destination;
+use nra_convert::salvage::{Patient, salvage};
+use nra_format::Error;
+use nra_format::archive::{Archive, OpenOptions, open_path};
+use nra_format::nra::reader::{NraReader, open_remains};
+use nra_format::nra::writer::WriterOptions;
+use nra_format::path::Quoted;
+use nra_format::progress::Warning;
+use nra_format::source::{FileSource, ReadAt};
+use nra_text::{self, ArchiveField, PathField};
 
 /// Arguments of `nra salvage`.
 #[derive(Debug, clap::Args)]
@@ -133,14 +133,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         warn(remark, archive.is_recovered());
     }
     let written = &stats.written;
-    let mut line = format!("salvaged {}, {}", text::counted(written.entries, "entry", "entries"), ui.size(written.content_bytes));
+    let mut line =
+        format!("salvaged {}, {}", nra_text::counted(written.entries, "entry", "entries"), ui.size(written.content_bytes));
     if stats.lost > 0 {
-        line += &format!(", {} lost", text::counted(stats.lost, "entry", "entries"));
+        line += &format!(", {} lost", nra_text::counted(stats.lost, "entry", "entries"));
     }
     if stats.unreadable > 0 {
-        line += &format!(", {} of the index unreadable", text::counted(stats.unreadable, "part", "parts"));
+        line += &format!(", {} of the index unreadable", nra_text::counted(stats.unreadable, "part", "parts"));
     }
-    line += &format!(", {}", text::duration(elapsed));
+    line += &format!(", {}", nra_text::duration(elapsed));
     console.note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     let recovered = archive.is_recovered();
     let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;

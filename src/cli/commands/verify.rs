@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::args::{ArchiveArg, PatternArgs, ResourceArgs};
-use crate::cli::inputs;
-use crate::cli::reading::{self, Opened};
-use crate::cli::report::{CommandResult, Failure, Outcome};
-use crate::cli::text::{self, PathField};
-use crate::cli::ui::{self, Ui};
-use crate::format::archive::{Damage, Depth, Verdict};
-use crate::format::entry::Entry;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::NraReader;
-use crate::format::progress::Warning;
-use crate::format::source::is_locked;
+use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::inputs;
+use crate::reading::{self, Opened};
+use crate::report::{CommandResult, Failure, Outcome};
+use crate::ui::{self, Ui};
+use nra_format::archive::{Damage, Depth, Verdict};
+use nra_format::entry::Entry;
+use nra_format::nra::frame::FrameKind;
+use nra_format::nra::reader::NraReader;
+use nra_format::progress::Warning;
+use nra_format::source::is_locked;
+use nra_text::{self, PathField};
 
 /// Entries named below a place of damage unless `-v` asks for all that are known.
 const SHOWN_ENTRIES: usize = 10;
@@ -151,10 +151,10 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     }
     let hurts = match damage.entry_count {
         0 => "hurts no entry".to_owned(),
-        count if !damage.is_certain => format!("hurts one or more of {}", text::counted(count, "entry", "entries")),
-        count => format!("hurts {}", text::counted(count, "entry", "entries")),
+        count if !damage.is_certain => format!("hurts one or more of {}", nra_text::counted(count, "entry", "entries")),
+        count => format!("hurts {}", nra_text::counted(count, "entry", "entries")),
     };
-    let detail = text::harmless(&damage.detail);
+    let detail = nra_text::harmless(&damage.detail);
     ui.line(format_args!("damaged: {} at offset {}: {detail}; {hurts}", damage.structure, damage.offset))?;
     let shown = if ui.console().verbose() > 0 { usize::MAX } else { SHOWN_ENTRIES };
     for path in damage.entries.iter().take(shown) {
@@ -162,7 +162,7 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     }
     let rest = damage.entry_count.saturating_sub(damage.entries.len().min(shown) as u64);
     if rest > 0 && damage.entry_count > 0 {
-        ui.line(format_args!("    and {} more", text::count(rest)))?;
+        ui.line(format_args!("    and {} more", nra_text::count(rest)))?;
     }
     Ok(())
 }
@@ -172,17 +172,17 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
     let name = &opened.name;
     let checked = format!(
         "{}, {}, {}, {}",
-        text::counted(verdict.entries, "entry", "entries"),
+        nra_text::counted(verdict.entries, "entry", "entries"),
         ui.size(verdict.content_bytes),
-        text::counted(verdict.blocks, "block", "blocks"),
-        text::duration(seconds)
+        nra_text::counted(verdict.blocks, "block", "blocks"),
+        nra_text::duration(seconds)
     );
     let places = verdict.damage.len() as u64;
     if places > 0 {
         let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
         let hurts = hurt > 0 || !is_complete(opened);
         let up_to = if verdict.damage.iter().all(|damage| damage.is_certain) { "" } else { "up to " };
-        let (places, hurt) = (text::counted(places, "place", "places"), text::counted(hurt, "entry", "entries"));
+        let (places, hurt) = (nra_text::counted(places, "place", "places"), nra_text::counted(hurt, "entry", "entries"));
         let hurt = format!("{up_to}{hurt}");
         let missing = if is_complete(opened) { "" } else { "; more entries may be missing" };
         let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));

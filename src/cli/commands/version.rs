@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::cli::report::{CommandResult, Outcome};
-use crate::cli::ui::Ui;
+use crate::report::{CommandResult, Outcome};
+use crate::ui::Ui;
 
 /// Arguments of `nra version`.
 #[derive(Debug, clap::Args)]

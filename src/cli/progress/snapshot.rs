@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::cli::text::{self, SizeStyle};
+use nra_text::{self, SizeStyle};
 
 /// What has been done at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -78,7 +78,7 @@ impl Snapshot {
         if let Some(rate) = self.bytes.checked_div(self.seconds) {
             figures.push(format!("{}/s", sizes.show(rate)));
         }
-        figures.push(text::counted(self.entries, "entry", "entries"));
+        figures.push(nra_text::counted(self.entries, "entry", "entries"));
         match parts {
             Some((part, whole)) if part >= whole => figures.push("finishing".to_owned()),
             Some(_) => {

@@ -13,13 +13,13 @@ use std::vec;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::convert::diff::Tree;
-use crate::convert::proc::path_of;
-use crate::format::archive::IndexPage;
-use crate::format::digest::Digest;
-use crate::format::entry::{Device, Entry, Kind, Metadata, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
+use crate::diff::Tree;
+use crate::proc::path_of;
+use nra_format::archive::IndexPage;
+use nra_format::digest::Digest;
+use nra_format::entry::{Device, Entry, Kind, Metadata, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_format::path::EntryPath;
 
 /// Longest path that is handed to the system, bytes: its limit is 4,096 with the byte at the end.
 const STRIDE: usize = 4_000;
@@ -183,7 +183,7 @@ impl Iterator for Names<'_> {
                 continue;
             };
             let mut path = directory.clone();
-            crate::convert::walk::join(&mut path, &name);
+            crate::walk::join(&mut path, &name);
             match self.describe(&path) {
                 Ok(None) => {}
                 Ok(Some(entry)) => {

@@ -11,11 +11,11 @@ pub use self::folder::Folder;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::format::archive::{Archive, IndexPage};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::Result;
-use crate::format::progress::{Counter, Monitor};
+use nra_format::archive::{Archive, IndexPage};
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::error::Result;
+use nra_format::progress::{Counter, Monitor};
 
 /// What is compared of entries that both sides have, beside kind, target of a symlink and numbers of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,7 +140,7 @@ impl Tree for &dyn Archive {
 }
 
 /// Is told what can't be read and where, and decides whether the work goes on.
-pub type Trouble<'a, E> = dyn FnMut(&[u8], crate::format::Error) -> Result<(), E> + 'a;
+pub type Trouble<'a, E> = dyn FnMut(&[u8], nra_format::Error) -> Result<(), E> + 'a;
 
 /// Compares `before` with `after` and hands each difference to `visit`, in path order. What can't be read on one side is handed to `trouble`, which
 /// decides whether the work goes on.
@@ -148,7 +148,7 @@ pub type Trouble<'a, E> = dyn FnMut(&[u8], crate::format::Error) -> Result<(), E
 /// # Errors
 ///
 /// Those of `visit` and `trouble`, and `Cancelled`.
-pub fn diff<E: From<crate::format::Error>>(
+pub fn diff<E: From<nra_format::Error>>(
     before: &dyn Tree,
     after: &dyn Tree,
     compare: Compare,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::Error;
-use crate::format::archive::{OpenOptions, open};
-use crate::format::codec::looks_incompressible;
-use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::format::source::{FileStore, MemorySource, RecordingSource};
+use nra_format::Error;
+use nra_format::archive::{OpenOptions, open};
+use nra_format::codec::looks_incompressible;
+use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Recorder;
+use nra_format::source::{FileStore, MemorySource, RecordingSource};
 
 /// An archive of files with these contents.
 fn archive(files: &[(&str, &[u8])]) -> Box<dyn Archive> {

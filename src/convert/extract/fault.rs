@@ -2,8 +2,8 @@
 
 use rustix::io::Errno;
 
-use crate::convert::walk::reason;
-use crate::format::error::Error;
+use crate::walk::reason;
+use nra_format::error::Error;
 
 /// Outcome of one entry that was not made.
 #[derive(Debug)]

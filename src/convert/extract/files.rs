@@ -17,10 +17,10 @@ use super::rules::{Plan, SET_ID, mode};
 use super::run::{Inode, Run};
 use super::spot::{Refusal, Spot};
 use super::tree::{ROOT, Tree};
-use crate::convert::walk::reason;
-use crate::format::archive::{Access, Part};
-use crate::format::entry::{Kind, Metadata};
-use crate::format::error::Error;
+use crate::walk::reason;
+use nra_format::archive::{Access, Part};
+use nra_format::entry::{Kind, Metadata};
+use nra_format::error::Error;
 
 /// What a worker keeps from one file to the next.
 #[derive(Default)]
@@ -154,7 +154,7 @@ fn write(
     item: &Item,
     file: &OwnedFd,
     Range { start, end }: Range<u64>,
-    content: impl FnOnce(&mut dyn FnMut(Part<'_>) -> crate::format::error::Result<()>) -> crate::format::error::Result<()>,
+    content: impl FnOnce(&mut dyn FnMut(Part<'_>) -> nra_format::error::Result<()>) -> nra_format::error::Result<()>,
 ) -> Result<(), Fault> {
     if start == end {
         return Ok(());
@@ -277,7 +277,7 @@ pub(super) fn set_xattrs(
 ) {
     for attribute in run.rules.attributes(&item.entry.metadata).filter(|attribute| which(&attribute.name)) {
         if let Err(errno) = set(&attribute.name, &attribute.value) {
-            let name = crate::format::path::Quoted::new(&attribute.name);
+            let name = nra_format::path::Quoted::new(&attribute.name);
             run.degraded(item, format!("extended attribute {name} not restored: {}", reason(errno)));
         }
     }

@@ -1,8 +1,8 @@
 //! Content of a small file, read by one thread and written by any.
 
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
 
 /// What an archive hands out of one entry.
 pub(super) struct Held {

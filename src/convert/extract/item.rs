@@ -1,6 +1,6 @@
 //! What is extracted, and the path that it gets.
 
-use crate::format::entry::Entry;
+use nra_format::entry::Entry;
 
 /// A selected entry and where it goes.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use super::files::{self, Draft, Memory};
 use super::item::Item;
 use super::run::Run;
 use super::tree::Tree;
-use crate::format::error::Result;
+use nra_format::error::Result;
 
 /// Bytes of content that a thread writes of one file at a time, unless that makes too many parts.
 pub(super) const PART: u64 = 16 << 20;

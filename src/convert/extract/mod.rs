@@ -32,14 +32,14 @@ use std::sync::Arc;
 
 pub use options::{Action, Answer, Ask, Conflict, Event, ExtractOptions, ExtractStats, Observe, Overwrite, Target};
 
-use crate::convert::select::Selection;
-use crate::format::archive::{Access, Archive};
-use crate::format::entry::{Attribute, Entry, Metadata};
-use crate::format::error::{Bound, Error, Result};
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::top::Top;
+use crate::select::Selection;
 use fault::Fault;
 use item::Item;
+use nra_format::archive::{Access, Archive};
+use nra_format::entry::{Attribute, Entry, Metadata};
+use nra_format::error::{Bound, Error, Result};
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::top::Top;
 use plan::{Clashes, Planner, Wave};
 use root::Root;
 use run::Run;
@@ -207,7 +207,7 @@ impl Cost {
     fn add(&mut self, item: &Item) {
         let Entry { path, target, metadata, .. } = &item.entry;
         let own = size_of::<Item>() + path.as_bytes().len() + target.len() + 64;
-        self.used = self.used.saturating_add(own).saturating_add(item.entry.content().heap_bytes());
+        self.used = self.used.saturating_add(own).saturating_add(item.entry.location.heap_bytes());
         let shared = self.metadata.as_ref().is_some_and(|last| Arc::ptr_eq(&last.attributes, &metadata.attributes));
         if !shared {
             let values = metadata.attributes.iter().map(|attribute| {

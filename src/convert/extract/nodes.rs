@@ -13,10 +13,10 @@ use super::rules::mode;
 use super::run::Run;
 use super::spot::{OTHER_IN_THE_WAY, Refusal, gives_way, other_names, set_aside};
 use super::tree::{Made, Tree, chmod_handle};
-use crate::convert::proc::path_of;
-use crate::convert::walk::reason;
-use crate::format::entry::Kind;
-use crate::format::error::Result;
+use crate::proc::path_of;
+use crate::walk::reason;
+use nra_format::entry::Kind;
+use nra_format::error::Result;
 
 /// Makes a symlink, fifo or device in directory number `parent`.
 pub(super) fn make_node(run: &Run<'_>, tree: &Tree, item: &Item, parent: u32) -> Result<(), Fault> {

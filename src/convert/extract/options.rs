@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::format::entry::{Entry, Timestamp};
-use crate::format::error::Result;
+use nra_format::entry::{Entry, Timestamp};
+use nra_format::error::Result;
 
 /// Where the entries go.
 #[derive(Debug, Clone, PartialEq, Eq)]

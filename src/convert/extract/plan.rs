@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::item::{Item, split};
 use super::tree::{ROOT, Tree};
-use crate::format::entry::Kind;
+use nra_format::entry::Kind;
 
 /// Something to make, and the number of the directory it goes to.
 pub(super) type Job = (Item, u32);
@@ -160,8 +160,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::format::entry::Entry;
-    use crate::format::path::EntryPath;
+    use nra_format::entry::Entry;
+    use nra_format::path::EntryPath;
 
     fn item(path: &str, kind: Kind) -> Item {
         Item { entry: Entry::new(EntryPath::try_from(path).unwrap(), kind), start: 0 }

@@ -12,11 +12,11 @@ use super::files::is_acl;
 use super::options::Target;
 use super::rules::{Rules, mode, timestamps};
 use super::tree::open_directory;
-use crate::convert::walk::reason;
-use crate::format::entry::{Attribute, Kind, Metadata};
-use crate::format::error::{Error, Obstacle, Result};
-use crate::format::progress::{Monitor, Warning};
-use crate::format::top::Top;
+use crate::walk::reason;
+use nra_format::entry::{Attribute, Kind, Metadata};
+use nra_format::error::{Error, Obstacle, Result};
+use nra_format::progress::{Monitor, Warning};
+use nra_format::top::Top;
 
 /// The target: where it is, and its handle if it exists.
 pub(super) struct Root {
@@ -35,7 +35,7 @@ impl Root {
     pub(super) fn find(target: &Target, folder: bool) -> Result<Self> {
         match target {
             Target::Auto { name, .. } if !is_one_name(name) => {
-                let shown = crate::format::path::Quoted::new(name);
+                let shown = nra_format::path::Quoted::new(name);
                 Err(Error::Usage { detail: format!("the folder to extract to can't be called {shown}") })
             }
             Target::Exactly(path) => Self::by_path(path.clone()),
@@ -122,7 +122,7 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
     }
     let set = |acl: bool| {
         for attribute in rules.attributes(&metadata).filter(|attribute| is_acl(&attribute.name) == acl) {
-            let name = crate::format::path::Quoted::new(&attribute.name);
+            let name = nra_format::path::Quoted::new(&attribute.name);
             let result = rustix::fs::fsetxattr(handle, &*attribute.name, &attribute.value, XattrFlags::empty());
             step(&format!("extended attribute {name}"), result);
         }
@@ -213,7 +213,7 @@ mod tests {
         let (handle, made) = Root::by_path(path.clone()).unwrap().make(&rules).unwrap();
         assert_eq!((made, status(&path)), (true, 0o700));
         assert_ne!(status(&folder.path().join("above")) & 0o077, 0);
-        let monitor = crate::format::progress::Recorder::default();
+        let monitor = nra_format::progress::Recorder::default();
         finish(&handle, &path, &[], &rules, &monitor);
         assert_eq!((status(&path), monitor.take_warnings().len()), (0o755, 0));
         assert!(!Root::by_path(path).unwrap().make(&rules).unwrap().1);

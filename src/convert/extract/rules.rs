@@ -8,10 +8,10 @@ use rustix::io::Errno;
 
 use super::fault::Fault;
 use super::options::ExtractOptions;
-use crate::convert::accounts::Accounts;
-use crate::convert::proc::umask;
-use crate::format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
-use crate::format::progress::{Monitor, Warning};
+use crate::accounts::Accounts;
+use crate::proc::umask;
+use nra_format::entry::{Attribute, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra_format::progress::{Monitor, Warning};
 
 /// Set-user-id bit.
 const SET_USER: u32 = 0o4000;
@@ -259,7 +259,7 @@ pub(super) fn mode(bits: u32) -> Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::extract::Target;
+    use crate::extract::Target;
 
     fn rules(change: impl FnOnce(&mut ExtractOptions<'_>)) -> Rules {
         let mut options = ExtractOptions::new(Target::Exactly(".".into()));

@@ -15,10 +15,10 @@ use super::survey::Decisions;
 use super::tree::ROOT;
 use rustix::io::Errno;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Kind, Location};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::progress::{Counter, Monitor, Warning};
+use nra_format::archive::Archive;
+use nra_format::entry::{Kind, Location};
+use nra_format::error::{Error, Result, Subject};
+use nra_format::progress::{Counter, Monitor, Warning};
 
 /// What is counted; see [`ExtractStats`].
 #[derive(Debug, Default)]

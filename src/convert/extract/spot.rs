@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::options::{Action, Overwrite};
 use super::rules::modified;
-use crate::format::entry::Timestamp;
-use crate::format::path::Quoted;
+use nra_format::entry::Timestamp;
+use nra_format::path::Quoted;
 
 /// Names tried for a backup, another name or a temporary file before giving up.
 const MAX_TRIES: u32 = 10_000;

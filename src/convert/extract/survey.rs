@@ -14,9 +14,9 @@ use super::options::{Action, Conflict, ExtractOptions, Overwrite};
 use super::plan::is_below;
 use super::spot::{DIRECTORY_IN_THE_WAY, OTHER_IN_THE_WAY, gives_way, is_directory};
 use super::tree::{Tree, UNMADE};
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::{Error, Obstacle, Result};
-use crate::format::links::{LinkGroups, LinkKey};
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::error::{Error, Obstacle, Result};
+use nra_format::links::{LinkGroups, LinkKey};
 
 /// Paths named in an error.
 const MAX_NAMED: usize = 10;
@@ -304,15 +304,15 @@ impl<'a> Survey<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::entry::Location;
-    use crate::format::path::EntryPath;
+    use nra_format::entry::Location;
+    use nra_format::path::EntryPath;
 
     #[test]
     fn what_only_says_that_it_is_a_hard_link_is_counted() {
         let mut sums = Sums::default();
         for (path, number) in [("a", 1), ("b", 1), ("c", 2), ("d", 1), ("e", 2)] {
             let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), Kind::File);
-            (entry.link_group, entry.size, entry.location) = (1, 100, Location::Member { number, place: (0, 0) });
+            (entry.link_group, entry.size, entry.location) = (1, 100, Location::numbered(number, (0, 0)));
             sums.add(&Item { entry, start: 0 });
         }
         assert_eq!((sums.entries, sums.bytes, sums.distinct_bytes), (5, 500, 200));

@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::item::{Item, joined};
 use super::rules::modified;
-use crate::convert::proc::path_of;
-use crate::format::entry::Timestamp;
+use crate::proc::path_of;
+use nra_format::entry::Timestamp;
 
 /// Number of the target itself.
 pub(super) const ROOT: u32 = 0;

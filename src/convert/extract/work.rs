@@ -2,7 +2,7 @@
 //!
 //! Files are taken in the order in which the archive stores them, so that each block is decoded once. Each thread begins in a part
 //! of its own, because two threads that create files in one directory wait for each other, and helps the others when it is done. An archive
-//! that decodes forward only ([`is_sequential`](crate::format::archive::Archive::is_sequential)) is read by one thread at a time, from its start
+//! that decodes forward only ([`is_sequential`](nra_format::archive::Archive::is_sequential)) is read by one thread at a time, from its start
 //! to its end: a thread that has small files in memory lets the next one read and makes them meanwhile.
 
 use std::ops::Range;
@@ -15,8 +15,8 @@ use super::large::{Large, PART};
 use super::plan::Job;
 use super::run::Run;
 use super::tree::Tree;
-use crate::format::archive::Archive;
-use crate::format::error::Result;
+use nra_format::archive::Archive;
+use nra_format::error::Result;
 
 /// Files handed to a thread at a time.
 const MAX_TASK_FILES: usize = 256;

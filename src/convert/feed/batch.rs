@@ -2,20 +2,20 @@
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::format::codec::looks_incompressible;
-use crate::format::digest::Digest;
-use crate::format::entry::Entry;
+use nra_format::codec::looks_incompressible;
+use nra_format::digest::Digest;
+use nra_format::entry::Entry;
 
 /// Part of a batch's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::convert) struct Run {
-    pub(in crate::convert) start: usize,
-    pub(in crate::convert) len: usize,
+pub(crate) struct Run {
+    pub(crate) start: usize,
+    pub(crate) len: usize,
 }
 
 /// What was read for one name, or a part of it. `X` is what only the source of the items knows of.
 #[derive(Debug)]
-pub(in crate::convert) enum Item<X> {
+pub(crate) enum Item<X> {
     /// An entry that needs no content.
     Plain(Entry),
     /// A file that is one piece.
@@ -42,27 +42,27 @@ pub(in crate::convert) enum Item<X> {
 
 /// A run of content with what is known of it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::convert) struct Piece {
-    pub(in crate::convert) run: Run,
-    pub(in crate::convert) digest: Digest,
-    pub(in crate::convert) incompressible: bool,
+pub(crate) struct Piece {
+    pub(crate) run: Run,
+    pub(crate) digest: Digest,
+    pub(crate) incompressible: bool,
 }
 
 /// An item, the place in the order of the name it belongs to, and the identity of a file that has several names.
 #[derive(Debug)]
-pub(in crate::convert) struct Placed<X> {
-    pub(in crate::convert) place: u32,
-    pub(in crate::convert) identity: Option<(u64, u64)>,
-    pub(in crate::convert) item: Item<X>,
+pub(crate) struct Placed<X> {
+    pub(crate) place: u32,
+    pub(crate) identity: Option<(u64, u64)>,
+    pub(crate) item: Item<X>,
 }
 
 /// Items with the bytes they refer to.
 #[derive(Debug)]
-pub(in crate::convert) struct Batch<X> {
+pub(crate) struct Batch<X> {
     /// Always of the same length; the first `filled` bytes count.
-    pub(in crate::convert) bytes: Vec<u8>,
-    pub(in crate::convert) filled: usize,
-    pub(in crate::convert) items: Vec<Placed<X>>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) filled: usize,
+    pub(crate) items: Vec<Placed<X>>,
 }
 
 impl<X> Batch<X> {
@@ -83,19 +83,19 @@ impl<X> Batch<X> {
     }
 
     /// Returns the bytes of a run.
-    pub(in crate::convert) fn run(&self, run: Run) -> &[u8] {
+    pub(crate) fn run(&self, run: Run) -> &[u8] {
         &self.bytes[run.start..run.start + run.len]
     }
 }
 
 /// Digests and classifies a piece.
-pub(in crate::convert) fn measure(bytes: &[u8], run: Run) -> Piece {
+pub(crate) fn measure(bytes: &[u8], run: Run) -> Piece {
     Piece { run, digest: Digest::of(bytes), incompressible: looks_incompressible(bytes) }
 }
 
 /// A batch on its way to the writing thread.
 #[derive(Debug)]
-pub(in crate::convert) enum Delivery<X> {
+pub(crate) enum Delivery<X> {
     /// Here it is.
     Ready(Batch<X>),
     /// Another thread measures its pieces and sends it here.
@@ -104,14 +104,14 @@ pub(in crate::convert) enum Delivery<X> {
 
 /// A batch with pieces to measure, and where it goes then.
 #[derive(Debug)]
-pub(in crate::convert) struct Unmeasured<X> {
+pub(crate) struct Unmeasured<X> {
     batch: Batch<X>,
     out: Sender<Batch<X>>,
 }
 
 impl<X> Unmeasured<X> {
     /// Measures the pieces and sends the batch on.
-    pub(in crate::convert) fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.batch.measure();
         // Nobody waits for it when the work was stopped.
         let _ = self.out.send(self.batch);
@@ -120,12 +120,12 @@ impl<X> Unmeasured<X> {
 
 /// The reader of a batch is gone: the work was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::convert) struct Stopped;
+pub(crate) struct Stopped;
 
 /// Where a reading thread puts what it reads.
 #[derive(Debug)]
-pub(in crate::convert) struct Outlet<X> {
-    pub(in crate::convert) batch: Batch<X>,
+pub(crate) struct Outlet<X> {
+    pub(crate) batch: Batch<X>,
     out: Option<Sender<Delivery<X>>>,
     /// Who measures pieces that are only cut; without anybody it is done here.
     measurers: Option<Sender<Unmeasured<X>>>,
@@ -136,29 +136,25 @@ pub(in crate::convert) struct Outlet<X> {
 
 impl<X> Outlet<X> {
     /// Creates an outlet that has nowhere to send to yet. Buffers have `buffer_bytes`.
-    pub(in crate::convert) fn new(
-        spare: Receiver<Vec<u8>>,
-        buffer_bytes: usize,
-        measurers: Option<Sender<Unmeasured<X>>>,
-    ) -> Self {
+    pub(crate) fn new(spare: Receiver<Vec<u8>>, buffer_bytes: usize, measurers: Option<Sender<Unmeasured<X>>>) -> Self {
         let bytes = vec![0; buffer_bytes];
         Self { batch: Batch::new(bytes), out: None, measurers, spare, buffer_bytes }
     }
 
     /// Sends to `out` from now on.
-    pub(in crate::convert) fn turn_to(&mut self, out: Sender<Delivery<X>>) {
+    pub(crate) fn turn_to(&mut self, out: Sender<Delivery<X>>) {
         self.out = Some(out);
     }
 
     /// Sends what is left and closes the way.
-    pub(in crate::convert) fn close(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn close(&mut self) -> Result<(), Stopped> {
         let sent = if self.batch.items.is_empty() { Ok(()) } else { self.flush(0) };
         self.out = None;
         sent
     }
 
     /// Sends the batch; the new one begins with the last `keep` bytes of it.
-    pub(in crate::convert) fn flush(&mut self, keep: usize) -> Result<(), Stopped> {
+    pub(crate) fn flush(&mut self, keep: usize) -> Result<(), Stopped> {
         let bytes = self.spare.try_recv().unwrap_or_else(|_| vec![0; self.buffer_bytes]);
         let mut next = Batch::new(bytes);
         let kept = self.batch.filled - keep..self.batch.filled;
@@ -178,12 +174,12 @@ impl<X> Outlet<X> {
     }
 
     /// Makes room for `len` more bytes in the batch. At most [`Outlet::buffer_bytes`] fit.
-    pub(in crate::convert) fn make_room(&mut self, len: usize) -> Result<(), Stopped> {
+    pub(crate) fn make_room(&mut self, len: usize) -> Result<(), Stopped> {
         if self.batch.bytes.len() - self.batch.filled < len { self.flush(0) } else { Ok(()) }
     }
 
     /// Adds an item.
-    pub(in crate::convert) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, item: Item<X>) {
+    pub(crate) fn push(&mut self, place: u32, identity: Option<(u64, u64)>, item: Item<X>) {
         self.batch.items.push(Placed { place, identity, item });
     }
 }

@@ -4,19 +4,19 @@ use std::convert::Infallible;
 
 use super::batch::{Item, Outlet, Run, Stopped};
 use super::threads::MIN_BUFFER;
-use crate::format::chunker::{WHOLE_MAX, next_piece};
-use crate::format::entry::Entry;
-use crate::format::zeros::each_zero;
+use nra_format::chunker::{WHOLE_MAX, next_piece};
+use nra_format::entry::Entry;
+use nra_format::zeros::each_zero;
 
 /// Holes of more than this many bytes in all go without a digest of the whole file: computing it would take longer than
 /// storing the rest.
-pub(in crate::convert) const HASHED_HOLES_MAX: u64 = 1 << 30;
+pub(crate) const HASHED_HOLES_MAX: u64 = 1 << 30;
 
 /// Items in one batch, about: without content they would never fill it.
-pub(in crate::convert) const BATCH_ITEMS: usize = 1_024;
+pub(crate) const BATCH_ITEMS: usize = 1_024;
 
 /// A file in work: small ones become one piece, others are cut where their content says so.
-pub(in crate::convert) struct Content {
+pub(crate) struct Content {
     place: u32,
     form: Form,
 }
@@ -34,13 +34,7 @@ impl Content {
     /// # Errors
     ///
     /// When nobody wants it.
-    pub(in crate::convert) fn begin<X>(
-        place: u32,
-        entry: Entry,
-        size: u64,
-        plain: bool,
-        outlet: &mut Outlet<X>,
-    ) -> Result<Self, Stopped> {
+    pub(crate) fn begin<X>(place: u32, entry: Entry, size: u64, plain: bool, outlet: &mut Outlet<X>) -> Result<Self, Stopped> {
         let form = match usize::try_from(size) {
             Ok(size) if plain && size <= WHOLE_MAX => {
                 outlet.make_room(size)?;
@@ -60,7 +54,7 @@ impl Content {
     /// # Errors
     ///
     /// When nobody wants them.
-    pub(in crate::convert) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
+    pub(crate) fn data<X>(&mut self, mut bytes: &[u8], outlet: &mut Outlet<X>) -> Result<(), Stopped> {
         match &mut self.form {
             Form::Whole { .. } => append(outlet, bytes),
             Form::Pieces { cut, hasher } => {
@@ -90,7 +84,7 @@ impl Content {
     /// # Errors
     ///
     /// When nobody wants it.
-    pub(in crate::convert) fn hole<X>(&mut self, len: u64, room: &mut u64, outlet: &mut Outlet<X>) -> Result<(), Stopped> {
+    pub(crate) fn hole<X>(&mut self, len: u64, room: &mut u64, outlet: &mut Outlet<X>) -> Result<(), Stopped> {
         let Form::Pieces { cut, hasher } = &mut self.form else {
             let batch = &mut outlet.batch;
             let len = usize::try_from(len).expect("no more than the file has");
@@ -119,7 +113,7 @@ impl Content {
     }
 
     /// Ends the file.
-    pub(in crate::convert) fn end<X>(self, outlet: &mut Outlet<X>) {
+    pub(crate) fn end<X>(self, outlet: &mut Outlet<X>) {
         let item = match self.form {
             Form::Whole { entry, start } if outlet.batch.filled == start => Item::Plain(*entry),
             Form::Whole { entry, start } => Item::Unmeasured(*entry, Run { start, len: outlet.batch.filled - start }),
@@ -132,7 +126,7 @@ impl Content {
     }
 
     /// Gives the file up.
-    pub(in crate::convert) fn abandon<X>(self, outlet: &mut Outlet<X>) {
+    pub(crate) fn abandon<X>(self, outlet: &mut Outlet<X>) {
         let item = match self.form {
             Form::Pieces { .. } => Item::Abandon,
             Form::Whole { .. } => Item::Nothing,
@@ -142,7 +136,7 @@ impl Content {
 }
 
 /// Feeds `len` zero bytes to a hash.
-pub(in crate::convert) fn hash_zeros(hasher: &mut blake3::Hasher, len: u64) {
+pub(crate) fn hash_zeros(hasher: &mut blake3::Hasher, len: u64) {
     let Ok(()) = each_zero::<Infallible>(len, |bytes| {
         hasher.update(bytes);
         Ok(())
@@ -170,10 +164,10 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::convert::feed::batch::Delivery;
-    use crate::format::digest::Digest;
-    use crate::format::entry::Kind;
-    use crate::format::path::EntryPath;
+    use crate::feed::batch::Delivery;
+    use nra_format::digest::Digest;
+    use nra_format::entry::Kind;
+    use nra_format::path::EntryPath;
 
     /// Stores a file of so many pairs of a byte and a hole; returns the lengths of the batches, and the digest.
     fn stored(pairs: u64, hole: u64, room: &mut u64) -> (Vec<usize>, Option<Digest>) {

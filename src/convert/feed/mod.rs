@@ -9,25 +9,25 @@ mod threads;
 
 use std::io::Write;
 
-pub(in crate::convert) use batch::{Batch, Item, Outlet, Piece, Placed, Run, Stopped, measure};
-pub(in crate::convert) use content::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, hash_zeros};
-pub(in crate::convert) use threads::{MIN_BUFFER, PlaceReader, Readers, read_ahead, read_one};
+pub(crate) use batch::{Batch, Item, Outlet, Piece, Placed, Run, Stopped, measure};
+pub(crate) use content::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, hash_zeros};
+pub(crate) use threads::{MIN_BUFFER, PlaceReader, Readers, read_ahead, read_one};
 
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::top::Top;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::top::Top;
 
 /// A file that was stored: its number, and the entry if that was asked for.
-pub(in crate::convert) type Stored = (EntryId, Option<Entry>);
+pub(crate) type Stored = (EntryId, Option<Entry>);
 
 /// The writing end.
-pub(in crate::convert) struct Feed<W: Write + Send> {
+pub(crate) struct Feed<W: Write + Send> {
     writer: Writer<W>,
     /// Names that gave no entry.
-    pub(in crate::convert) left_out: u64,
+    pub(crate) left_out: u64,
     /// The file that was begun could not be: its pieces go nowhere.
     skipping: bool,
     /// The file that was begun, while its pieces come.
@@ -40,12 +40,12 @@ pub(in crate::convert) struct Feed<W: Write + Send> {
 
 impl<W: Write + Send> Feed<W> {
     /// Feeds `writer`.
-    pub(in crate::convert) fn new(writer: Writer<W>) -> Self {
+    pub(crate) fn new(writer: Writer<W>) -> Self {
         Self { path: Vec::new(), writer, left_out: 0, skipping: false, begun: None, counted: 0 }
     }
 
     /// Returns the writer, and how many names gave no entry.
-    pub(in crate::convert) fn into_writer(self) -> (Writer<W>, u64) {
+    pub(crate) fn into_writer(self) -> (Writer<W>, u64) {
         (self.writer, self.left_out)
     }
 
@@ -54,7 +54,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// As [`Writer::finish`].
-    pub(in crate::convert) fn finish(self, monitor: &dyn Monitor) -> Result<(W, WriterStats, u64)> {
+    pub(crate) fn finish(self, monitor: &dyn Monitor) -> Result<(W, WriterStats, u64)> {
         let (out, written) = self.writer.finish(monitor)?;
         Ok((out, written, self.left_out + written.left_out))
     }
@@ -64,7 +64,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// `Limit` for attributes that the format can't hold.
-    pub(in crate::convert) fn set_top(&mut self, top: Top) -> Result<()> {
+    pub(crate) fn set_top(&mut self, top: Top) -> Result<()> {
         let kept = self.writer.attributes().iter().filter(|attribute| !Top::has(attribute)).cloned();
         let attributes = kept.chain(top.into_attributes()).collect();
         self.writer.set_attributes(attributes)
@@ -75,7 +75,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// `Limit` when it is too long.
-    pub(in crate::convert) fn set_message(&mut self, message: String) -> Result<()> {
+    pub(crate) fn set_message(&mut self, message: String) -> Result<()> {
         if self.writer.message().is_empty() { self.writer.set_message(message) } else { Ok(()) }
     }
 
@@ -84,12 +84,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// What writing gives; an entry that the format can't hold is left out with a warning.
-    pub(in crate::convert) fn add(
-        &mut self,
-        entry: Entry,
-        content: NewContent<'_>,
-        monitor: &dyn Monitor,
-    ) -> Result<Option<EntryId>> {
+    pub(crate) fn add(&mut self, entry: Entry, content: NewContent<'_>, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         self.note(&entry.path);
         monitor.current(&self.path);
         let added = self.writer.add(entry, content);
@@ -134,12 +129,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(in crate::convert) fn add_link(
-        &mut self,
-        entry: Entry,
-        earlier: EntryId,
-        monitor: &dyn Monitor,
-    ) -> Result<Option<EntryId>> {
+    pub(crate) fn add_link(&mut self, entry: Entry, earlier: EntryId, monitor: &dyn Monitor) -> Result<Option<EntryId>> {
         self.note(&entry.path);
         monitor.current(&self.path);
         let added = self.writer.add_link(entry, earlier);
@@ -151,12 +141,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(in crate::convert) fn change(
-        &mut self,
-        path: &EntryPath,
-        change: impl FnOnce(&mut Entry),
-        monitor: &dyn Monitor,
-    ) -> Result<()> {
+    pub(crate) fn change(&mut self, path: &EntryPath, change: impl FnOnce(&mut Entry), monitor: &dyn Monitor) -> Result<()> {
         self.note(path);
         monitor.current(&self.path);
         let changed = self.writer.change(path, change);
@@ -168,12 +153,12 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// As [`Writer::keep`].
-    pub(in crate::convert) fn keep(&mut self, path: &EntryPath) -> Result<EntryId> {
+    pub(crate) fn keep(&mut self, path: &EntryPath) -> Result<EntryId> {
         self.writer.keep(path)
     }
 
     /// Counts a name that gives no entry.
-    pub(in crate::convert) fn leave_out(&mut self) {
+    pub(crate) fn leave_out(&mut self) {
         self.left_out += 1;
     }
 
@@ -182,7 +167,7 @@ impl<W: Write + Send> Feed<W> {
     /// # Errors
     ///
     /// As [`Feed::add`].
-    pub(in crate::convert) fn take<X>(
+    pub(crate) fn take<X>(
         &mut self,
         item: Item<X>,
         batch: &Batch<X>,

@@ -7,12 +7,12 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::batch::{Batch, Delivery, Outlet, Placed, Stopped, Unmeasured};
-use crate::format::chunker::MAX_PIECE;
-use crate::format::error::Result;
-use crate::format::progress::Monitor;
+use nra_format::chunker::MAX_PIECE;
+use nra_format::error::Result;
+use nra_format::progress::Monitor;
 
 /// Shortest buffer a reader works with, bytes: a small file, or one piece behind the rest of another.
-pub(in crate::convert) const MIN_BUFFER: usize = 2 * MAX_PIECE;
+pub(crate) const MIN_BUFFER: usize = 2 * MAX_PIECE;
 /// Names in one job, at most. Enough that handing over costs nothing, few enough that threads share the work evenly.
 const JOB_NAMES: usize = 256;
 /// Jobs in work or waiting for each thread.
@@ -23,7 +23,7 @@ const BATCHES_AHEAD: usize = 2;
 const MAX_BUFFER: usize = 1 << 20;
 
 /// Where items come from: numbered places that several threads read.
-pub(in crate::convert) trait Readers<X>: Sync {
+pub(crate) trait Readers<X>: Sync {
     /// Returns a reader for one thread.
     fn reader(&self) -> Box<dyn PlaceReader<X> + '_>;
 
@@ -34,7 +34,7 @@ pub(in crate::convert) trait Readers<X>: Sync {
 }
 
 /// Reads places on one thread.
-pub(in crate::convert) trait PlaceReader<X> {
+pub(crate) trait PlaceReader<X> {
     /// Reads what is at `place` into `outlet`. What goes wrong is an item or a warning.
     ///
     /// # Errors
@@ -77,14 +77,14 @@ impl Buffers {
 }
 
 /// What takes items, with the batch that has their bytes.
-pub(in crate::convert) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
+pub(crate) type Take<'a, X> = &'a mut dyn FnMut(Placed<X>, &Batch<X>) -> Result<()>;
 
 /// Reads the places 0 to `places` with `readers` and hands what comes to `take`, in order. Reading ahead takes up to `read_bytes`.
 ///
 /// # Errors
 ///
 /// Those of `take`, and `Cancelled`.
-pub(in crate::convert) fn read_ahead<X: Send>(
+pub(crate) fn read_ahead<X: Send>(
     readers: &dyn Readers<X>,
     places: usize,
     threads: usize,
@@ -146,7 +146,7 @@ pub(in crate::convert) fn read_ahead<X: Send>(
 /// # Errors
 ///
 /// As [`read_ahead`].
-pub(in crate::convert) fn read_one<X: Send>(
+pub(crate) fn read_one<X: Send>(
     read: impl FnOnce(&mut Outlet<X>) -> Result<(), Stopped> + Send,
     monitor: &dyn Monitor,
     take: Take<'_, X>,

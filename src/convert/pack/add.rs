@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::describe::LastMetadata;
 use super::{Describer, Job, PackOptions, PackStats, input, look, named, refuse_input, share, walk_options};
-use crate::convert::pack::Input;
-use crate::convert::walk::{Facts, Walk};
-use crate::format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{Present, StoreEnd, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::Monitor;
-use crate::format::source::FileStore;
+use crate::pack::Input;
+use crate::walk::{Facts, Walk};
+use nra_format::entry::{Entry, Kind, Metadata, Namespace, Timestamp};
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{Present, StoreEnd, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Monitor;
+use nra_format::source::FileStore;
 
 /// How what is added meets what the archive has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -247,8 +247,8 @@ pub(super) type KeptName = ((u64, u64), EntryPath);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::nra::writer::NewContent;
-    use crate::format::progress::Recorder;
+    use nra_format::nra::writer::NewContent;
+    use nra_format::progress::Recorder;
 
     /// What is planned in the browser is one commit: what was removed in it is in nobody's way, what was moved is.
     #[test]

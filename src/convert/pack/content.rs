@@ -7,10 +7,10 @@ use rustix::io::{Errno, pread, retry_on_intr};
 
 use super::refusal::Failed;
 use super::store::Special;
-use crate::convert::feed::{HASHED_HOLES_MAX, Item, MIN_BUFFER, Outlet, Run, hash_zeros};
-use crate::convert::walk::Name;
-use crate::format::chunker::next_piece;
-use crate::format::progress::Monitor;
+use crate::feed::{HASHED_HOLES_MAX, Item, MIN_BUFFER, Outlet, Run, hash_zeros};
+use crate::walk::Name;
+use nra_format::chunker::next_piece;
+use nra_format::progress::Monitor;
 
 /// Reads the front of a file until `enough` bytes are there or it ends; returns how many there are, at most as many as `space` has.
 ///

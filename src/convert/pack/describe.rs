@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::PackOptions;
-use crate::convert::accounts::Accounts;
-use crate::convert::select::Selection;
-use crate::convert::walk::Facts;
-use crate::format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Metadata, Namespace, Owner, Timestamp};
-use crate::format::error::Result;
-use crate::format::limits::MAX_OWNER_NAME;
-use crate::format::path::EntryPath;
+use crate::accounts::Accounts;
+use crate::select::Selection;
+use crate::walk::Facts;
+use nra_format::entry::{Attribute, Entry, Kind, MEDIA_TYPE, Metadata, Namespace, Owner, Timestamp};
+use nra_format::error::Result;
+use nra_format::limits::MAX_OWNER_NAME;
+use nra_format::path::EntryPath;
 
 /// How many different sets of metadata are remembered; beyond that (every file with attributes of its own) it starts afresh.
 const REMEMBERED: usize = 4_096;
@@ -40,17 +40,13 @@ pub struct GivenOwner {
 
 impl GivenOwner {
     /// Returns the owner of something that has none, if both are given.
-    pub(in crate::convert) fn whole(&self) -> Option<Owner> {
+    pub(crate) fn whole(&self) -> Option<Owner> {
         let ((user_id, user), (group_id, group)) = (self.user.clone()?, self.group.clone()?);
         Some(Owner { user_id, group_id, user, group })
     }
 
     /// Returns the owner of something that has these, where it is not given.
-    pub(in crate::convert) fn or(
-        &self,
-        user: impl FnOnce() -> (u64, Box<[u8]>),
-        group: impl FnOnce() -> (u64, Box<[u8]>),
-    ) -> Owner {
+    pub(crate) fn or(&self, user: impl FnOnce() -> (u64, Box<[u8]>), group: impl FnOnce() -> (u64, Box<[u8]>)) -> Owner {
         let (user_id, user) = self.user.clone().unwrap_or_else(user);
         let (group_id, group) = self.group.clone().unwrap_or_else(group);
         Owner { user_id, group_id, user, group }

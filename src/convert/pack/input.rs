@@ -8,10 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::convert::walk::{NameKind, Root, Start, join};
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Monitor, Warning};
+use crate::walk::{NameKind, Root, Start, join};
+use nra_format::error::{Error, Result};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Monitor, Warning};
 
 /// A file or directory to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -33,16 +33,16 @@ use self::plan::Plan;
 use self::read::Context;
 use self::sizes::expect_bytes;
 use self::store::Store;
-pub use crate::convert::output::Destination;
-use crate::convert::output::Output;
-pub use crate::convert::walk::Filter;
-use crate::convert::walk::{AttributeReader, Facts, NameKind, Walk, WalkOptions, Window, join};
-use crate::format::entry::{Attribute, Kind, Timestamp};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::top::Top;
+pub use crate::output::Destination;
+use crate::output::Output;
+pub use crate::walk::Filter;
+use crate::walk::{AttributeReader, Facts, NameKind, Walk, WalkOptions, Window, join};
+use nra_format::entry::{Attribute, Kind, Timestamp};
+use nra_format::error::{Error, Result, Subject};
+use nra_format::nra::writer::{Writer, WriterOptions, WriterStats};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::top::Top;
 
 /// Names that are put into order together: more would hardly compress better.
 const WINDOW_NAMES: usize = 1_000_000;
@@ -66,7 +66,7 @@ pub struct PackOptions {
     pub xattrs: bool,
     /// Given to each entry, of the namespaces behind that of extended attributes.
     pub tags: Vec<Attribute>,
-    /// Media types of the files that a PATTERN matches (see [`Selection`](crate::convert::select::Selection)); the last that matches counts.
+    /// Media types of the files that a PATTERN matches (see [`Selection`](crate::select::Selection)); the last that matches counts.
     pub media_types: Vec<(Vec<u8>, Vec<u8>)>,
     /// Record times of modification.
     pub times: bool,
@@ -103,7 +103,6 @@ impl Default for PackOptions {
 
 /// What was packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct PackStats {
     /// What the archive holds.
     pub written: WriterStats,
@@ -295,7 +294,7 @@ fn walk_options(options: &PackOptions) -> WalkOptions {
 }
 
 /// Puts the name of the archive into an error of the writer, which does not know it.
-pub(crate) fn named(error: Error, name: impl Into<Subject>) -> Error {
+pub fn named(error: Error, name: impl Into<Subject>) -> Error {
     match error {
         Error::Io { action, subject: Subject::Output, source } => Error::io(action, name, source),
         error => error,

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use crate::convert::walk::{DirId, Tree, Window};
+use crate::walk::{DirId, Tree, Window};
 
 /// Returns the numbers of the names of `window` in the order of storage. Names with the same path are neighbours, in the order
 /// in which they were found.
@@ -182,7 +182,7 @@ impl Trie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::walk::{NameKind, Root};
+    use crate::walk::{NameKind, Root};
 
     fn paths(names: &[&str]) -> Vec<String> {
         let mut tree = Tree::default();

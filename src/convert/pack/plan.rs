@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::order::{Ranks, order};
-use crate::convert::walk::{DirId, Name, NameKind, Tree, Window};
-use crate::format::progress::{Monitor, Warning};
+use crate::walk::{DirId, Name, NameKind, Tree, Window};
+use nra_format::progress::{Monitor, Warning};
 
 /// The names of a window in the order of storage, without repeated paths, and which of them seem to be one inode.
 pub(super) struct Plan {
@@ -125,8 +125,8 @@ fn inodes(tree: &Tree, window: &Window, order: &[u32]) -> (HashMap<u32, u32>, Ha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::walk::Root;
-    use crate::format::progress::Recorder;
+    use crate::walk::Root;
+    use nra_format::progress::Recorder;
 
     #[test]
     fn inode_numbers_of_other_devices_say_nothing() {

@@ -13,12 +13,12 @@ use super::describe::{Describer, LastMetadata};
 use super::plan::Plan;
 use super::refusal::{CHANGED_TYPE, Failed, OWN, SOCKET, leads_nowhere};
 use super::store::Special;
-use crate::convert::feed::{Item, Outlet, PlaceReader, Readers, Run, Stopped, measure};
-use crate::convert::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
-use crate::format::chunker::WHOLE_MAX;
-use crate::format::entry::{Attribute, Entry, Kind};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Monitor, Warning};
+use crate::feed::{Item, Outlet, PlaceReader, Readers, Run, Stopped, measure};
+use crate::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, Window, join};
+use nra_format::chunker::WHOLE_MAX;
+use nra_format::entry::{Attribute, Entry, Kind};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Monitor, Warning};
 
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;

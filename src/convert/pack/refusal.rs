@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Access, AtFlags, accessat, statat};
 use rustix::io::Errno;
 
-use crate::convert::feed::Stopped;
-use crate::convert::walk::{Facts, Handles, Name, NameKind, Tree, reason};
+use crate::feed::Stopped;
+use crate::walk::{Facts, Handles, Name, NameKind, Tree, reason};
 
 /// Why a name gives no entry.
 pub(super) enum Failed {

@@ -6,8 +6,8 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rustix::fs::{AtFlags, statat};
 
 use super::read::Context;
-use crate::convert::walk::{Facts, NameKind};
-use crate::format::progress::Counter;
+use crate::walk::{Facts, NameKind};
+use nra_format::progress::Counter;
 
 /// Names that are asked for their sizes at once: that takes a few milliseconds.
 const SIZED_NAMES: usize = 1_024;

@@ -7,13 +7,13 @@ use super::PackStats;
 use super::add::{KeptName, Known, Standing, describe, touch};
 use super::plan::Plan;
 use super::read::{Context, Reader};
-use crate::convert::feed::{Batch, Feed, Item, Placed, read_ahead, read_one};
-use crate::convert::walk::{Window, join};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::format::nra::writer::{EntryId, NewContent, Writer};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::feed::{Batch, Feed, Item, Placed, read_ahead, read_one};
+use crate::walk::{Window, join};
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Result;
+use nra_format::nra::writer::{EntryId, NewContent, Writer};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
 
 /// What reading a directory gives beside entries.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A source that goes on where the medium gives nothing.
 
-use crate::format::error::Result;
-use crate::format::source::ReadAt;
+use nra_format::error::Result;
+use nra_format::source::ReadAt;
 
 /// What a medium loses at once, bytes.
 const SECTOR: u64 = 4 << 10;

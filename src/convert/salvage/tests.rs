@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::*;
-use crate::format::archive::OpenOptions;
-use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-use crate::format::entry::{Attribute, Kind, Namespace};
-use crate::format::links::tests::{check_made, check_told, lying_archive};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::reader::open_remains;
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::format::source::{MemorySource, ReadAt};
-use crate::testing::noise;
+use nra_format::archive::OpenOptions;
+use nra_format::crypt::{Argon2Cost, Keyring, Secret};
+use nra_format::entry::{Attribute, Kind, Namespace};
+use nra_format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use nra_format::nra::reader::open_remains;
+use nra_format::nra::testing::{check_made, check_told, lying_archive};
+use nra_format::path::EntryPath;
+use nra_format::progress::Recorder;
+use nra_format::source::{MemorySource, ReadAt};
+use nra_format::testing::noise;
 
 type Contents = BTreeMap<String, (Kind, u64, Vec<u8>)>;
 
@@ -79,7 +79,7 @@ fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Conten
     let writer = WriterOptions { threads: 1, encryption, ..WriterOptions::balanced() };
     let stats = salvage(&archive, destination, writer, false, &monitor).unwrap();
     let told = base != 0 || archive.is_recovered() || !monitor.take_warnings().is_empty();
-    let new = crate::format::archive::open_path(&path, &options).unwrap();
+    let new = nra_format::archive::open_path(&path, &options).unwrap();
     assert!(!new.is_recovered());
     assert!(new.verify(Default::default(), None, &monitor).unwrap().damage.is_empty());
     Some((contents(&*new), stats.lost, told))
@@ -95,7 +95,7 @@ fn contents(archive: &dyn Archive) -> Contents {
 
 fn whole(bytes: &[u8]) -> Contents {
     let source = Arc::new(MemorySource::new(bytes.to_vec()));
-    contents(&*crate::format::archive::open(source, &OpenOptions::default()).unwrap())
+    contents(&*nra_format::archive::open(source, &OpenOptions::default()).unwrap())
 }
 
 /// The frames of an archive without damage.
@@ -274,7 +274,7 @@ fn what_says_nothing_of_the_archive_ends_the_work_as_it_is() {
 #[test]
 fn link_groups_that_lie_do_not_mix_files() {
     let source = Arc::new(MemorySource::new(lying_archive()));
-    let archive = crate::format::archive::open(source, &OpenOptions::default()).unwrap();
+    let archive = nra_format::archive::open(source, &OpenOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.nra");
     let destination = Destination::File { path: path.clone(), overwrite: false };
@@ -282,7 +282,7 @@ fn link_groups_that_lie_do_not_mix_files() {
     let stats = salvage(&*archive, destination, WriterOptions::balanced(), false, &monitor).unwrap();
     assert_eq!((stats.lost, stats.written.entries), (0, 4));
     check_told(&monitor);
-    check_made(&*crate::format::archive::open_path(&path, &OpenOptions::default()).unwrap());
+    check_made(&*nra_format::archive::open_path(&path, &OpenOptions::default()).unwrap());
 }
 
 #[test]

@@ -7,19 +7,19 @@ use super::limits::{Ledger, Limits};
 use super::order::{Arrangement, Scattered};
 use super::store::Special;
 use super::within::within;
-use crate::convert::feed::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
-use crate::convert::loss::tell_state;
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::chunker::WHOLE_MAX;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::links::{LinkGroups, NO_LINK};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::feed::{Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use crate::loss::tell_state;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::chunker::WHOLE_MAX;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::links::{LinkGroups, NO_LINK};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
 
 /// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
 #[derive(Default)]
-pub(in crate::convert) struct Order {
+pub(crate) struct Order {
     /// Positions in the listing, which are the numbers of entries while nothing is damaged.
     positions: Vec<u64>,
     /// For a hard link of an earlier file in this order: the path of that.
@@ -38,12 +38,7 @@ impl Order {
     /// # Errors
     ///
     /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
-    pub(in crate::convert) fn new(
-        archive: &dyn Archive,
-        scattered: Scattered,
-        keep_going: bool,
-        monitor: &dyn Monitor,
-    ) -> Result<Self> {
+    pub(crate) fn new(archive: &dyn Archive, scattered: Scattered, keep_going: bool, monitor: &dyn Monitor) -> Result<Self> {
         let mut order = Self::default();
         if !archive.is_recovered() {
             order.list(archive, scattered, &mut |_| Ok(()), monitor)?;
@@ -103,12 +98,12 @@ impl Order {
     }
 
     /// Returns the number of entries.
-    pub(in crate::convert) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.positions.len()
     }
 
     /// Returns how many parts of the index do not read, each of which was told.
-    pub(in crate::convert) fn unreadable(&self) -> u64 {
+    pub(crate) fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
@@ -117,14 +112,14 @@ impl Order {
     /// # Errors
     ///
     /// As reading the index does.
-    pub(in crate::convert) fn entry(&self, archive: &dyn Archive, place: usize) -> Result<Entry> {
+    pub(crate) fn entry(&self, archive: &dyn Archive, place: usize) -> Result<Entry> {
         let position = self.positions[place];
         let listed = self.listing.as_ref().map(|listing| &listing[usize::try_from(position).expect("a place in memory")]);
         listed.map_or_else(|| archive.entry(position), |entry| Ok(entry.clone()))
     }
 
     /// Returns the path of the earlier entry that the one at a place in this order is a hard link of.
-    pub(in crate::convert) fn link(&self, place: usize) -> Option<&EntryPath> {
+    pub(crate) fn link(&self, place: usize) -> Option<&EntryPath> {
         self.links.get(&self.positions[place])
     }
 }
@@ -134,7 +129,7 @@ impl Order {
 /// # Errors
 ///
 /// `error`, unless `keep_going` is set and it says something about the input: not that the system refuses something or that a key is missing.
-pub(in crate::convert) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
+pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
     if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
     }
@@ -267,10 +262,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::format::archive::{OpenOptions, open};
-    use crate::format::links::tests::{check_told, lying_archive};
-    use crate::format::progress::Recorder;
-    use crate::format::source::MemorySource;
+    use nra_format::archive::{OpenOptions, open};
+    use nra_format::nra::testing::{check_told, lying_archive};
+    use nra_format::progress::Recorder;
+    use nra_format::source::MemorySource;
 
     #[test]
     fn links_are_those_that_agree() {

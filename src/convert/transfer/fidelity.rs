@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::convert::pack::OwnerPolicy;
-use crate::format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
-use crate::format::top::Top;
+use crate::pack::OwnerPolicy;
+use nra_format::entry::{Attribute, Entry, Metadata, Namespace, Owner, Timestamp};
+use nra_format::top::Top;
 
 /// What is kept of each entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,24 +29,24 @@ impl Default for Fidelity {
 
 /// Narrows metadata to what is kept; equal ones in a row are shared.
 #[derive(Debug)]
-pub(in crate::convert) struct Narrower<'a> {
+pub(crate) struct Narrower<'a> {
     fidelity: &'a Fidelity,
     last: Option<(Arc<Metadata>, Arc<Metadata>)>,
 }
 
 impl<'a> Narrower<'a> {
-    pub(in crate::convert) fn new(fidelity: &'a Fidelity) -> Self {
+    pub(crate) fn new(fidelity: &'a Fidelity) -> Self {
         Self { fidelity, last: None }
     }
 
     /// Narrows an entry.
-    pub(in crate::convert) fn narrow(&mut self, entry: &mut Entry) {
+    pub(crate) fn narrow(&mut self, entry: &mut Entry) {
         self.times(entry);
         entry.metadata = self.metadata(&entry.metadata);
     }
 
     /// Narrows the time of an entry.
-    pub(in crate::convert) fn times(&self, entry: &mut Entry) {
+    pub(crate) fn times(&self, entry: &mut Entry) {
         entry.modified = self.time(entry.modified);
     }
 
@@ -56,7 +56,7 @@ impl<'a> Narrower<'a> {
     }
 
     /// Narrows what is said of the directory above all entries.
-    pub(in crate::convert) fn top(&self, mut top: Top) -> Top {
+    pub(crate) fn top(&self, mut top: Top) -> Top {
         top.modified = self.time(top.modified);
         top.owner = top.owner.as_ref().and_then(|owner| self.owner(Some(owner)));
         top.xattrs.retain(|attribute| self.keeps(attribute));
@@ -64,13 +64,13 @@ impl<'a> Narrower<'a> {
     }
 
     /// Narrows the attributes of an archive, some of which are about the directory above all entries.
-    pub(in crate::convert) fn whole(&self, attributes: &[Attribute]) -> Vec<Attribute> {
+    pub(crate) fn whole(&self, attributes: &[Attribute]) -> Vec<Attribute> {
         let others = attributes.iter().filter(|attribute| !Top::has(attribute)).cloned();
         others.chain(self.top(Top::of_archive(attributes)).into_attributes()).collect()
     }
 
     /// Returns metadata that is shared with the last one if that is equal.
-    pub(in crate::convert) fn share(&mut self, metadata: Metadata) -> Arc<Metadata> {
+    pub(crate) fn share(&mut self, metadata: Metadata) -> Arc<Metadata> {
         match &self.last {
             Some((known, narrowed)) if **known == metadata => narrowed.clone(),
             _ => self.metadata(&Arc::new(metadata)),

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::format::error::{Bound, Error, Result};
-use crate::format::stream::check_ratio;
+use nra_format::error::{Bound, Error, Result};
+use nra_format::stream::check_ratio;
 
 /// Bounds of what an input may grow to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,46 +18,46 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: crate::format::limits::MAX_OFFSET, entries: 100_000_000, ratio: 2_000 }
+        Self { bytes: nra_format::limits::MAX_OFFSET, entries: 100_000_000, ratio: 2_000 }
     }
 }
 
 /// Counts against the limits. Threads share it.
 #[derive(Debug)]
-pub(in crate::convert) struct Ledger {
+pub(crate) struct Ledger {
     limits: Limits,
     bytes: AtomicU64,
     entries: AtomicU64,
 }
 
 impl Ledger {
-    pub(in crate::convert) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self { limits, bytes: AtomicU64::new(0), entries: AtomicU64::new(0) }
     }
 
     /// Counts an entry.
-    pub(in crate::convert) fn entry(&self) -> Result<()> {
+    pub(crate) fn entry(&self) -> Result<()> {
         within(Bound::Entries, add(&self.entries, 1), self.limits.entries)
     }
 
     /// Counts bytes of content that moves as it is stored.
-    pub(in crate::convert) fn bytes(&self, len: u64) -> Result<()> {
+    pub(crate) fn bytes(&self, len: u64) -> Result<()> {
         within(Bound::Content, add(&self.bytes, len), self.limits.bytes)
     }
 
     /// Counts bytes of content as they are read, holes included, and compares all of them with what they come from.
-    pub(in crate::convert) fn content(&self, len: u64, stored: u64) -> Result<()> {
+    pub(crate) fn content(&self, len: u64, stored: u64) -> Result<()> {
         self.bytes(len)?;
         self.ratio(self.bytes.load(Ordering::Relaxed), stored)
     }
 
     /// Compares what was decoded with what it came from.
-    pub(in crate::convert) fn ratio(&self, decoded: u64, stored: u64) -> Result<()> {
+    pub(crate) fn ratio(&self, decoded: u64, stored: u64) -> Result<()> {
         check_ratio(decoded, stored, self.limits.ratio)
     }
 
     /// Does `work`, and forgets the content that was counted meanwhile, as it will be read again. No other thread counts then.
-    pub(in crate::convert) fn on_trial<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn on_trial<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.bytes.load(Ordering::Relaxed);
         let result = work();
         self.bytes.store(before, Ordering::Relaxed);

@@ -17,32 +17,32 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-pub(in crate::convert) use archive::{Order, leave_out};
+pub(crate) use archive::{Order, leave_out};
 pub use fidelity::Fidelity;
-pub(in crate::convert) use fidelity::Narrower;
-pub(in crate::convert) use limits::Ledger;
+pub(crate) use fidelity::Narrower;
+pub(crate) use limits::Ledger;
 pub use limits::Limits;
-pub(in crate::convert) use order::Scattered;
-pub(in crate::convert) use within::within;
+pub(crate) use order::Scattered;
+pub(crate) use within::within;
 
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
-use crate::convert::feed::{Readers, read_ahead};
-use crate::convert::loss::{Container, tell_secrecy, tell_state, tell_whole};
-use crate::convert::output::{Destination, Output};
-use crate::convert::pack::named;
-use crate::format::archive::{Archive, OpenOptions, misnamed, open, open_stream};
-use crate::format::crypt::Keyring;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::nra::compact;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{Writer, WriterOptions, WriterStats};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::source::{FileSource, ReadAt};
-use crate::format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
-use crate::format::tar;
+use crate::feed::{Readers, read_ahead};
+use crate::loss::{Container, tell_secrecy, tell_state, tell_whole};
+use crate::output::{Destination, Output};
+use crate::pack::named;
+use nra_format::archive::{Archive, OpenOptions, misnamed, open, open_stream};
+use nra_format::crypt::Keyring;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result, Subject};
+use nra_format::nra::compact;
+use nra_format::nra::reader::NraReader;
+use nra_format::nra::writer::{Writer, WriterOptions, WriterStats};
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::source::{FileSource, ReadAt};
+use nra_format::stream::{Ahead, Input as Buffered, ReaderStream, SourceStream, decode, detect};
+use nra_format::tar;
 
 /// What is converted.
 pub enum Input {
@@ -99,7 +99,6 @@ pub enum PlainInput {
 
 /// What was converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct TransferStats {
     /// What the archive holds.
     pub written: WriterStats,
@@ -113,7 +112,7 @@ pub struct TransferStats {
 
 /// An input that was looked at.
 enum Opened {
-    Once { stream: Box<dyn crate::format::stream::ByteStream>, shape: Shape, stored: Arc<AtomicU64> },
+    Once { stream: Box<dyn nra_format::stream::ByteStream>, shape: Shape, stored: Arc<AtomicU64> },
     Indexed(Arc<dyn Archive>),
 }
 
@@ -286,7 +285,7 @@ fn once(
     options: &TransferOptions,
     stored: Arc<AtomicU64>,
 ) -> Result<Result<(Opened, String), Buffered>> {
-    let is_meant = |kind: &str| options.open.from.is_none_or(|engine| engine.name == kind);
+    let is_meant = |kind: &str| options.open.engine.is_none_or(|engine| engine == kind);
     if tar::detect_stream(&mut input)? && is_meant("tar") {
         return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, "tar".into())));
     }

@@ -5,15 +5,15 @@
 //! behind the last of it, so that a program that sets times and modes of a directory as soon as it has left it, as GNU tar does, never comes
 //! back to it; in others in front of the first, as `unzip` sets them of directories that it made for their own record, at its end.
 
-use crate::format::entry::{Entry, Kind};
-use crate::format::path::EntryPath;
+use nra_format::entry::{Entry, Kind};
+use nra_format::path::EntryPath;
 
 /// Where an entry lies, or, if nothing tells, the one before it; and its position.
 pub(super) type Leaf = (Option<(u64, u64)>, u64);
 
 /// Where a directory stands whose content does not come in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::convert) enum Scattered {
+pub(crate) enum Scattered {
     /// In front of the first of it.
     InFront,
     /// Behind the last of it.

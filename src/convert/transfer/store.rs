@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::limits::{Ledger, Limits};
 use super::within::within;
-use crate::convert::feed::{Batch, Feed, Item, Placed};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::{Monitor, Warning};
-use crate::format::stream::casts_doubt;
-use crate::format::tar::{Links, PathKey};
-use crate::format::top::Top;
+use crate::feed::{Batch, Feed, Item, Placed};
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::{EntryId, NewContent, Writer, WriterStats};
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Monitor, Warning};
+use nra_format::stream::casts_doubt;
+use nra_format::tar::{Links, PathKey};
+use nra_format::top::Top;
 
 /// What reading a container gives beside entries.
 #[derive(Debug)]

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::fidelity::{Fidelity, Narrower};
 use super::limits::{Ledger, Limits};
 use super::store::{Broken, Special};
-use crate::convert::feed::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
-use crate::format::entry::{Entry, Kind, Metadata, Owner};
-use crate::format::error::{Error, Result};
-use crate::format::names::NameEncoding;
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::stream::{Ahead, ByteStream};
-use crate::format::table::{Cleaned, clean};
-use crate::format::tar::{Decoder, Event, Member, MemberKind};
-use crate::format::top::Top;
+use crate::feed::{BATCH_ITEMS, Content, HASHED_HOLES_MAX, Item, Outlet, PlaceReader, Readers, Stopped};
+use nra_format::entry::{Entry, Kind, Metadata, Owner};
+use nra_format::error::{Error, Result};
+use nra_format::names::NameEncoding;
+use nra_format::path::{EntryPath, Quoted};
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::stream::{Ahead, ByteStream};
+use nra_format::table::{Cleaned, clean};
+use nra_format::tar::{Decoder, Event, Member, MemberKind};
+use nra_format::top::Top;
 
 /// Bytes of a name that are told: one that is too long for an archive may have megabytes.
 const SHOWN_BYTES: usize = 1000;

@@ -1,10 +1,10 @@
 //! Errors of one entry.
 
-use crate::format::error::Error;
-use crate::format::path::{EntryPath, Quoted};
+use nra_format::error::Error;
+use nra_format::path::{EntryPath, Quoted};
 
 /// Puts the path of the entry that was read into an error.
-pub(in crate::convert) fn within(error: Error, path: &EntryPath) -> Error {
+pub(crate) fn within(error: Error, path: &EntryPath) -> Error {
     let error = error.of_entry(path.as_bytes());
     let path = Quoted::new(path.as_bytes()).to_string();
     // Some containers name it already.

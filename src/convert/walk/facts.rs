@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{FileType, Stat, fgetxattr, flistxattr, lgetxattr, llistxattr, major, minor};
 use rustix::io::Errno;
 
-use crate::format::entry::{Attribute, Device, Namespace, Timestamp};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
+use nra_format::entry::{Attribute, Device, Namespace, Timestamp};
+use nra_format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 
 /// Status of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl AttributeReader {
         let mut attributes = Vec::new();
         let mut missing = None;
         for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
-            let shown = || format!("extended attribute {}", crate::format::path::Quoted::new(name));
+            let shown = || format!("extended attribute {}", nra_format::path::Quoted::new(name));
             if name.len() > MAX_ATTRIBUTE_NAME {
                 missing = Some(AttributesLost { what: shown(), error: Errno::NAMETOOLONG });
                 continue;
@@ -155,7 +155,7 @@ impl AttributeReader {
 
 /// Says in words what the system refused, without its number.
 pub(crate) fn reason(error: Errno) -> String {
-    crate::format::error::reason(&error.into())
+    nra_format::error::reason(&error.into())
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::convert::pattern::PATTERN_MAX;
-use crate::convert::rules::{RuleSet, Rules};
-use crate::format::error::Result;
+use crate::pattern::PATTERN_MAX;
+use crate::rules::{RuleSet, Rules};
+use nra_format::error::Result;
 
 /// Names that version control systems keep their data under.
 const VCS_NAMES: [&[u8]; 11] =

@@ -8,8 +8,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::filter::{CACHE_SIGNATURE, CACHE_TAG, GITIGNORE, Ignores, Sieve};
 use super::{AttributeReader, DirId, Facts, Handles, NameKind, Tree, WalkOptions, join, reason};
-use crate::format::entry::Attribute;
-use crate::format::progress::Warning;
+use nra_format::entry::Attribute;
+use nra_format::progress::Warning;
 
 /// Bytes of names asked for in one call.
 const NAMES_BUFFER: usize = 64 << 10;

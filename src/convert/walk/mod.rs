@@ -20,10 +20,10 @@ use filter::{Ignores, Sieve};
 use listing::{Fate, Lister, Listing};
 pub(crate) use tree::{DirId, Handles, Root, Tree, join};
 
-use crate::format::entry::Attribute;
-use crate::format::error::Result;
-use crate::format::limits::MAX_PATH;
-use crate::format::progress::{Monitor, Warning};
+use nra_format::entry::Attribute;
+use nra_format::error::Result;
+use nra_format::limits::MAX_PATH;
+use nra_format::progress::{Monitor, Warning};
 
 /// Directories read in one go: enough to keep threads busy, few enough that what was read ahead stays small.
 const BATCH_DIRECTORIES: usize = 1024;

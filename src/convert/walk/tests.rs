@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use super::*;
-use crate::format::progress::Recorder;
+use nra_format::progress::Recorder;
 
 fn options() -> WalkOptions {
     WalkOptions { filter: Filter::default(), follow: false, one_file_system: false, xattrs: false, threads: 2 }

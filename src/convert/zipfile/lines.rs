@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use super::squeeze::{Done, Job};
-use crate::convert::outgoing::Counted;
-use crate::convert::output::Output;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::stream::InOrder;
-use crate::format::zip::{Header, Method, Packed, end};
+use crate::outgoing::Counted;
+use crate::output::Output;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result, Subject};
+use nra_format::stream::InOrder;
+use nra_format::zip::{Header, Method, Packed, end};
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;

@@ -13,18 +13,18 @@ pub use squeeze::ZipCompression;
 
 use self::lines::{Lines, header, name};
 use self::squeeze::{Frame, Job, Squeezer, WINDOW, Waiting};
-use crate::convert::loss::{Container, attributes_lost, holes_filled, tell_whole};
-use crate::convert::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
-use crate::convert::output::{Destination, Output};
-use crate::convert::transfer::within;
-use crate::format::archive::{Archive, Part};
-use crate::format::codec::looks_incompressible;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::stream::InOrder;
-use crate::format::zeros::each_run;
-use crate::format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
+use crate::loss::{Container, attributes_lost, holes_filled, tell_whole};
+use crate::outgoing::{Leaving, Outgoing, OutgoingOptions, OutgoingStats};
+use crate::output::{Destination, Output};
+use crate::transfer::within;
+use nra_format::archive::{Archive, Part};
+use nra_format::codec::looks_incompressible;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::stream::InOrder;
+use nra_format::zeros::each_run;
+use nra_format::zip::{MAX_NAME, Method, Packed, fits_comment, keeps_time};
 
 /// Level of deflate unless another one is asked for, as that of zip itself.
 pub const DEFLATE_LEVEL: u32 = 6;

@@ -6,9 +6,9 @@ use flate2::{Compress, Compression as Effort, FlushCompress, Status};
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
-use crate::format::codec::looks_incompressible;
-use crate::format::entry::{Entry, Kind};
-use crate::format::zip::{Method, Packed};
+use nra_format::codec::looks_incompressible;
+use nra_format::entry::{Entry, Kind};
+use nra_format::zip::{Method, Packed};
 
 /// How far deflate looks back, bytes.
 pub(super) const WINDOW: usize = 32 << 10;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn parts_make_one_stream() {
         let text: Vec<u8> = (0..60_000u32).flat_map(|n| (n * n / 7).to_string().into_bytes()).collect();
-        let noise: Vec<u8> = (0..4_000u64).flat_map(|n| crate::format::digest::Digest::of(&n.to_le_bytes()).0).collect();
+        let noise: Vec<u8> = (0..4_000u64).flat_map(|n| nra_format::digest::Digest::of(&n.to_le_bytes()).0).collect();
         let content = [&text[..], &noise, &text[..1000]].concat();
         for len in [WINDOW, 50_000, content.len()] {
             let mut squeezer = Squeezer::new(ZipCompression::Deflate(6));
@@ -216,7 +216,7 @@ mod tests {
     fn what_does_not_shrink_is_stored() {
         for compression in [ZipCompression::Stored, ZipCompression::Deflate(9), ZipCompression::Zstd(19)] {
             let mut squeezer = Squeezer::new(compression);
-            for content in [&b""[..], b"abc", &crate::format::digest::Digest::of(b"x").0] {
+            for content in [&b""[..], b"abc", &nra_format::digest::Digest::of(b"x").0] {
                 let mut out = b"before".to_vec();
                 assert_eq!(squeezer.member(content, false, &mut out).unwrap(), Method::Stored);
                 assert_eq!(&out[6..], content);

@@ -1,7 +1,7 @@
 //! Bytes of a source: as many as there are, or one after the other.
 
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Bytes read at once.
 const STEP: usize = 64 << 10;

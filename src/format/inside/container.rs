@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{self, OpenOptions};
-use crate::format::entry::Kind;
-use crate::format::error::{Error, Result};
-use crate::format::inside::{MAX_ROWS, Table};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, MAX_ROWS};
+use nra_core::archive::OpenOptions;
+use nra_core::entry::Kind;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Bound for what the engine keeps of content and of its directory, bytes.
 const CACHE: u64 = 8 << 20;
@@ -40,15 +40,15 @@ pub fn access(head: &[u8]) -> Option<Access> {
 }
 
 /// Lists an archive; `None` when it is none.
-pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Table>> {
-    let mut table = Table::new("archive", &["name", "bytes"]);
+pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Description>> {
+    let mut table = Description::new("archive", &["name", "bytes"]);
     if access == Access::Stream && source.len() > MAX_STREAM {
         table.fact("compressed", format!("{} bytes", source.len()));
         table.fact("listed", format!("up to {MAX_STREAM} bytes; enter goes in"));
         return Ok(Some(table));
     }
     let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, stream_ratio: MAX_RATIO, ..OpenOptions::default() };
-    let archive = match archive::open(Arc::clone(source), &options) {
+    let archive = match crate::registry::open(Arc::clone(source), &options) {
         Ok(archive) => archive,
         Err(Error::KeyNeeded) => {
             table.fact("encrypted", "enter asks for the password");
@@ -60,10 +60,10 @@ pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Table>> {
     table.fact("format", archive.info().format.clone());
     table.fact("entries", archive.entry_count().to_string());
     // A container may know more of its entries than names.
-    let Table { facts, heads, rows, row_count, .. } = archive.describe(None)?.unwrap_or_default();
+    let Description { facts, heads, rows, row_count, .. } = archive.describe(None)?.unwrap_or_default();
     table.facts.extend(facts);
     if !rows.is_empty() {
-        return Ok(Some(Table { heads, rows, row_count, ..table }));
+        return Ok(Some(Description { heads, rows, row_count, ..table }));
     }
     for entry in archive.entries(0..archive.entry_count()).take(MAX_ROWS) {
         // What does not read is no reason to show nothing.
@@ -84,8 +84,8 @@ mod tests {
     use std::io::{Cursor, Write};
 
     use super::*;
-    use crate::format::inside::look as look_at;
-    use crate::format::source::MemorySource;
+    use crate::inside::look as look_at;
+    use nra_core::source::MemorySource;
 
     fn tar() -> Vec<u8> {
         let mut builder = tar::Builder::new(Vec::new());

@@ -1,9 +1,9 @@
 //! GGUF: keys with values, then the tensors with their places.
 
-use crate::format::error::Result;
-use crate::format::inside::bytes::Cursor;
-use crate::format::inside::{MAX_ROWS, Table, product, shape};
-use crate::format::source::ReadAt;
+use crate::inside::bytes::Cursor;
+use crate::inside::{Description, MAX_ROWS, product, shape};
+use nra_core::error::Result;
+use nra_core::source::ReadAt;
 
 /// Bytes that are gone through in search of the tensors: vocabularies lie in front of them.
 const MAX_HEADER: u64 = 64 << 20;
@@ -86,14 +86,14 @@ fn list(cursor: &mut Cursor<'_>) -> Result<String> {
 }
 
 /// Reads a GGUF file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
     let mut cursor = Cursor::new(source, "GGUF header", 4, MAX_HEADER);
     let version = cursor.u32()?;
     if !(2..=3).contains(&version) {
         return Err(cursor.wrong(format!("version {version}, not 2 or 3")));
     }
     let (tensors, keys) = (cursor.u64()?, cursor.u64()?);
-    let mut table = Table::new("GGUF", &["name", "type", "shape", "elements"]);
+    let mut table = Description::new("GGUF", &["name", "type", "shape", "elements"]);
     table.fact("version", version.to_string());
     table.fact("tensors", tensors.to_string());
     for number in 0..keys {
@@ -124,8 +124,8 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::error::Error;
-    use crate::format::source::MemorySource;
+    use nra_core::error::Error;
+    use nra_core::source::MemorySource;
 
     fn put(file: &mut Vec<u8>, text: &str) {
         file.extend((text.len() as u64).to_le_bytes());

@@ -5,9 +5,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::{MAX_TEXT, Table, bytes, known, product, shape};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, MAX_TEXT, bytes, known, product, shape};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// First bytes of a file.
 pub const MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
@@ -52,8 +52,8 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
-    let mut table = Table::new("HDF5", &["name", "type", "shape", "bytes"]);
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
+    let mut table = Description::new("HDF5", &["name", "type", "shape", "bytes"]);
     let head = bytes::some(source, 0, 128)?;
     let version = number(&head, 8, 1);
     table.fact("version of the superblock", version.to_string());
@@ -255,7 +255,7 @@ impl Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     /// Written by h5py 3.16 with the oldest format, and with the newest: a group of two datasets, an empty group, a record, a text.
     const FILES: [&[u8]; 2] = [include_bytes!("old.h5"), include_bytes!("new.h5")];

@@ -1,8 +1,8 @@
 //! Matroska and WebM: title, length, tracks.
 
-use crate::format::error::Result;
-use crate::format::inside::{Table, bytes, clock};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, bytes, clock};
+use nra_core::error::Result;
+use nra_core::source::ReadAt;
 
 /// Elements that are gone through.
 const MAX_ELEMENTS: usize = 2_000;
@@ -44,8 +44,8 @@ fn text(value: &[u8]) -> String {
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
-    let mut table = Table::new("Matroska", &["track", "coding", "", "language"]);
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
+    let mut table = Description::new("Matroska", &["track", "coding", "", "language"]);
     let mut tracks: Vec<Track> = Vec::new();
     // Nanoseconds a unit, and units.
     let (mut scale, mut units) = (1_000_000u64, 0.0);
@@ -64,7 +64,7 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
         let behind = if unknown { end } else { body.saturating_add(len).min(end) };
         let value =
             || bytes::some(source, body, usize::try_from(behind.saturating_sub(body)).unwrap_or(usize::MAX).min(MAX_VALUE));
-        let short = || Ok::<_, crate::format::error::Error>(bytes::big(&value()?[..]));
+        let short = || Ok::<_, nra_core::error::Error>(bytes::big(&value()?[..]));
         match (name, tracks.last_mut()) {
             // Content begins: what describes it is in front.
             (0x1f43_b675, _) => break,
@@ -122,7 +122,7 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     fn element(name: u32, body: &[u8]) -> Vec<u8> {
         let name = name.to_be_bytes();

@@ -1,7 +1,7 @@
 //! What files say of themselves in their headers: arrays, tensors, columns, sound, films, archives.
 //!
 //! [`look`] tells a file by its first bytes and reads nothing but headers, whatever they announce: their length is bounded before they are
-//! read, and so is the number of rows that is kept. Texts in a [`Table`] are as the file has them: whoever shows them makes them harmless.
+//! read, and so is the number of rows that is kept. Texts in a [`Description`] are as the file has them: whoever shows them makes them harmless.
 
 mod bytes;
 mod container;
@@ -14,17 +14,16 @@ mod npz;
 mod parquet;
 mod safetensors;
 mod sound;
-pub(in crate::format) mod table;
 mod thrift;
 
 use std::sync::Arc;
 
-use table::MAX_TEXT;
-pub use table::{Elements, MAX_ROWS, Table};
-pub(in crate::format) use table::{known, product, shape, short};
+use nra_core::description::MAX_TEXT;
+pub use nra_core::description::{Description, Elements, MAX_ROWS};
+pub(crate) use nra_core::description::{known, product, shape, short};
 
-use crate::format::error::Result;
-use crate::format::source::ReadAt;
+use nra_core::error::Result;
+use nra_core::source::ReadAt;
 
 /// Bytes that tell what a file is: a tar header.
 const HEAD: usize = 512;
@@ -40,7 +39,7 @@ fn clock(tenths: u128) -> String {
 /// # Errors
 ///
 /// `Corrupt` when a header contradicts its format, `Limit` when it is longer than is read; otherwise as the source.
-pub fn look(source: &Arc<dyn ReadAt>) -> Result<Option<Table>> {
+pub fn look(source: &Arc<dyn ReadAt>) -> Result<Option<Description>> {
     let head = bytes::some(&**source, 0, HEAD)?;
     let table = match head.as_slice() {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => npy::look(&**source),
@@ -68,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     pub fn source(bytes: &[u8]) -> Arc<dyn ReadAt> {
         Arc::new(MemorySource::new(bytes.to_vec()))

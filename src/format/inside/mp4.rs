@@ -1,8 +1,8 @@
 //! MP4, QuickTime and their relatives: brand, length, tracks.
 
-use crate::format::error::Result;
-use crate::format::inside::{Table, bytes, clock};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, bytes, clock};
+use nra_core::error::Result;
+use nra_core::source::ReadAt;
 
 /// Boxes that are gone through.
 const MAX_BOXES: usize = 2_000;
@@ -26,7 +26,7 @@ pub fn begins(head: &[u8]) -> bool {
 }
 
 /// Reads a file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
     let brand = bytes::some(source, 8, 4)?;
     let format = match brand.as_slice() {
         b"qt  " => "QuickTime",
@@ -34,7 +34,7 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
         b"M4A " | b"M4B " => "M4A",
         _ => "MP4",
     };
-    let mut table = Table::new(format, &["track", "coding", "", "length"]);
+    let mut table = Description::new(format, &["track", "coding", "", "length"]);
     table.fact("brand", name(&brand));
     let mut tracks: Vec<Track> = Vec::new();
     // Ends of the boxes that are open, the outermost first.
@@ -144,7 +144,7 @@ impl Track {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     fn boxed(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
         let mut bytes = u32::try_from(body.len() + 8).unwrap().to_be_bytes().to_vec();

@@ -1,8 +1,8 @@
 //! NPY: one array behind a header that is a Python dictionary.
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::{Elements, Table, bytes, known, product};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, Elements, bytes, known, product};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Length of the dictionary that is read, bytes.
 const MAX_HEADER: u64 = 1 << 20;
@@ -130,9 +130,9 @@ fn value<'a>(dictionary: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Reads an NPY file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
     let array = array(source)?;
-    let mut table = Table::new("NPY", &[]);
+    let mut table = Description::new("NPY", &[]);
     table.array(Elements { dtype: array.dtype(), shape: array.shape.clone() });
     table.fact("bytes", known(array.bytes()));
     table.fact("order", if array.fortran { "column by column (Fortran)" } else { "row by row (C)" });
@@ -146,7 +146,7 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     /// Returns an NPY file of version 1 with a header and so many bytes of elements.
     pub fn file(header: &str, data: usize) -> Vec<u8> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{self, Archive, OpenOptions};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::format::inside::{Table, known, npy, shape};
-use crate::format::source::{MemorySource, ReadAt};
+use crate::inside::{Description, known, npy, shape};
+use nra_core::archive::{Archive, OpenOptions};
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::Result;
+use nra_core::source::{MemorySource, ReadAt};
 
 /// Arrays whose headers are read.
 const MAX_ARRAYS: usize = 200;
@@ -23,10 +23,10 @@ pub fn begins(head: &[u8]) -> bool {
 }
 
 /// Reads an NPZ file.
-pub fn look(source: &Arc<dyn ReadAt>) -> Result<Table> {
+pub fn look(source: &Arc<dyn ReadAt>) -> Result<Description> {
     let options = OpenOptions { cache_bytes: CACHE, index_bytes: CACHE, ..OpenOptions::default() };
-    let archive = archive::open(Arc::clone(source), &options)?;
-    let mut table = Table::new("NPZ", &["name", "type", "shape", "bytes"]);
+    let archive = crate::registry::open(Arc::clone(source), &options)?;
+    let mut table = Description::new("NPZ", &["name", "type", "shape", "bytes"]);
     let mut others = 0u64;
     for (seen, entry) in archive.entries(0..archive.entry_count()).enumerate() {
         let entry = entry?;

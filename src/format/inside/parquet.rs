@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::thrift::{Kind, Reader};
-use crate::format::inside::{MAX_ROWS, Table, bytes};
-use crate::format::source::ReadAt;
+use crate::inside::thrift::{Kind, Reader};
+use crate::inside::{Description, MAX_ROWS, bytes};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Length of the footer that is read, bytes.
 const MAX_FOOTER: u64 = 8 << 20;
@@ -66,7 +66,7 @@ fn word(words: &[&'static str], number: Option<i64>) -> &'static str {
 }
 
 /// Reads a Parquet file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
     let tail_at = source.len().checked_sub(8).filter(|at| *at >= 4);
     let tail_at = tail_at.ok_or_else(|| Error::corrupt(FOOTER, 0, "the file is too short"))?;
     let tail = bytes::some(source, tail_at, 8)?;
@@ -79,8 +79,8 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
     read(&footer)
 }
 
-fn read(footer: &[u8]) -> Result<Table> {
-    let mut table = Table::new("Parquet", &["column", "type", "", "codec", "bytes", "stored"]);
+fn read(footer: &[u8]) -> Result<Description> {
+    let mut table = Description::new("Parquet", &["column", "type", "", "codec", "bytes", "stored"]);
     let (mut nodes, mut node_count, mut groups, mut rows) = (Vec::new(), 0, 0, None);
     let mut columns: HashMap<String, Stored> = HashMap::new();
     let mut facts = Vec::new();
@@ -210,7 +210,7 @@ fn chunk(reader: &mut Reader<'_>) -> Result<(String, Stored)> {
 }
 
 /// Turns the schema, a tree written parents first, into rows: leaves by their whole path.
-fn describe(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Table) {
+fn describe(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Description) {
     // Length of the path of each open group, and how many of its children are still to come.
     let mut open: Vec<(usize, i64)> = Vec::new();
     let mut path = String::new();
@@ -243,7 +243,7 @@ fn describe(nodes: &[Node], columns: &HashMap<String, Stored>, table: &mut Table
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     /// Written by the crate `parquet` 60: two row groups of `message m { required int64 id; optional group who { optional binary name
     /// (UTF8); repeated double score; } }`.

@@ -6,9 +6,9 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::{MAX_ROWS, Table, bytes, known, product, shape};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, MAX_ROWS, bytes, known, product, shape};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Length of the JSON that is read, bytes: that of some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
@@ -26,7 +26,7 @@ struct Tensor {
 }
 
 /// The tensors by name and the metadata, gathered while the JSON is read.
-struct Gathered(Table, BTreeMap<String, u64>, Option<u64>);
+struct Gathered(Description, BTreeMap<String, u64>, Option<u64>);
 
 impl<'de> Deserialize<'de> for Gathered {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -44,7 +44,7 @@ impl<'de> Visitor<'de> for Gather {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Gathered, A::Error> {
-        let mut table = Table::new("safetensors", &["name", "type", "shape", "bytes"]);
+        let mut table = Description::new("safetensors", &["name", "type", "shape", "bytes"]);
         let (mut types, mut elements) = (BTreeMap::new(), Some(0u64));
         while let Some(name) = map.next_key::<String>()? {
             if name == "__metadata__" {
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for Gather {
 }
 
 /// Reads a safetensors file.
-pub fn look(source: &dyn ReadAt) -> Result<Table> {
+pub fn look(source: &dyn ReadAt) -> Result<Description> {
     let len = bytes::little(&bytes::exactly(source, HEADER, 0, 8, 8)?);
     let header = bytes::exactly(source, HEADER, 8, len, MAX_HEADER)?;
     let gathered: Gathered = serde_json::from_slice(&header)
@@ -90,9 +90,9 @@ pub fn look(source: &dyn ReadAt) -> Result<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
-    fn read(json: &str) -> Result<Table> {
+    fn read(json: &str) -> Result<Description> {
         let mut bytes = u64::try_from(json.len()).unwrap().to_le_bytes().to_vec();
         bytes.extend(json.as_bytes());
         look(&MemorySource::new(bytes))

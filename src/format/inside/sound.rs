@@ -1,8 +1,8 @@
 //! WAV, FLAC and MP3: rate, channels, length, and what the piece is called.
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::{Table, bytes, clock};
-use crate::format::source::ReadAt;
+use crate::inside::{Description, bytes, clock};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Chunks or blocks that are gone through.
 const MAX_PARTS: usize = 64;
@@ -12,15 +12,15 @@ const MAX_TAGS: usize = 256 << 10;
 const MAX_SHOWN: usize = 20;
 
 /// Adds the length of so many samples.
-fn duration(table: &mut Table, samples: u64, rate: u64) {
+fn duration(table: &mut Description, samples: u64, rate: u64) {
     if rate > 0 {
         table.fact("length", clock(u128::from(samples) * 10 / u128::from(rate)));
     }
 }
 
 /// Reads a WAV file.
-pub fn wav(source: &dyn ReadAt) -> Result<Table> {
-    let mut table = Table::new("WAV", &[]);
+pub fn wav(source: &dyn ReadAt) -> Result<Description> {
+    let mut table = Description::new("WAV", &[]);
     let (mut at, mut bytes_per_second) = (12u64, 0);
     for _ in 0..MAX_PARTS {
         let head = bytes::some(source, at, 8)?;
@@ -60,8 +60,8 @@ pub fn wav(source: &dyn ReadAt) -> Result<Table> {
 }
 
 /// Reads a FLAC file.
-pub fn flac(source: &dyn ReadAt) -> Result<Table> {
-    let mut table = Table::new("FLAC", &[]);
+pub fn flac(source: &dyn ReadAt) -> Result<Description> {
+    let mut table = Description::new("FLAC", &[]);
     let mut at = 4u64;
     for _ in 0..MAX_PARTS {
         let head = bytes::some(source, at, 4)?;
@@ -90,7 +90,7 @@ pub fn flac(source: &dyn ReadAt) -> Result<Table> {
 }
 
 /// Adds Vorbis comments: `TITLE=…`, each behind its length.
-fn comments(block: &[u8], table: &mut Table) {
+fn comments(block: &[u8], table: &mut Description) {
     fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let (len, behind) = rest.split_at_checked(4)?;
         let (text, behind) = behind.split_at_checked(usize::try_from(bytes::little(len)).ok()?)?;
@@ -117,8 +117,8 @@ const RATES: [[u64; 15]; 2] = [
 ];
 
 /// Reads an MP3 file; `None` when what looked like one is none.
-pub fn mp3(source: &dyn ReadAt) -> Result<Option<Table>> {
-    let mut table = Table::new("MP3", &[]);
+pub fn mp3(source: &dyn ReadAt) -> Result<Option<Description>> {
+    let mut table = Description::new("MP3", &[]);
     let head = bytes::some(source, 0, 10)?;
     let mut at = 0;
     if let [b'I', b'D', b'3', version, _, _, size @ ..] = head.as_slice() {
@@ -164,7 +164,7 @@ pub fn mp3(source: &dyn ReadAt) -> Result<Option<Table>> {
 }
 
 /// Adds tags of ID3 version 2.3 and 2.4.
-fn tags(block: &[u8], version: u8, table: &mut Table) {
+fn tags(block: &[u8], version: u8, table: &mut Description) {
     let mut rest = block;
     while let Some((head, behind)) = rest.split_at_checked(10).filter(|_| version >= 3) {
         let size = match version {
@@ -207,9 +207,9 @@ fn text(value: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
-    fn facts(table: &Table) -> Vec<(&str, &str)> {
+    fn facts(table: &Description) -> Vec<(&str, &str)> {
         table.facts.iter().map(|(label, value)| (label.as_str(), value.as_str())).collect()
     }
 

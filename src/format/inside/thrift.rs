@@ -1,6 +1,6 @@
 //! Thrift's compact notation, gone through field by field without building anything.
 
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// Structures within structures that are followed.
 const MAX_DEPTH: usize = 32;

@@ -7,11 +7,11 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::reader::NraReader;
+use crate::content::FrameRef;
+use crate::reader::NraReader;
+use nra_core::archive::Archive;
+use nra_core::entry::Entry;
+use nra_core::error::{Error, Result};
 
 /// A difference between two commits.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 //!
 //! Spec: nra.md, section 11.
 
-use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::{ALIGNMENT, is_place};
-use crate::format::nra::page::add;
-use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
+use crate::content::FrameRef;
+use crate::frame::{ALIGNMENT, is_place};
+use crate::page::add;
+use nra_core::limits::{MAX_LEVEL, MAX_LIST_ENTRIES};
+use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 
 /// Largest key: 40 bits.
 pub const MAX_KEY: u64 = (1 << 40) - 1;
@@ -14,7 +14,7 @@ pub const MAX_KEY: u64 = (1 << 40) - 1;
 /// Where a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChunkPlace {
-    /// Key of its digest ([`Digest::key`](crate::format::digest::Digest::key)), 40 bits.
+    /// Key of its digest ([`Digest::key`](nra_core::digest::Digest::key)), 40 bits.
     pub key: u64,
     /// Offset of its block.
     pub block: u64,
@@ -163,7 +163,7 @@ fn take_children(cursor: &mut Cursor<'_>, count: usize) -> Result<Vec<(u64, Fram
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::limits::MAX_OFFSET;
+    use nra_core::limits::MAX_OFFSET;
     use proptest::prelude::*;
 
     prop_compose! {

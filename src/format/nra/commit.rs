@@ -2,13 +2,13 @@
 //!
 //! Spec: nra.md, sections 12 and 13.
 
-use crate::format::entry::{Attribute, Timestamp};
-use crate::format::limits::{MAX_MESSAGE, MAX_OFFSET, MAX_RUNS};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::REFERENCE_LEN;
-use crate::format::nra::layout::{Field, commit as field};
-use crate::format::nra::records::metadata::{put_attributes, take_attributes};
-use crate::format::wire::{Cursor, Malformed};
+use crate::content::FrameRef;
+use crate::frame::REFERENCE_LEN;
+use crate::layout::{Field, commit as field};
+use crate::records::metadata::{put_attributes, take_attributes};
+use nra_core::entry::{Attribute, Timestamp};
+use nra_core::limits::{MAX_MESSAGE, MAX_OFFSET, MAX_RUNS};
+use nra_core::wire::{Cursor, Malformed};
 
 /// Length of the part with fixed places.
 pub const FIXED_LEN: usize = 208;
@@ -192,7 +192,7 @@ pub(crate) fn parse_attributes(payload: &[u8]) -> Result<Vec<Attribute>, Malform
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::nra::records::tests::any_attributes;
+    use crate::records::tests::any_attributes;
     use proptest::prelude::*;
 
     fn full() -> Commit {
@@ -288,11 +288,8 @@ mod tests {
 
     #[test]
     fn attributes_out_of_order_are_refused() {
-        let attribute = |name: &[u8]| Attribute {
-            namespace: crate::format::entry::Namespace::User,
-            name: name.into(),
-            value: Box::default(),
-        };
+        let attribute =
+            |name: &[u8]| Attribute { namespace: nra_core::entry::Namespace::User, name: name.into(), value: Box::default() };
         for bad in [[attribute(b"b"), attribute(b"a")], [attribute(b"a"), attribute(b"a")]] {
             assert!(parse_attributes(&encode_attributes(&bad)).is_err());
         }

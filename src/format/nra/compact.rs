@@ -6,31 +6,31 @@
 //!
 //! Spec: nra.md, sections 7, 13 and 17.
 
+use crate::content::HasContent as _;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, OpenOptions};
-use crate::format::crypt::Keyring;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::links::{LinkGroups, LinkKey, NO_LINK};
-use crate::format::nra::changes::{Change, each_change};
-use crate::format::nra::content::{BlockRef, Content, FrameRef, Segment};
-use crate::format::nra::head::TAIL_LEN;
-use crate::format::nra::parts::Parts;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::source::{ReadAt, Store};
+use crate::changes::{Change, each_change};
+use crate::content::{BlockRef, Content, FrameRef, Segment};
+use crate::head::TAIL_LEN;
+use crate::parts::Parts;
+use crate::reader::NraReader;
+use crate::writer::{Adopted, EntryId, FromStart, NewContent, Writer, WriterOptions, WriterStats};
+use nra_core::archive::{Archive, OpenOptions};
+use nra_core::crypt::Keyring;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::links::{LinkGroups, LinkKey, NO_LINK};
+use nra_core::path::EntryPath;
+use nra_core::progress::{Counter, Monitor, Warning};
+use nra_core::source::{ReadAt, Store};
 
 /// Alignments that a moved payload keeps, the largest first.
 const ALIGNMENTS: [u32; 4] = [4_096, 64, 32, 16];
 
 /// What compacting an archive comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Compaction {
     /// Commits that are kept.
     pub commits: u64,

@@ -2,7 +2,10 @@
 //!
 //! Spec: nra.md, section 8.4.
 
-use crate::format::digest::Digest;
+use std::hash::{Hash, Hasher};
+
+use nra_core::digest::Digest;
+use nra_core::entry::{EngineLocation, Entry, Location};
 
 /// Reference to a frame: offset, whole length, and the header checksum it must have. Spec: nra.md, section 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,9 +65,10 @@ impl Segment {
 }
 
 /// Content of an entry, in the forms of the spec.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Content {
     /// Form 0: nothing.
+    #[default]
     None,
     /// Form 1: one extent.
     Extent(Extent),
@@ -100,5 +104,52 @@ impl Content {
                 .unwrap_or((0, 0)),
             Self::Map(root, _) => (root.offset, 0),
         }
+    }
+}
+
+impl EngineLocation for Content {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    fn place(&self) -> (u64, u64) {
+        Self::place(self)
+    }
+
+    fn is_same(&self, other: &dyn EngineLocation) -> bool {
+        (other as &dyn std::any::Any).downcast_ref() == Some(self)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + Self::heap_bytes(self)
+    }
+
+    fn feed(&self, mut state: &mut dyn Hasher) {
+        self.hash(&mut state);
+    }
+}
+
+impl From<Content> for Location {
+    fn from(content: Content) -> Self {
+        if content == Content::None { Self::NONE } else { Self::engine(content) }
+    }
+}
+
+/// Content of entries of this engine.
+pub trait HasContent {
+    /// Returns the content; [`Content::None`] for entries of other engines.
+    fn content(&self) -> &Content;
+
+    /// Returns the content to change it.
+    fn content_mut(&mut self) -> &mut Content;
+}
+
+impl HasContent for Entry {
+    fn content(&self) -> &Content {
+        self.location.downcast().unwrap_or(&Content::None)
+    }
+
+    fn content_mut(&mut self) -> &mut Content {
+        self.location.downcast_mut()
     }
 }

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use crate::format::codec::{Codec, Compressor, Method, decompress};
-use crate::format::digest::{DIGEST_LEN, Digest};
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_DIRECTORY;
-use crate::format::nra::content::Extent;
-use crate::format::nra::records::{self, Holder, RecordList};
-use crate::format::wire::{Cursor, Malformed, put_uv};
+use crate::content::Extent;
+use crate::records::{self, Holder, RecordList};
+use nra_core::codec::{Codec, Compressor, Method, decompress};
+use nra_core::digest::{DIGEST_LEN, Digest};
+use nra_core::entry::Entry;
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_DIRECTORY;
+use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Level at which the rest is compressed; it is small and read only to append or to rescue.
 pub(crate) const METHOD: Method = Method::zstd(3);
@@ -183,7 +183,7 @@ fn parse_parts(bytes: &[u8], raw_len: u32) -> Result<(Vec<Piece>, Vec<u8>), Malf
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::nra::records::tests::{any_entries, without_raw};
+    use crate::records::tests::{any_entries, without_raw};
     use proptest::prelude::*;
 
     const BLOCK: u64 = 1 << 41;

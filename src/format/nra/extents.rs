@@ -2,11 +2,11 @@
 //!
 //! Spec: nra.md, section 10.
 
-use crate::format::limits::MAX_LEVEL;
-use crate::format::nra::content::{FrameRef, Segment};
-use crate::format::nra::page::add;
-use crate::format::nra::records::blocks::{ExtentDecoder, ExtentEncoder, put_list, take_list};
-use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
+use crate::content::{FrameRef, Segment};
+use crate::page::add;
+use crate::records::blocks::{ExtentDecoder, ExtentEncoder, put_list, take_list};
+use nra_core::limits::MAX_LEVEL;
+use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 
 /// Children of an inner page.
 pub const MAX_CHILDREN: usize = 4_096;
@@ -89,9 +89,9 @@ fn take_children(cursor: &mut Cursor<'_>) -> Result<Vec<(FrameRef, u64)>, Malfor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::limits::MAX_OFFSET;
-    use crate::format::nra::content::{BlockRef, Content, Extent};
-    use crate::format::nra::records::tests::any_content;
+    use crate::content::{BlockRef, Content, Extent};
+    use crate::records::tests::any_content;
+    use nra_core::limits::MAX_OFFSET;
     use proptest::prelude::*;
 
     fn child(content_bytes: u64) -> (FrameRef, u64) {

@@ -2,17 +2,17 @@
 //!
 //! Spec: nra.md, sections 2 and 6.
 
-use crate::format::checksum::checksum;
-use crate::format::codec::Codec;
-use crate::format::crypt::sealed_len;
-use crate::format::error::{Error, Result};
-use crate::format::limits::{
+use crate::content::FrameRef;
+use crate::layout::HEAD_LEN;
+use crate::layout::{frame as field, reference};
+use nra_core::checksum::checksum;
+use nra_core::codec::Codec;
+use nra_core::crypt::sealed_len;
+use nra_core::error::{Error, Result};
+use nra_core::limits::{
     MAX_BLOCK_RAW, MAX_COMMIT, MAX_DICTIONARY, MAX_DIRECTORY, MAX_KEYS, MAX_OFFSET, MAX_PAD, MAX_PAGE_RAW, MAX_RECOVERY,
 };
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::layout::{frame as field, reference};
-use crate::format::wire::{Cursor, Malformed, put_uv};
+use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Length of a frame header.
 pub const HEADER_LEN: usize = 64;
@@ -218,8 +218,8 @@ impl FrameHeader {
 
     fn parse_fields(bytes: &[u8; HEADER_LEN], place: u64, sealed: bool) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt(STRUCTURE, place, detail);
-        let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
-        let u64_of = |field: crate::format::nra::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
+        let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
+        let u64_of = |field: crate::layout::Field<8>| u64::from_le_bytes(field.get(bytes));
         let [kind] = field::KIND.get(bytes);
         let [codec] = field::CODEC.get(bytes);
         let header = Self {
@@ -256,7 +256,7 @@ impl FrameHeader {
     }
 
     fn peek_fields(bytes: &[u8; HEADER_LEN], sealed: bool) -> (u8, u64) {
-        let u32_of = |field: crate::format::nra::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
+        let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
         let parts = span(sealed, u32_of(field::STORED_LEN)) + span(sealed, u32_of(field::DIRECTORY_LEN));
         let len = start_len(sealed) as u64 + u64::from(u32_of(field::PAD_LEN)) + parts;
         (field::KIND.get(bytes)[0], len.next_multiple_of(ALIGNMENT))

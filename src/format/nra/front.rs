@@ -4,9 +4,9 @@
 
 use std::cmp::Ordering;
 
-use crate::format::limits::MAX_LIST_PATHS;
-use crate::format::path;
-use crate::format::wire::{Cursor, Malformed, put_uv};
+use nra_core::limits::MAX_LIST_PATHS;
+use nra_core::path;
+use nra_core::wire::{Cursor, Malformed, put_uv};
 
 /// Builds the three columns.
 #[derive(Debug, Default)]

@@ -2,12 +2,12 @@
 //!
 //! Spec: nra.md, sections 4, 5, 14 and 21.
 
-use crate::format::checksum::checksum;
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::nra::frame::{ALIGNMENT, HEADER_LEN, is_place};
-use crate::format::nra::layout::{Field, HEAD_LEN, head, slot, tail};
-use crate::format::wire::Malformed;
+use crate::frame::{ALIGNMENT, HEADER_LEN, is_place};
+use crate::layout::{Field, HEAD_LEN, head, slot, tail};
+use nra_core::checksum::checksum;
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::wire::Malformed;
 
 /// Length of a slot.
 pub const SLOT_LEN: usize = 64;

@@ -5,44 +5,8 @@
 /// Length of the head.
 pub const HEAD_LEN: usize = 256;
 
-/// A field of `N` bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Field<const N: usize> {
-    /// Bytes from the start of the structure.
-    pub offset: usize,
-}
-
-impl<const N: usize> Field<N> {
-    /// Takes the bytes of the field out of a structure that is long enough.
-    pub(crate) fn get(self, structure: &[u8]) -> [u8; N] {
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(&structure[self.offset..self.offset + N]);
-        bytes
-    }
-
-    /// Sets the bytes of the field.
-    pub(crate) fn put(self, structure: &mut [u8], bytes: [u8; N]) {
-        structure[self.offset..self.offset + N].copy_from_slice(&bytes);
-    }
-
-    /// Says whether all bytes of the field are zero.
-    pub(crate) fn is_zero(self, structure: &[u8]) -> bool {
-        self.get(structure) == [0; N]
-    }
-}
-
-macro_rules! structure {
-    ($(#[$doc:meta])* $module:ident { $($name:ident = $text:literal: $offset:literal, $size:literal;)* }) => {
-        $(#[$doc])*
-        #[allow(missing_docs)]
-        pub mod $module {
-            use super::Field;
-            $(pub const $name: Field<$size> = Field { offset: $offset };)*
-            /// Name, offset and size of each field.
-            pub const TABLE: &[(&str, usize, usize)] = &[$(($text, $offset, $size)),*];
-        }
-    };
-}
+pub use nra_core::layout::{Field, key_slot, keys};
+use nra_core::structure;
 
 structure! {
     /// Reference to a frame (section 2).
@@ -156,31 +120,6 @@ structure! {
         KEYS_LENGTH = "keys_length": 40, 8;
         NUMBER = "number": 48, 8;
         CHECKSUM = "checksum": 56, 8;
-    }
-}
-
-structure! {
-    /// Payload of a key frame up to the slots (section 18).
-    keys {
-        SLOTS = "slots": 0, 2;
-        RESERVED = "reserved": 2, 6;
-        SALT = "salt": 8, 24;
-        MAC = "mac": 32, 32;
-    }
-}
-
-structure! {
-    /// Key slot (section 18).
-    key_slot {
-        KIND = "kind": 0, 1;
-        RESERVED_A = "reserved_a": 1, 3;
-        MEMORY_KIB = "memory_kib": 4, 4;
-        PASSES = "passes": 8, 4;
-        LANES = "lanes": 12, 4;
-        SALT = "salt": 16, 32;
-        WRAPPED = "wrapped": 48, 48;
-        LABEL = "label": 96, 16;
-        RESERVED_B = "reserved_b": 112, 16;
     }
 }
 

@@ -4,13 +4,13 @@
 
 use std::cmp::Ordering;
 
-use crate::format::entry::Entry;
-use crate::format::limits::{MAX_LEVEL, MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::front::{FrontDecoder, FrontEncoder};
-use crate::format::nra::records::{self, Holder, RecordList};
-use crate::format::path::compare;
-use crate::format::wire::{Cursor, Malformed, put_bytes, put_sv, put_uv};
+use crate::content::FrameRef;
+use crate::front::{FrontDecoder, FrontEncoder};
+use crate::records::{self, Holder, RecordList};
+use nra_core::entry::Entry;
+use nra_core::limits::{MAX_LEVEL, MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH};
+use nra_core::path::compare;
+use nra_core::wire::{Cursor, Malformed, put_bytes, put_sv, put_uv};
 
 /// Raw payload at which a writer closes a leaf, bytes.
 pub const LEAF_TARGET: usize = 16 << 10;
@@ -244,7 +244,7 @@ pub fn separator<'a>(last: &[u8], first: &'a [u8]) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::nra::records::tests::any_sorted_entries;
+    use crate::records::tests::any_sorted_entries;
     use proptest::prelude::*;
 
     fn any_inner() -> impl Strategy<Value = InnerPage> {

@@ -8,13 +8,13 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::changes::{Change, each_change};
-use crate::format::nra::writer::{Writer, no_base};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
+use crate::changes::{Change, each_change};
+use crate::writer::{Writer, no_base};
+use nra_core::archive::Archive;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
+use nra_core::progress::{Counter, Monitor, Warning};
 
 /// Why a file does not come back.
 const HELD: &str = "not brought back: a directory with something that was not named is in its place";

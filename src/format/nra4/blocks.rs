@@ -8,8 +8,8 @@ use super::block::{self, Dictionary, Stream};
 use super::cipher::Cipher;
 use super::manifest::{Block, Chunk, Coding, MAX_WHOLE};
 use super::recent::Recent;
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Longest block as stored that is decoded as a whole, bytes: content that does not compress, and some more.
 const MAX_STORED: u64 = MAX_WHOLE + (1 << 20);

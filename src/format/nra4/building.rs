@@ -8,9 +8,9 @@ use super::extra::Facts;
 use super::hash::Hash;
 use super::manifest::{Block, Chunk, Coding, LOST, MAX_WHOLE, Manifest, STRAY};
 use super::names::Names;
-use crate::format::entry::{Attribute, Kind, Metadata};
-use crate::format::error::{Error, Result};
-use crate::format::table::{Item, Table, TableBuilder};
+use nra_core::entry::{Attribute, Kind, Metadata};
+use nra_core::error::{Error, Result};
+use nra_core::table::{Item, Table, TableBuilder};
 
 /// A record of the chunk table, or what a file of version 1 says in its place.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::{Aes256Gcm, KeyInit};
 
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 const NONCE_LEN: usize = 12;
 const TAG_LEN: usize = 16;

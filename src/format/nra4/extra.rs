@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME, MAX_TARGET};
+use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_OWNER_NAME, MAX_TARGET};
 
 /// What entries without a record begin with.
 pub(super) const MARK: &str = "nra5 entries";

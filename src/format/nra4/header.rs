@@ -1,7 +1,7 @@
 //! The first 32 bytes.
 
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Length of the header, bytes.
 pub(super) const HEADER_LEN: u64 = 32;
@@ -69,7 +69,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     fn read(header: &Header, change: impl Fn(&mut Vec<u8>)) -> Result<Option<Header>> {
         let mut bytes = header.encode(7).to_vec();

@@ -18,11 +18,11 @@ use super::hash::Hash;
 use super::header::Header;
 use super::packed::Window;
 use super::records;
-use crate::format::entry::Attribute;
-use crate::format::error::{Error, Result};
-use crate::format::path::is_unsafe_to_show;
-use crate::format::source::ReadAt;
-use crate::format::table::Table;
+use nra_core::entry::Attribute;
+use nra_core::error::{Error, Result};
+use nra_core::path::is_unsafe_to_show;
+use nra_core::source::ReadAt;
+use nra_core::table::Table;
 
 /// Longest content of a block that is decoded as a whole, bytes. Blocks of 4.5 have up to 4 MiB and those of 1 (size) mostly 64 MiB.
 pub(super) const MAX_WHOLE: u64 = 128 << 20;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::manifest::LOOKUPS;
-use crate::format::entry::{Kind, Metadata};
-use crate::format::error::Result;
-use crate::format::limits::MAX_OFFSET;
-use crate::format::path;
-use crate::format::table::{Item, Table, TableBuilder, Winner};
+use nra_core::entry::{Kind, Metadata};
+use nra_core::error::Result;
+use nra_core::limits::MAX_OFFSET;
+use nra_core::path;
+use nra_core::table::{Item, Table, TableBuilder, Winner};
 
 /// Names and sizes of all files of a manifest, by number. Each name is a path.
 pub(super) struct Names {
@@ -120,12 +120,12 @@ mod tests {
     use super::super::manifest::PREFIX;
     use super::super::{Nra4, open};
     use super::*;
-    use crate::format::archive::{Archive, OpenOptions};
-    use crate::format::crypt::Secret;
-    use crate::format::entry::Entry;
-    use crate::format::path::EntryPath;
-    use crate::format::source::{MemorySource, ReadAt};
-    use crate::format::table::{Members as _, TableArchive};
+    use nra_core::archive::{Archive, OpenOptions};
+    use nra_core::crypt::Secret;
+    use nra_core::entry::Entry;
+    use nra_core::path::EntryPath;
+    use nra_core::source::{MemorySource, ReadAt};
+    use nra_core::table::{Members as _, TableArchive};
 
     /// A file record as a map.
     #[derive(Serialize)]
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_file_of_earlier_tools_is_found_without_a_table_as_with_one() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/nra4");
         let mut without = 0;
         for file in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let source: Arc<dyn ReadAt> = Arc::new(MemorySource::new(std::fs::read(file.path()).unwrap()));

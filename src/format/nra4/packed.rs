@@ -7,8 +7,8 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
-use crate::format::error::Error;
-use crate::format::source::ReadAt;
+use nra_core::error::Error;
+use nra_core::source::ReadAt;
 
 /// Bytes read at a time; longer texts are read at once.
 const STEP: usize = 256 << 10;
@@ -354,7 +354,7 @@ mod tests {
     use serde::de::IgnoredAny;
 
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     #[derive(Debug, Clone, PartialEq, Serialize, serde::Deserialize)]
     struct Record {

@@ -13,15 +13,15 @@ use super::cipher::Cipher;
 use super::header::{Header, MAGIC};
 use super::manifest::{Chunk, Manifest, Recipe};
 use super::names::Names;
-use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
-use crate::format::crypt::Secret;
-use crate::format::digest::{DIGEST_LEN, Digest};
-use crate::format::entry::{Entry, Kind, Location};
-use crate::format::error::{Error, Looks, Result};
-use crate::format::path::EntryPath;
-use crate::format::progress::Monitor;
-use crate::format::source::ReadAt;
-use crate::format::table::{Member, Members, Table, TableArchive, TableBuilder};
+use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::crypt::Secret;
+use nra_core::digest::{DIGEST_LEN, Digest};
+use nra_core::entry::{Entry, Kind, Location};
+use nra_core::error::{Error, Looks, Result};
+use nra_core::path::EntryPath;
+use nra_core::progress::Monitor;
+use nra_core::source::ReadAt;
+use nra_core::table::{Member, Members, Table, TableArchive, TableBuilder};
 
 /// Length of the footer of version 1, bytes: SHA-256 of all before, CRC-32 of the manifest, magic.
 const FOOTER_LEN: u64 = 40;
@@ -56,7 +56,7 @@ pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArch
 }
 
 /// Opens `source` if it is an earlier NRA file.
-pub(crate) fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
+pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<TableArchive<Nra4>>> {
     let Some(header) = Header::read(&**source)? else { return Ok(None) };
     let Header { manifest_offset, manifest_len } = header;
     if manifest_len > options.index_bytes {
@@ -281,7 +281,7 @@ impl Members for Nra4 {
 
     fn find(&self, path: &[u8]) -> Option<Entry> {
         let (number, size) = self.names.as_ref()?.find(path)?;
-        let location = Location::Member { number, place: self.manifest.place(number) };
+        let location = Location::numbered(number, self.manifest.place(number));
         Some(Entry { size, location, ..Entry::new(EntryPath::from_checked(path), Kind::File) })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// Blocks that are kept however large they are: of several threads each needs the one it reads from.
 const ALWAYS: usize = 4;

@@ -12,9 +12,9 @@ use super::extra::{Extra, MARK};
 use super::hash::Hash;
 use super::manifest::Coding;
 use super::packed::Window;
-use crate::format::entry::{Attribute, EMBEDDING, Namespace};
-use crate::format::error::Error;
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
+use nra_core::entry::{Attribute, EMBEDDING, Namespace};
+use nra_core::error::Error;
+use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
 
 /// Parses a MessagePack manifest without its prefix. Bytes behind the root are left alone, unless they are entries that have no record in it.
 pub(super) fn parse_packed(window: &mut Window<'_>, building: &mut Building) -> Result<(), String> {

@@ -6,18 +6,18 @@ use zeroize::Zeroizing;
 
 use super::writer::{Codec, Writer, WriterOptions};
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::crypt::Secret;
-use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Device, Entry, Kind, Location, Metadata, Namespace, Owner, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::format::source::{MemorySource, ReadAt};
-use crate::format::table::TableArchive;
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::crypt::Secret;
+use nra_core::digest::Digest;
+use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
+use nra_core::progress::Recorder;
+use nra_core::source::{MemorySource, ReadAt};
+use nra_core::table::TableArchive;
 
 fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4").join(name)).unwrap()
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/nra4").join(name)).unwrap()
 }
 
 fn open_bytes(bytes: Vec<u8>, key: Option<&[u8; 32]>) -> Result<TableArchive<Nra4>> {
@@ -139,10 +139,7 @@ fn what_is_written_is_read_with_all_its_facts() {
             found.location = wanted.location.clone();
             assert_eq!(found, wanted);
         }
-        let location = |path: &[u8]| match archive.find(path).unwrap().unwrap().1.location {
-            Location::Member { number, .. } => number,
-            Location::Nra(_) => panic!("another engine"),
-        };
+        let location = |path: &[u8]| archive.find(path).unwrap().unwrap().1.location.number().unwrap();
         assert_eq!(location(b"hard 1"), location(b"hard 2"));
         let verdict = archive.verify(Depth::Full, None, &Recorder::default()).unwrap();
         assert_eq!((verdict.damage, verdict.entries), (vec![], 12));

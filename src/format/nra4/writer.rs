@@ -20,9 +20,9 @@ use super::cipher::Cipher;
 use super::extra::{Extra, MARK};
 use super::header::{HEADER_LEN, Header};
 use super::manifest::PREFIX;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::zeros::each_zero;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result, Subject};
+use nra_core::zeros::each_zero;
 
 /// Raw length from which a block is full.
 const BLOCK: usize = 4 << 20;
@@ -356,8 +356,9 @@ impl<W: Write + Seek> Writer<W> {
     }
 
     /// Leaves no room for records of chunks.
-    #[cfg(test)]
-    pub(crate) fn fill_table(&mut self) {
+    #[cfg(any(test, feature = "testing"))]
+    #[doc(hidden)]
+    pub fn fill_table(&mut self) {
         self.table.count = u32::MAX;
     }
 

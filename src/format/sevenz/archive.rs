@@ -10,13 +10,13 @@ use super::folders::{BLOCK, Folders};
 use super::header::{File, Stopped, parse};
 use super::start::{Header, find, read};
 use super::streams::Streams;
-use crate::format::archive::{Access, Depth, Info, OpenOptions, Part};
-use crate::format::entry::{Device, Kind, Metadata};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_TARGET;
-use crate::format::source::{ReadAt, is_zero_from};
-use crate::format::stream::check_ratio;
-use crate::format::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
+use nra_core::archive::{Access, Depth, Info, OpenOptions, Part};
+use nra_core::entry::{Device, Kind, Metadata};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_TARGET;
+use nra_core::source::{ReadAt, is_zero_from};
+use nra_core::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
+use nra_stream::check_ratio;
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;

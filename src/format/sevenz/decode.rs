@@ -7,9 +7,9 @@ use sevenz_rust2::{BlockDecoder, Password};
 
 use super::start::{SIGNATURE, START_LEN};
 use super::streams::Folder;
-use crate::format::crypt::Secret;
-use crate::format::error::{Bound, Error, Result};
-use crate::format::source::ReadAt;
+use nra_core::crypt::Secret;
+use nra_core::error::{Bound, Error, Result};
+use nra_core::source::ReadAt;
 
 /// Decoded bytes handed out at once.
 const RUN: usize = 256 << 10;

@@ -11,9 +11,9 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::decode::{Decoding, decode};
 use super::streams::Streams;
-use crate::format::error::{Error, Flaw, Result};
-use crate::format::source::ReadAt;
-use crate::format::table::Decoded;
+use nra_core::error::{Error, Flaw, Result};
+use nra_core::source::ReadAt;
+use nra_core::table::Decoded;
 
 /// Length of a decoded block, bytes.
 pub(super) const BLOCK: u64 = 1 << 20;

@@ -2,8 +2,8 @@
 
 use super::streams::{Refused, Streams, internal};
 use super::{Bits, number, sized};
-use crate::format::entry::{Kind, Timestamp};
-use crate::format::wire::{Cursor, Malformed};
+use nra_core::entry::{Kind, Timestamp};
+use nra_core::wire::{Cursor, Malformed};
 
 /// Ids of parts.
 const END: u64 = 0;
@@ -72,7 +72,11 @@ impl File {
 }
 
 /// Parses a header behind its id. `body`: bytes of content that the archive has. Each file is handed out together with the streams.
-pub(super) fn parse(text: &[u8], body: u64, each: &mut dyn FnMut(File) -> crate::format::Result<()>) -> Result<Streams, Stopped> {
+pub(super) fn parse(
+    text: &[u8],
+    body: u64,
+    each: &mut dyn FnMut(File) -> nra_core::error::Result<()>,
+) -> Result<Streams, Stopped> {
     let mut cursor = Cursor::new(text);
     let mut streams = Streams::default();
     let mut id = number(&mut cursor)?;
@@ -107,7 +111,7 @@ pub(super) fn parse(text: &[u8], body: u64, each: &mut dyn FnMut(File) -> crate:
 /// Why a header was not read to its end.
 pub(super) enum Stopped {
     Refused(Refused),
-    Failed(crate::format::Error),
+    Failed(nra_core::error::Error),
 }
 
 impl From<Refused> for Stopped {
@@ -123,7 +127,7 @@ impl From<Malformed> for Stopped {
 }
 
 /// Takes the files; returns how many have content.
-fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> crate::format::Result<()>) -> Result<usize, Stopped> {
+fn files(cursor: &mut Cursor<'_>, each: &mut dyn FnMut(File) -> nra_core::error::Result<()>) -> Result<usize, Stopped> {
     let count = number(cursor)?;
     // Each has a name, of which its end alone takes two bytes.
     let most = (cursor.remaining() / 2) as u64;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::decode::{Decoding, decode};
 use super::streams::Streams;
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
-use crate::format::wire::Cursor;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
+use nra_core::wire::Cursor;
 
 /// First bytes of an archive.
 pub(super) const SIGNATURE: [u8; 6] = *b"7z\xbc\xaf\x27\x1c";

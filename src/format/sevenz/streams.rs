@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::decode::OneFolder;
 use super::start::START_LEN;
 use super::{Bits, count, number, put_number};
-use crate::format::error::Error;
-use crate::format::source::ReadAt;
-use crate::format::wire::{Cursor, Malformed};
+use nra_core::error::Error;
+use nra_core::source::ReadAt;
+use nra_core::wire::{Cursor, Malformed};
 
 /// Ids of parts.
 const END: u64 = 0;

@@ -5,19 +5,19 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
-use crate::format::entry::{Entry, Kind, Location, Metadata};
-use crate::format::error::{Error, Result};
-use crate::format::inside;
-use crate::format::limits::MAX_MESSAGE;
-use crate::format::path::EntryPath;
-use crate::format::progress::Monitor;
-use crate::format::shard::attributes::{NAME, Origin, RECORD, foreign, metadata_attributes};
-use crate::format::shard::description::{self, description};
-use crate::format::shard::names::{Names, path_of};
-use crate::format::shard::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
-use crate::format::source::ReadAt;
-use crate::format::table::{Decoded, Item, Member, Members, Table, TableArchive, TableBuilder, Winner};
+use crate::attributes::{NAME, Origin, RECORD, foreign, metadata_attributes};
+use crate::description::{self, description};
+use crate::names::{Names, path_of};
+use crate::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
+use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::description::Description;
+use nra_core::entry::{Entry, Kind, Location, Metadata};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_MESSAGE;
+use nra_core::path::EntryPath;
+use nra_core::progress::Monitor;
+use nra_core::source::ReadAt;
+use nra_core::table::{Decoded, Item, Member, Members, Table, TableArchive, TableBuilder, Winner};
 
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
@@ -152,7 +152,7 @@ impl Members for ShardMembers {
     fn find(&self, path: &[u8]) -> Option<Entry> {
         let number = self.names.find(&self.shard, path)?;
         let member = member(number, &self.shard.entries()[number]);
-        let location = Location::Member { number: member.number, place: member.place };
+        let location = Location::numbered(member.number, member.place);
         let mut entry = Entry { size: member.size, location, ..Entry::new(EntryPath::from_checked(path), Kind::File) };
         self.complete(&member, &mut entry);
         Some(entry)
@@ -172,7 +172,7 @@ impl Members for ShardMembers {
         entry.metadata = Arc::new(Metadata { attributes, ..Metadata::clone(&entry.metadata) });
     }
 
-    fn describe(&self, member: Option<&Member>) -> Result<Option<inside::Table>> {
+    fn describe(&self, member: Option<&Member>) -> Result<Option<Description>> {
         let profile = self.profile()?;
         match member {
             Some(member) => profile.describe(&self.shard, within(member.number)),

@@ -2,10 +2,10 @@
 //!
 //! All lie in [`Namespace::Foreign`]. With them and an unchanged list of entries the same file can be written again.
 
-use crate::format::entry::{Attribute, Namespace};
-use crate::format::limits::MAX_ATTRIBUTE_VALUE;
-use crate::format::shard::layout::{HEADER_LEN, Header, aligned, flags, index_end};
-use crate::format::shard::reader::Shard;
+use crate::layout::{HEADER_LEN, Header, aligned, flags, index_end};
+use crate::reader::Shard;
+use nra_core::entry::{Attribute, Namespace};
+use nra_core::limits::MAX_ATTRIBUTE_VALUE;
 
 /// What the names of all these attributes begin with.
 const OWN: &[u8] = b"shard:";

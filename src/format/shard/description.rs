@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// Metadata with all but the description passed over.
 #[derive(Deserialize)]

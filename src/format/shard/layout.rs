@@ -2,7 +2,7 @@
 //!
 //! Specification: shard.md, sections 1 and 4.1.
 
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// First bytes of a file.
 pub const MAGIC: [u8; 4] = *b"SHRD";

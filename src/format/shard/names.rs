@@ -2,11 +2,11 @@
 //!
 //! Specification: shard.md, section 4.
 
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::path::{self, Quoted};
-use crate::format::shard::Shard;
-use crate::format::table::{Cleaned, Table, clean};
+use crate::Shard;
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::path::{self, Quoted};
+use nra_core::table::{Cleaned, Table, clean};
 
 /// Length of names that are no paths and are kept as attributes, bytes.
 const MAX_KEPT: u64 = 12 << 20;
@@ -159,9 +159,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::archive::{Archive, OpenOptions};
-    use crate::format::shard::{Dialect, Layout, Marks, Role, ShardMembers, ShardWriter, Style};
-    use crate::format::source::{MemorySource, ReadAt};
+    use crate::{Dialect, Layout, Marks, Role, ShardMembers, ShardWriter, Style};
+    use nra_core::archive::{Archive, OpenOptions};
+    use nra_core::source::{MemorySource, ReadAt};
 
     #[test]
     fn every_name_has_a_path() {

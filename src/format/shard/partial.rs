@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::format::error::{Error, Result};
-use crate::format::source::sync_directory;
+use nra_core::error::{Error, Result};
+use nra_core::source::sync_directory;
 
 /// Where a [`ShardWriter`](super::ShardWriter) writes to so that readers never see half of a file.
 ///

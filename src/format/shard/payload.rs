@@ -2,8 +2,8 @@
 //!
 //! Specification: shard.md, sections 2 and 4.3.
 
-use crate::format::codec::{Codec, PREFIX_SLACK, decompress, decompress_prefix};
-use crate::format::shard::layout::{Compression, Header, IndexEntry, MAX_PAYLOAD, Role, flags};
+use crate::layout::{Compression, Header, IndexEntry, MAX_PAYLOAD, Role, flags};
+use nra_core::codec::{Codec, PREFIX_SLACK, decompress, decompress_prefix};
 
 /// A block of a zstd frame takes four bytes at least, and gives at most 128 KiB.
 const MAX_ZSTD_RATIO: u64 = (128 << 10) / 4;

@@ -8,13 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::format::error::{Error, Result};
-use crate::format::shard::layout::{
+use crate::layout::{
     HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAGIC, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
 };
-use crate::format::shard::names::in_remark;
-use crate::format::shard::payload;
-use crate::format::source::ReadAt;
+use crate::names::in_remark;
+use crate::payload;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Bytes read at once while the checksum of a long entry is taken.
 const STEP: usize = 1 << 20;

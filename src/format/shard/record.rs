@@ -1,6 +1,6 @@
 //! What an entry of a Shard file has beside name and content, as an attribute of the entry.
 
-use crate::format::shard::layout::{Compression, flags};
+use crate::layout::{Compression, flags};
 
 /// Facts of an entry. As text: number, flags, content type and tags in decimal digits, with colons between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

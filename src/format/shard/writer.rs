@@ -7,12 +7,12 @@ use std::io::{Seek, SeekFrom, Write};
 
 use xxhash_rust::xxh64::xxh64;
 
-use crate::format::error::{Error, Result, Subject};
-use crate::format::shard::layout::{
+use crate::layout::{
     Compression, HEADER_LEN, Header, INDEX_ENTRY_LEN, IndexEntry, MAX_ENTRIES, MAX_NAMES_LEN, MAX_PAYLOAD, Role, aligned, flags,
     index_end,
 };
-use crate::format::zeros::each_zero;
+use nra_core::error::{Error, Result, Subject};
+use nra_core::zeros::each_zero;
 
 /// What entries are aligned to, bytes; 0 = nothing.
 pub const ALIGNMENTS: [u8; 4] = [0, 16, 32, 64];
@@ -342,7 +342,7 @@ impl<W: Write + Seek> ShardWriter<W> {
 
     /// Checks that there is room for an entry of this name and that it is the one announced; returns where the name will start.
     fn admit(&self, name: &[u8]) -> Result<u32> {
-        let quoted = || crate::format::path::Quoted::new(name).to_string();
+        let quoted = || nra_core::path::Quoted::new(name).to_string();
         if self.seen.contains(name) {
             return Err(Error::Usage { detail: format!("name {} is given twice", quoted()) });
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::ByteStream;
-use crate::format::error::{Error, Result};
-use crate::format::progress::Monitor;
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
 
 /// Length of a buffer, bytes: long enough that handing over costs nothing, short enough to stay in the cache.
 const BUFFER: usize = 256 << 10;

@@ -8,9 +8,9 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
-use crate::format::archive::OpenOptions;
-use crate::format::error::{Error, Flaw, Result};
-use crate::format::source::ReadAt;
+use nra_core::archive::OpenOptions;
+use nra_core::error::{Error, Flaw, Result};
+use nra_core::source::ReadAt;
 
 /// Length of a decoded block, bytes.
 pub const BLOCK: usize = 1 << 20;

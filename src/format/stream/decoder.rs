@@ -10,7 +10,7 @@ use super::legacy::{self, Legacy};
 use super::step::{self, Fault, Progress, Step};
 use super::xz::{Pool, Room, XzBlocks};
 use super::{ByteStream, Compression, Input, PROBE, is_skippable};
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// What is wrong with a stream that ends in the middle.
 pub(super) const TRUNCATED: &str = "truncated: unexpected end of the input";

@@ -15,7 +15,7 @@ use lzma_rust2::{XzOptions, XzWriter};
 use zstd_safe::{CCtx, CParameter};
 
 use super::{Compression, InOrder, xz};
-use crate::format::progress::Monitor;
+use nra_core::progress::Monitor;
 
 /// Bytes that xz compresses between two looks at whether they are still wanted: less than a second at the highest level.
 const XZ_STEP: usize = 256 << 10;

@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
-use crate::format::error::{Error, Result, Subject};
-use crate::format::source::ReadAt;
+use nra_core::error::{Error, Result, Subject};
+use nra_core::source::ReadAt;
 
 /// Length of the buffer in front of a stream, bytes: few calls, and it stays in the cache.
 const BUFFER: usize = 128 << 10;

@@ -2,7 +2,7 @@
 
 use super::Input;
 use super::decoder::TRUNCATED;
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// First bytes of a frame.
 pub(super) const MAGIC: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];

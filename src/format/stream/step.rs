@@ -11,7 +11,7 @@ use super::Compression;
 /// Largest window of a zstd frame, as a power of two: what the zstd program accepts without being asked for more.
 const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory that an xz or lzma decoder may take, KiB: twice what the largest preset needs, so that also odd settings decode.
-pub(crate) const LZMA_MEMORY_KIB: u32 = 256 << 10;
+pub const LZMA_MEMORY_KIB: u32 = 256 << 10;
 /// The window of deflate, as a power of two.
 const DEFLATE_WINDOW_LOG: u8 = 15;
 

@@ -4,8 +4,8 @@ use std::num::NonZero;
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::archive::OpenOptions;
-use crate::format::error::Error;
+use nra_core::archive::OpenOptions;
+use nra_core::error::Error;
 
 fn stream(bytes: Vec<u8>) -> Input {
     Input::new(ReaderStream::new(std::io::Cursor::new(bytes), "test"), 0)
@@ -135,8 +135,8 @@ fn all_in_front_of_a_wrong_checksum_is_given() {
 /// Stops the work from the beginning.
 struct Stopped;
 
-impl crate::format::progress::Monitor for Stopped {
-    fn warn(&self, _: crate::format::progress::Warning) {}
+impl nra_core::progress::Monitor for Stopped {
+    fn warn(&self, _: nra_core::progress::Warning) {}
     fn cancelled(&self) -> bool {
         true
     }
@@ -203,7 +203,7 @@ fn what_ends_without_content_is_read_at_any_block() {
             empty.extend(skippable(5));
         }
         let bytes = [encode(compression, &content), empty].concat();
-        let source = std::sync::Arc::new(crate::format::source::MemorySource::new(bytes));
+        let source = std::sync::Arc::new(nra_core::source::MemorySource::new(bytes));
         // So little memory that it begins anew each time.
         let options = OpenOptions { cache_bytes: 0, stream_ratio: 1_000, ..OpenOptions::default() };
         let blocks = Blocks::new(source, compression, &options);
@@ -218,9 +218,9 @@ fn what_ends_without_content_is_read_at_any_block() {
 }
 
 /// Counts what is read.
-struct Reads(crate::format::source::MemorySource, std::sync::atomic::AtomicU64);
+struct Reads(nra_core::source::MemorySource, std::sync::atomic::AtomicU64);
 
-impl crate::format::source::ReadAt for Reads {
+impl nra_core::source::ReadAt for Reads {
     fn len(&self) -> u64 {
         self.0.len()
     }
@@ -239,7 +239,7 @@ fn what_lies_behind_the_end_needs_no_decoding() {
     for compression in WRITTEN {
         let bytes = encode(compression, &content);
         let len = bytes.len() as u64;
-        let source = std::sync::Arc::new(Reads(crate::format::source::MemorySource::new(bytes), Default::default()));
+        let source = std::sync::Arc::new(Reads(nra_core::source::MemorySource::new(bytes), Default::default()));
         let options = OpenOptions { cache_bytes: 0, stream_ratio: 1_000, ..OpenOptions::default() };
         let blocks = Blocks::new(std::sync::Arc::clone(&source) as _, compression, &options);
         let read: usize = (0..9).map(|number| blocks.block(number).unwrap().len()).sum();
@@ -271,7 +271,7 @@ fn old_lz4_files_are_read() {
 fn reading_ahead_gives_the_same_and_then_the_error() {
     let content = text(1_000_000);
     let mut encoded = encode(Compression::Gzip, &content);
-    let recorder = crate::format::progress::Recorder::default();
+    let recorder = nra_core::progress::Recorder::default();
     for cut in [false, true] {
         if cut {
             encoded.pop();

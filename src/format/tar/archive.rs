@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::{Access, Damage, Depth, MAX_HOLES, Part};
-use crate::format::error::{Error, Result};
-use crate::format::progress::Monitor;
-use crate::format::source::ReadAt;
-use crate::format::stream::{BLOCK, Blocks};
-use crate::format::table::{Member, Members};
+use nra_core::archive::{Access, Damage, Depth, MAX_HOLES, Part};
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
+use nra_core::source::ReadAt;
+use nra_core::table::{Member, Members};
+use nra_stream::{BLOCK, Blocks};
 
 /// Bytes read at a time from a plain archive.
 const READ: usize = 256 << 10;

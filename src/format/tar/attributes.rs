@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::pax::Records;
-use crate::format::entry::{Attribute, Namespace};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
-use crate::format::path::Quoted;
+use nra_core::entry::{Attribute, Namespace};
+use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE};
+use nra_core::path::Quoted;
 
 /// Records of extended attributes, as most programs write them, and their other form, with names and values in other letters.
 const XATTR: &str = "SCHILY.xattr.";

@@ -8,10 +8,10 @@ use super::member::{Begin, Member, MemberKind};
 use super::preface::{Extension, MAX_EXTENSION, Preface};
 use super::remarks::Remarks;
 use super::sparse::{self, Lines, Segment};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::names::NameEncoding;
-use crate::format::path::Quoted;
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::names::NameEncoding;
+use nra_core::path::Quoted;
 
 /// Damaged headers that are passed over.
 const MAX_DAMAGED: u32 = 1000;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::header::{BLOCK, Block};
-use crate::format::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
-use crate::format::path::EntryPath;
+use nra_core::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
+use nra_core::path::EntryPath;
 
 /// What ends an archive: two blocks of zero bytes.
 pub const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::decoder::{Decoder, Event};
 use super::links::{Links, PathKey};
 use super::member::{Member as TarMember, MemberKind};
-use crate::format::archive::Damage;
-use crate::format::entry::{Attribute, Kind, Metadata, Owner};
-use crate::format::error::{Error, Result};
-use crate::format::path::Quoted;
-use crate::format::source::ReadAt;
-use crate::format::stream::Blocks;
-use crate::format::table::{Cleaned, Item, clean};
+use nra_core::archive::Damage;
+use nra_core::entry::{Attribute, Kind, Metadata, Owner};
+use nra_core::error::{Error, Result};
+use nra_core::path::Quoted;
+use nra_core::source::ReadAt;
+use nra_core::table::{Cleaned, Item, clean};
+use nra_stream::Blocks;
 
 /// Bytes read at a time while an index is made: a header, and what often belongs to it.
 const PEEK: usize = 4 << 10;
@@ -270,8 +270,8 @@ fn path_of(name: &[u8]) -> Option<PathKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::entry::{Entry, Namespace};
-    use crate::format::path::EntryPath;
+    use nra_core::entry::{Entry, Namespace};
+    use nra_core::path::EntryPath;
 
     /// A member of this name, as the decoder tells it.
     fn member(name: &str) -> TarMember {

@@ -6,9 +6,9 @@ use super::header::Header;
 use super::pax::Wrong;
 use super::preface::Preface;
 use super::sparse::{self, Segment};
-use crate::format::entry::{Attribute, Device, Kind, Timestamp};
-use crate::format::error::Error;
-use crate::format::limits::{MAX_OFFSET, MAX_OWNER_NAME};
+use nra_core::entry::{Attribute, Device, Kind, Timestamp};
+use nra_core::error::Error;
+use nra_core::limits::{MAX_OFFSET, MAX_OWNER_NAME};
 
 /// What an entry of a tar archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use super::archive::{Bytes, TarMembers};
 use super::decoder::Decoder;
 use super::indexer::{Indexer, walk_blocks, walk_plain};
 use super::{PROBE, detect, detect_stream};
-use crate::format::archive::{Damage, Info, OpenOptions};
-use crate::format::entry::Kind;
-use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::source::ReadAt;
-use crate::format::stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
-use crate::format::table::{Item, TableArchive, TableBuilder, Winner, clean};
+use nra_core::archive::{Damage, Info, OpenOptions};
+use nra_core::entry::Kind;
+use nra_core::error::{Error, Result};
+use nra_core::path::{EntryPath, Quoted};
+use nra_core::source::ReadAt;
+use nra_core::table::{Item, TableArchive, TableBuilder, Winner, clean};
+use nra_stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
 
 /// Entries that are named with damage.
 const NAMED: usize = 1_000;
@@ -46,7 +46,7 @@ pub fn probe_compressed(
     let mut first = vec![0; usize::try_from(source.len().min(18)).expect("at most 18")];
     source.read_exact_at(0, &mut first)?;
     let begins = if is_skippable(&first) {
-        stream::detect(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? == Some(compression)
+        nra_stream::detect(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? == Some(compression)
     } else {
         compression.begins(&first)
     };

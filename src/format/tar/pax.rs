@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use super::sparse::{self, Segment};
-use crate::format::entry::Timestamp;
-use crate::format::error::{Error, Result};
+use nra_core::entry::Timestamp;
+use nra_core::error::{Error, Result};
 
 /// Memory that a record takes beside its key and value, bytes.
 const RECORD_BYTES: u64 = 64;

@@ -6,9 +6,9 @@ use super::attributes;
 use super::header::{Header, text};
 use super::pax::{Records, Wrong};
 use super::remarks::Remarks;
-use crate::format::entry::{Attribute, Timestamp};
-use crate::format::limits::MAX_MESSAGE;
-use crate::format::names::NameEncoding;
+use nra_core::entry::{Attribute, Timestamp};
+use nra_core::limits::MAX_MESSAGE;
+use nra_core::names::NameEncoding;
 
 /// Longest pax header or long name, bytes: a path and a link of 64 KiB with many attributes of 1 MiB.
 pub(super) const MAX_EXTENSION: u64 = 16 << 20;
@@ -187,7 +187,7 @@ impl Preface {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::tar::header::BLOCK;
+    use crate::header::BLOCK;
 
     #[test]
     fn an_entry_is_called_by_what_tells_most() {

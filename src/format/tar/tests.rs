@@ -6,12 +6,12 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::archive::{Archive, OpenOptions, Part};
-use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::source::MemorySource;
-use crate::format::stream::{Compression, Encoder, Level};
+use nra_core::archive::{Archive, OpenOptions, Part};
+use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra_core::error::{Error, Result};
+use nra_core::path::{EntryPath, Quoted};
+use nra_core::source::MemorySource;
+use nra_stream::{Compression, Encoder, Level};
 
 /// What an archive holds, by the decoder: members with their content.
 fn read(bytes: &[u8], step: usize) -> Result<Vec<(Member, Vec<u8>)>> {
@@ -118,7 +118,7 @@ fn the_reading_face_finds_the_same() {
     let with_content: Vec<(Entry, &[u8])> =
         entries.iter().map(|entry| (entry.clone(), if entry.kind == Kind::File { &b"content"[..] } else { b"" })).collect();
     let bytes = archive(&with_content);
-    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let archive = probe(&source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
     assert!(!archive.is_recovered());
     for (entry, content) in &with_content {
@@ -153,7 +153,7 @@ fn holes_are_told() {
     let found = read(&bytes, 100).unwrap();
     let expected = [vec![0; 512], vec![b'a'; 512], vec![0; 7168], vec![b'b'; 512], vec![0; 1296]].concat();
     assert_eq!(found[0].1, expected);
-    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
     let (_, entry) = archive.find(b"sparse").unwrap().unwrap();
     assert_eq!(entry.size, 10_000);
@@ -163,7 +163,7 @@ fn holes_are_told() {
     assert_eq!(buffer, expected[7_500..9_500]);
     let mut holes = 0;
     archive
-        .with_content(&entry, crate::format::archive::Access::Random, &mut |part| {
+        .with_content(&entry, nra_core::archive::Access::Random, &mut |part| {
             holes += u64::from(matches!(part, Part::Hole(_)));
             Ok(())
         })
@@ -242,7 +242,7 @@ fn attributes_and_remarks_are_bounded() {
     assert_eq!(member.attributes.len(), 4096);
     assert!(member.remarks[0].contains("beyond 4096"));
     let bytes = [block(b'A', b"").repeat(250), block(b'0', b"")].concat();
-    let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+    let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let remarks = probe(&source, &OpenOptions::default()).unwrap().unwrap().remarks();
     assert_eq!((remarks.len(), &*remarks[100]), (101, "150 more parts of the tar archive are left out"));
 }
@@ -275,7 +275,7 @@ fn a_comment_that_is_not_kept_is_told() {
     let long = vec![b'c'; 65_536];
     for (comment, kept) in [(&b"short"[..], true), (&long[..], false), (b"\xff", false)] {
         let bytes = [block(b'g', &record("comment", comment)).repeat(2), block(b'0', b"")].concat();
-        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
         let archive = probe(&source, &OpenOptions::default()).unwrap().unwrap();
         let told = archive.remarks().iter().filter(|remark| remark.contains("comment")).count();
         assert_eq!((archive.info().message.is_empty(), told), (!kept, usize::from(!kept)));
@@ -327,7 +327,7 @@ proptest! {
         let in_one = read(&bytes, usize::MAX);
         let in_pieces = read(&bytes, 37);
         prop_assert_eq!(in_one.ok(), in_pieces.ok());
-        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes));
+        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
         if let Some(archive) = probe(&source, &OpenOptions::default()).unwrap() {
             for entry in archive.entries(0..100) {
                 let _ = archive.read_all(&entry.unwrap(), 1 << 16);
@@ -386,7 +386,7 @@ fn what_comes_before_a_cut_is_served() {
         let mut encoder = Encoder::new(Vec::new(), compression, Level::default_of(compression), threads).unwrap();
         encoder.write_all(&archive(&entries)).unwrap();
         let whole = encoder.finish().unwrap();
-        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(whole[..whole.len() * 2 / 3].to_vec()));
+        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(whole[..whole.len() * 2 / 3].to_vec()));
         let archive = probe_compressed(compression, &source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
         assert!(archive.is_recovered() && !archive.remarks().is_empty());
         let found: Vec<Entry> = archive.entries(0..u64::MAX).map(Result::unwrap).collect();
@@ -398,13 +398,13 @@ fn what_comes_before_a_cut_is_served() {
 }
 
 /// Opens an archive as it is and compressed.
-fn opened(bytes: &[u8]) -> [crate::format::table::TableArchive<TarMembers>; 2] {
+fn opened(bytes: &[u8]) -> [nra_core::table::TableArchive<TarMembers>; 2] {
     let mut gzip =
         Encoder::new(Vec::new(), Compression::Gzip, Level::default_of(Compression::Gzip), std::num::NonZero::<usize>::MIN)
             .unwrap();
     gzip.write_all(bytes).unwrap();
-    let plain: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(bytes.to_vec()));
-    let packed: Arc<dyn crate::format::source::ReadAt> = Arc::new(MemorySource::new(gzip.finish().unwrap()));
+    let plain: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes.to_vec()));
+    let packed: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(gzip.finish().unwrap()));
     let options = OpenOptions::default();
     [probe(&plain, &options).unwrap().unwrap(), probe_compressed(Compression::Gzip, &packed, &options).unwrap().unwrap()]
 }

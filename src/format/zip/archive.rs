@@ -4,21 +4,21 @@ use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
-use crate::format::crypt::Secret;
-use crate::format::entry::{Device, Kind, Metadata};
-use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_MESSAGE, MAX_TARGET};
-use crate::format::names::NameEncoding;
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::progress::Monitor;
-use crate::format::source::{ReadAt, is_zero_from};
-use crate::format::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
-use crate::format::zip::end::{self, Directory};
-use crate::format::zip::member::{Located, MEMBER, Sink, locate};
-use crate::format::zip::names::name;
-use crate::format::zip::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
-use crate::format::zip::scan::{self, Rebuilt};
+use crate::end::{self, Directory};
+use crate::member::{Located, MEMBER, Sink, locate};
+use crate::names::name;
+use crate::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
+use crate::scan::{self, Rebuilt};
+use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::crypt::Secret;
+use nra_core::entry::{Device, Kind, Metadata};
+use nra_core::error::{Error, Result};
+use nra_core::limits::{MAX_MESSAGE, MAX_TARGET};
+use nra_core::names::NameEncoding;
+use nra_core::path::{EntryPath, Quoted};
+use nra_core::progress::Monitor;
+use nra_core::source::{ReadAt, is_zero_from};
+use nra_core::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use crate::format::source::ReadAt;
+use nra_core::source::ReadAt;
 
 /// A file that ends with a directory of one member.
 pub(super) struct OneMember {

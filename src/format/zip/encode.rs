@@ -2,7 +2,7 @@
 
 use super::end::{END, LOCATOR, WIDE};
 use super::record::{CENTRAL, DEFLATE, LOCAL, NTFS_EPOCH, STORED};
-use crate::format::entry::{Kind, Timestamp};
+use nra_core::entry::{Kind, Timestamp};
 
 /// What stands in a narrow field when the number is in the wide one.
 const WIDE_MARK: u32 = u32::MAX;

@@ -1,8 +1,8 @@
 //! Finds the central directory from the end of the file.
 
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
-use crate::format::zip::record::{CENTRAL, u16_at, u32_at, u64_at};
+use crate::record::{CENTRAL, u16_at, u32_at, u64_at};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// First bytes of the record at the end.
 pub(super) const END: [u8; 4] = *b"PK\x05\x06";
@@ -138,7 +138,7 @@ fn split() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     fn end(count: u16, len: u32, offset: u32, comment: &[u8]) -> Vec<u8> {
         let mut bytes = END.to_vec();

@@ -9,15 +9,15 @@ use lzma_rust2::{LzmaReader, XzReader};
 use zip::read::{ArchiveOffset, Config, ZipReadOptions};
 use zip::result::ZipError;
 
-use crate::format::crypt::Secret;
-use crate::format::error::{Error, Result};
-use crate::format::path::Quoted;
-use crate::format::source::ReadAt;
-use crate::format::stream::LZMA_MEMORY_KIB;
-use crate::format::zip::crate_reader::OneMember;
-use crate::format::zip::record::{
+use crate::crate_reader::OneMember;
+use crate::record::{
     self, AES, CENTRAL_LEN, DEFLATE, LOCAL, LOCAL_LEN, LZMA, METHOD, Record, STORED, XZ, method_name, record_len, u16_at, u32_at,
 };
+use nra_core::crypt::Secret;
+use nra_core::error::{Error, Result};
+use nra_core::path::Quoted;
+use nra_core::source::ReadAt;
+use nra_stream::LZMA_MEMORY_KIB;
 
 /// Bytes read from the file at once.
 const STEP: usize = 128 << 10;

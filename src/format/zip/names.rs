@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::format::names::NameEncoding;
-use crate::format::zip::record::Record;
+use crate::record::Record;
+use nra_core::names::NameEncoding;
 
 /// Returns the name of a member, with `/` between its parts.
 ///

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::format::entry::{Kind, Owner, Timestamp};
+use nra_core::entry::{Kind, Owner, Timestamp};
 
 /// First bytes of a record of the central directory.
 pub(super) const CENTRAL: [u8; 4] = *b"PK\x01\x02";

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
-use crate::format::zip::end::Directory;
-use crate::format::zip::record::{CENTRAL, CENTRAL_LEN, LOCAL, LOCAL_LEN, Record, fields, record_len, u16_at, u32_at, u64_at};
+use crate::end::Directory;
+use crate::record::{CENTRAL, CENTRAL_LEN, LOCAL, LOCAL_LEN, Record, fields, record_len, u16_at, u32_at, u64_at};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Bytes read at a time.
 const STEP: usize = 256 << 10;
@@ -390,7 +390,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::format::source::MemorySource;
+    use nra_core::source::MemorySource;
 
     fn header(name: &str, flags: u16, lengths: Lengths) -> Vec<u8> {
         let mut bytes = LOCAL.to_vec();

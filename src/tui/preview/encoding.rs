@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use encoding_rs::{UTF_16BE, UTF_16LE, WINDOWS_1252};
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::tui::preview::seek;
+use crate::preview::seek;
 
 /// An encoding of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

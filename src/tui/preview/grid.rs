@@ -3,17 +3,16 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::format::inside::Table;
-use crate::text;
-use crate::tui::glyphs;
-use crate::tui::preview::encoding::Encoding;
-use crate::tui::preview::seek::Seek;
-use crate::tui::preview::window::{Window, line_feeds};
-use crate::tui::preview::{Request, Scroll, Scrolled};
-use crate::tui::theme::Theme;
+use crate::glyphs;
+use crate::preview::encoding::Encoding;
+use crate::preview::seek::Seek;
+use crate::preview::window::{Window, line_feeds};
+use crate::preview::{Request, Scroll, Scrolled};
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::Result;
+use nra_format::inside::Description;
 
 /// Columns of separated values that are shown.
 const MAX_COLUMNS: usize = 100;
@@ -81,8 +80,8 @@ impl Page {
     }
 }
 
-impl From<Table> for Page {
-    fn from(table: Table) -> Self {
+impl From<Description> for Page {
+    fn from(table: Description) -> Self {
         let harmless = |text: &str| glyphs::shown(text.as_bytes());
         let left_out = table.row_count - table.rows.len() as u64;
         let rows = table.rows.iter();
@@ -277,7 +276,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
             let first = page.heads.is_empty() && row == 0 && page.at_start;
             put(page, &cells.cells, scroll, if first { theme.accent } else { theme.text }, line, buffer);
         } else if row > above && page.left_out > 0 {
-            let more = format!("… and {} more", text::count(page.left_out));
+            let more = format!("… and {} more", nra_text::count(page.left_out));
             buffer.set_stringn(area.left(), y, more, usize::from(area.width), theme.dim);
         }
     }
@@ -335,7 +334,8 @@ mod tests {
 
     #[test]
     fn a_table_tells_what_it_leaves_out() {
-        let table = Table { heads: vec!["name"], rows: vec![vec!["a\u{202e}".to_owned()]], row_count: 3, ..Table::default() };
+        let table =
+            Description { heads: vec!["name"], rows: vec![vec!["a\u{202e}".to_owned()]], row_count: 3, ..Description::default() };
         let page = Page::from(table);
         assert_eq!((page.rows(), page.left_out, page.rows[0].cells[0].as_str()), (3, 2, "a·"));
     }

@@ -3,13 +3,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::tui::preview::seek::Seek;
-use crate::tui::preview::window::Window;
-use crate::tui::preview::{Request, Scroll, Scrolled};
-use crate::tui::theme::Theme;
+use crate::preview::seek::Seek;
+use crate::preview::window::Window;
+use crate::preview::{Request, Scroll, Scrolled};
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::Result;
 
 /// Rows of the lens: what the bytes in view mean as numbers.
 const LENS: usize = 2;
@@ -189,7 +189,7 @@ pub fn view(page: &Page, scroll: Scroll, theme: &Theme, area: Rect, buffer: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn bytes_are_told_as_numbers() {

@@ -11,13 +11,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::tui::canvas::{Canvas, Protocol};
-use crate::tui::glyphs;
-use crate::tui::preview::{Request, Scrolled, sent};
-use crate::tui::theme::{Depth, Theme};
+use crate::canvas::{Canvas, Protocol};
+use crate::glyphs;
+use crate::preview::{Request, Scrolled, sent};
+use crate::theme::{Depth, Theme};
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
 
 /// Pixels of an image that is decoded: 160 MiB with four bytes each, and never more than `MAX_MEMORY` with more.
 const MAX_PIXELS: u64 = 40 << 20;
@@ -273,7 +273,7 @@ pub fn view(page: &Page, theme: &Theme, covered: bool, area: Rect, buffer: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::Ground;
+    use crate::theme::Ground;
 
     /// Returns a PNG file, red at the left and black at the right.
     fn png(width: u32, height: u32) -> Vec<u8> {

@@ -22,15 +22,15 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::inside;
-use crate::format::source::ReadAt;
-use crate::tui::canvas::Canvas;
-use crate::tui::limits::Limits;
-use crate::tui::preview::encoding::Encoding;
-use crate::tui::theme::Theme;
+use crate::canvas::Canvas;
+use crate::limits::Limits;
+use crate::preview::encoding::Encoding;
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::inside;
+use nra_format::source::ReadAt;
 
 /// Bytes that tell what kind of content it is.
 pub const HEAD: usize = 8 << 10;

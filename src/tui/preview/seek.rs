@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::tui::preview::encoding::Encoding;
-use crate::tui::preview::grid::Cells;
-use crate::tui::preview::{HEAD, is_damage};
+use crate::preview::encoding::Encoding;
+use crate::preview::grid::Cells;
+use crate::preview::{HEAD, is_damage};
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
 
 /// Bytes looked at in one step: whole units of any encoding.
 const STEP: u64 = 256 << 10;
@@ -331,7 +331,7 @@ impl<'a> Content<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     fn content() -> Vec<u8> {
         (1..=60_000).flat_map(|number| format!("This is line {number}\n").into_bytes()).collect()

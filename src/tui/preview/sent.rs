@@ -12,8 +12,8 @@ use ratatui_image::protocol::iterm2::Iterm2;
 use ratatui_image::protocol::kitty::Kitty;
 use ratatui_image::protocol::sixel::Sixel;
 
-use crate::format::error::{Error, Result};
-use crate::tui::canvas::{Canvas, Protocol};
+use crate::canvas::{Canvas, Protocol};
+use nra_format::error::{Error, Result};
 
 /// Pixels in a row or a column of a picture that is sent: ten megabytes of RGBA at most.
 pub const MAX_SIDE: u32 = 1_600;

@@ -3,14 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::preview::{Scroll, Scrolled, summary};
-use crate::tui::rows::{self, Scope, Want};
-use crate::tui::theme::Theme;
+use crate::glyphs;
+use crate::preview::{Scroll, Scrolled, summary};
+use crate::rows::{self, Scope, Want};
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Result;
+use nra_text::{self, SizeStyle};
 
 /// Children of a directory that are shown.
 const CHILDREN: usize = 200;
@@ -72,7 +72,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited:
     let mut sheet = Sheet::default();
     if all {
         sheet.fact("path", &glyphs::shown(entry.path.as_bytes()));
-        sheet.fact("kind", text::kind(entry.kind));
+        sheet.fact("kind", nra_text::kind(entry.kind));
     }
     match entry.kind {
         Kind::Directory => directory(archive, entry, &mut sheet, awaited)?,
@@ -80,7 +80,7 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited:
         Kind::File => {
             sheet.fact("size", &bytes(entry.size));
             if let Some(stored) = archive.stored_bytes(entry)? {
-                sheet.fact("stored", &format!("{} ({})", bytes(stored), text::percent(stored, entry.size)));
+                sheet.fact("stored", &format!("{} ({})", bytes(stored), nra_text::percent(stored, entry.size)));
             }
         }
         Kind::Fifo => sheet.lines.push(Line::Remark("a named pipe".to_owned())),
@@ -106,16 +106,16 @@ pub fn load(archive: &dyn Archive, entry: &Entry, all: bool, most: u64, awaited:
 
 fn bytes(count: u64) -> String {
     if count < 1024 {
-        text::counted(count, "byte", "bytes")
+        nra_text::counted(count, "byte", "bytes")
     } else {
-        format!("{} ({} bytes)", SizeStyle::Binary.show(count), text::count(count))
+        format!("{} ({} bytes)", SizeStyle::Binary.show(count), nra_text::count(count))
     }
 }
 
 fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &dyn Fn() -> bool) -> Result<()> {
     let Some(totals) = rows::totals(archive, &entry.path, awaited)? else { return Ok(()) };
     let (one, many) = if archive.is_recovered() { ("entry that reads", "entries that read") } else { ("entry", "entries") };
-    sheet.fact("holds", &text::counted(totals.entries.saturating_sub(1), one, many));
+    sheet.fact("holds", &nra_text::counted(totals.entries.saturating_sub(1), one, many));
     sheet.fact("size", &bytes(totals.content_bytes));
     Ok(())
 }
@@ -138,9 +138,9 @@ fn children(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &d
 
 fn common(entry: &Entry, sheet: &mut Sheet) {
     if let Some(time) = entry.modified {
-        sheet.fact("modified", &text::rfc3339(time));
+        sheet.fact("modified", &nra_text::rfc3339(time));
     }
-    sheet.fact("mode", &format!("{} ({:04o})", text::mode(entry.kind, entry.metadata.mode), entry.metadata.mode));
+    sheet.fact("mode", &format!("{} ({:04o})", nra_text::mode(entry.kind, entry.metadata.mode), entry.metadata.mode));
     if let Some(owner) = &entry.metadata.owner {
         let name =
             |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { format!("{} ({id})", glyphs::shown(name)) };

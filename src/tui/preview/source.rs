@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::source::ReadAt;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::source::ReadAt;
 
 /// An entry whose bytes can be read at any offset.
 pub struct EntrySource {

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Kind;
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::preview::sheet::Sheet;
+use crate::glyphs;
+use crate::preview::sheet::Sheet;
+use nra_format::archive::Archive;
+use nra_format::entry::Kind;
+use nra_text::{self, SizeStyle};
 
 /// Kinds that are told, and files.
 const SHOWN: usize = 6;
@@ -59,11 +59,11 @@ pub fn add(archive: &dyn Archive, numbers: Range<u64>, front: usize, sheet: &mut
     let mut line = |label: &str, value: String| sheet.fact(label, &value);
     for (index, (kind, Share { files, bytes })) in kinds.iter().enumerate() {
         let label = if index == 0 { "kinds" } else { "" };
-        line(label, format!("{:>10}  {kind}, {}", size(*bytes), text::counted(*files, "file", "files")));
+        line(label, format!("{:>10}  {kind}, {}", size(*bytes), nra_text::counted(*files, "file", "files")));
     }
     if !rest.is_empty() {
         let bytes = rest.iter().fold(0, |sum: u64, (_, share)| sum.saturating_add(share.bytes));
-        line("", format!("{:>10}  {}", size(bytes), text::counted(rest.len() as u64, "more kind", "more kinds")));
+        line("", format!("{:>10}  {}", size(bytes), nra_text::counted(rest.len() as u64, "more kind", "more kinds")));
     }
     for (index, Reverse((bytes, Reverse(path)))) in largest.into_sorted_vec().into_iter().enumerate() {
         let label = if index == 0 { "largest" } else { "" };
@@ -86,8 +86,8 @@ fn kind(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::preview::sheet::Line;
-    use crate::tui::sample;
+    use crate::preview::sheet::Line;
+    use crate::sample;
 
     fn lines(files: &[(&str, &[u8])], below: &str) -> Vec<String> {
         let archive = sample::with_contents(files);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use ratatui::style::Style;
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-use crate::tui::preview::text::Line;
-use crate::tui::theme::{Depth, Theme};
+use crate::preview::text::Line;
+use crate::theme::{Depth, Theme};
 
 /// Bytes of a line that has colours.
 const MAX_LINE: usize = 1 << 10;
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn without_colours_nothing_is_coloured() {
-        let theme = Theme::new(crate::tui::theme::Ground::Dark, Depth::Mono);
+        let theme = Theme::new(crate::theme::Ground::Dark, Depth::Mono);
         assert!([Role::Comment, Role::Keyword, Role::Constant].iter().all(|role| role.style(&theme) == theme.text));
     }
 }

@@ -6,16 +6,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::tui::glyphs;
-use crate::tui::preview::encoding::Encoding;
-use crate::tui::preview::seek::Seek;
-use crate::tui::preview::syntax::Role;
-use crate::tui::preview::window::Window;
-use crate::tui::preview::{Request, Scroll, Scrolled};
-use crate::tui::theme::Theme;
+use crate::glyphs;
+use crate::preview::encoding::Encoding;
+use crate::preview::seek::Seek;
+use crate::preview::syntax::Role;
+use crate::preview::window::Window;
+use crate::preview::{Request, Scroll, Scrolled};
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::Result;
 
 /// Bytes of a line that are shown.
 const MAX_LINE: usize = 4 << 10;
@@ -260,7 +260,7 @@ fn draw(text: &str, line: &Line, skipped: usize, theme: &Theme, area: Rect, buff
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn lines_are_numbered_and_harmless() {

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::Result;
 
 /// A part of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn line_feeds(bytes: &[u8]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn rows_that_may_be_cut_are_left_out() {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::path::{self, EntryPath};
-use crate::tui::rows::{self, Order, STRIDE, Scope};
+use crate::rows::{self, Order, STRIDE, Scope};
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::{Error, Result};
+use nra_format::path::{self, EntryPath};
 
 /// Spellings that are looked for at most, of those that there are.
 const MAX_SPELLINGS: usize = 64;
@@ -168,8 +168,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tui::rows::{Want, page};
-    use crate::tui::sample;
+    use crate::rows::{Want, page};
+    use crate::sample;
 
     fn name(archive: &dyn Archive, scope: &Scope, at: u64, typed: &str) -> Option<String> {
         let place = place(archive, scope, at, false, typed, &|| true).unwrap()?;

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
-use crate::tui::rows::{self, MAX_NAMES, Page, Row, Scope, Want};
+use crate::rows::{self, MAX_NAMES, Page, Row, Scope, Want};
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::path::EntryPath;
 
 /// So many entries in a row that do not read end a list: what has been found until there is shown.
 const MAX_LOST: u64 = 20_000;

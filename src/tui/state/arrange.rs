@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::path::EntryPath;
-use crate::tui::layout::Column;
+use crate::layout::Column;
+use nra_format::path::EntryPath;
 
 /// What an order goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

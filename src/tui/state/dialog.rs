@@ -7,18 +7,18 @@ use ratatui::layout::Rect;
 use tui_input::{Input, InputRequest};
 use zeroize::Zeroizing;
 
-use crate::format::archive::CommitInfo;
-use crate::format::path::EntryPath;
-use crate::tui::action::Action;
-use crate::tui::effect::{Among, Door};
-use crate::tui::glyphs;
-use crate::tui::key::Key;
-use crate::tui::keymap::Place;
-use crate::tui::layout::Column;
-use crate::tui::preview::sheet::Sheet;
-use crate::tui::state::finder::Finder;
-use crate::tui::state::jobs::{JobId, LogPlace};
-use crate::tui::state::marks::{Change, Chosen};
+use crate::action::Action;
+use crate::effect::{Among, Door};
+use crate::glyphs;
+use crate::key::Key;
+use crate::keymap::Place;
+use crate::layout::Column;
+use crate::preview::sheet::Sheet;
+use crate::state::finder::Finder;
+use crate::state::jobs::{JobId, LogPlace};
+use crate::state::marks::{Change, Chosen};
+use nra_format::archive::CommitInfo;
+use nra_format::path::EntryPath;
 
 /// Something that lies over the browser.
 #[derive(Debug, Clone)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use tui_input::Input;
 
-use crate::format::path::EntryPath;
-use crate::tui::action::Action;
+use crate::action::Action;
+use nra_format::path::EntryPath;
 
 /// What is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::tui::effect::Task;
+use crate::effect::Task;
 
 /// Time constant of the smoothed rate, seconds.
 const SMOOTH: f64 = 2.0;

@@ -1,7 +1,7 @@
 //! A row of the list with what is known of it.
 
-use crate::format::entry::Kind;
-use crate::tui::rows::Row;
+use crate::rows::Row;
+use nra_format::entry::Kind;
 
 /// What a row shows beside its entry; found out after the row is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

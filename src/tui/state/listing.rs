@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::format::entry::{Entry, Kind};
-use crate::format::path::EntryPath;
-use crate::tui::rows::{Order, Page, Scope, Want};
-use crate::tui::state::line::{Facts, Line};
+use crate::rows::{Order, Page, Scope, Want};
+use crate::state::line::{Facts, Line};
+use nra_format::entry::{Entry, Kind};
+use nra_format::path::EntryPath;
 
 /// Rows that are fetched at once.
 pub const FETCH: usize = 256;
@@ -392,9 +392,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::archive::Archive;
-    use crate::tui::rows;
-    use crate::tui::sample;
+    use crate::rows;
+    use crate::sample;
+    use nra_format::archive::Archive;
 
     /// Answers requests until there are no more.
     fn settle(archive: &dyn Archive, listing: &mut Listing, mut request: Option<RowsRequest>) {

@@ -2,9 +2,9 @@
 
 use ratatui::layout::Rect;
 
-use crate::format::path::EntryPath;
-use crate::tui::state::arrange::Arrangement;
-use crate::tui::treemap::squarified;
+use crate::state::arrange::Arrangement;
+use crate::treemap::squarified;
+use nra_format::path::EntryPath;
 
 /// How sizes are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

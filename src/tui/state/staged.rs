@@ -6,10 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::format::path::EntryPath;
-use crate::text;
-use crate::tui::glyphs;
-use crate::tui::state::jobs::JobId;
+use crate::glyphs;
+use crate::state::jobs::JobId;
+use nra_format::path::EntryPath;
 
 /// Why something can't be planned.
 pub type Refusal = String;
@@ -32,7 +31,7 @@ impl Stage {
     pub fn told(&self) -> String {
         match self {
             Self::Remove(ranges, what) => {
-                format!("remove {what}: {}", text::counted(count(ranges), "entry", "entries"))
+                format!("remove {what}: {}", nra_text::counted(count(ranges), "entry", "entries"))
             }
             Self::Rename(from, to) => format!("rename {} to {}", glyphs::shown(from.as_bytes()), glyphs::shown(to.as_bytes())),
             Self::Add(path, directory, meets) => {
@@ -196,8 +195,11 @@ impl Staged {
             (self.removed_count, "to remove"),
             (count(|stage| matches!(stage, Stage::Rename(..))), "to rename"),
         ];
-        let told: Vec<String> =
-            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", text::count(*count))).collect();
+        let told: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} {what}", nra_text::count(*count)))
+            .collect();
         told.join(", ")
     }
 }

@@ -1,11 +1,11 @@
 //! Order, tree and columns of the list.
 
 use super::{Story, everything};
-use crate::tui::asked::Subject;
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::layout::Column;
-use crate::tui::state::arrange::{ArrangeAnswer, Sort};
+use crate::asked::Subject;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::layout::Column;
+use crate::state::arrange::{ArrangeAnswer, Sort};
 
 fn heads(story: &Story) -> String {
     story.screen().lines().nth(1).unwrap_or_default().to_owned()

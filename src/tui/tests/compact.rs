@@ -2,8 +2,8 @@
 
 use super::deeds::{open, paths};
 use super::{Story, asks, everything};
-use crate::tui::effect::{Door, Effect, Request, Task};
-use crate::tui::sample;
+use crate::effect::{Door, Effect, Request, Task};
+use crate::sample;
 
 /// An archive of two commits: the content of a file is in the first one only.
 fn two_commits(story: &mut Story, file: &std::path::Path) {

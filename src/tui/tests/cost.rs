@@ -9,26 +9,26 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Story;
-use crate::convert::extract::Overwrite;
-use crate::format::archive::{Archive, OpenOptions, open};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
-use crate::format::source::RecordingSource;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Effect, Task};
-use crate::tui::event::Event;
-use crate::tui::state::Stage;
-use crate::tui::state::finder::FindRequest;
-use crate::tui::state::jobs::{Ending, News};
-use crate::tui::state::marks::Change;
-use crate::tui::update::update;
-use crate::tui::view::view;
-use crate::tui::work::Finder;
-use crate::tui::work::jobs::Jobs;
+use crate::asked::Subject;
+use crate::effect::{Effect, Task};
+use crate::event::Event;
+use crate::state::Stage;
+use crate::state::finder::FindRequest;
+use crate::state::jobs::{Ending, News};
+use crate::state::marks::Change;
+use crate::update::update;
+use crate::view::view;
+use crate::work::Finder;
+use crate::work::jobs::Jobs;
+use nra_convert::extract::Overwrite;
+use nra_format::archive::{Archive, OpenOptions, open};
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind};
+use nra_format::nra::writer::{NewContent, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Recorder;
+use nra_format::source::MemorySource;
+use nra_format::source::RecordingSource;
 
 type Source = Arc<RecordingSource<MemorySource>>;
 
@@ -160,11 +160,11 @@ fn cpu_of_key(story: &Story, key: &str) -> Duration {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
-    let mut story = Story::begin(crate::tui::sample::archive(&["a/b", "c"]), 100, 24);
+    let mut story = Story::begin(crate::sample::archive(&["a/b", "c"]), 100, 24);
     story.then("enter");
     let deep = format!("{}b", "a/".repeat(32_767));
     story.state.listing.scope.directory = Some(EntryPath::try_from(deep.as_str()).unwrap());
-    let crumbs = crate::tui::crumbs::crumbs(&story.state, 30);
+    let crumbs = crate::crumbs::crumbs(&story.state, 30);
     let depths: Vec<_> = crumbs.iter().map(|crumb| crumb.depth).collect();
     assert_eq!((depths[..3].to_vec(), depths.last()), (vec![Some(0), None, Some(32_764)], Some(&Some(32_768))));
     let each = cpu_of_key(&story, "?");
@@ -174,7 +174,7 @@ fn a_path_of_thousands_of_directories_costs_what_is_shown_of_it() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_pasted_and_what_jobs_say_costs_what_is_shown_of_it() {
-    let mut story = Story::begin(crate::tui::sample::archive(&["a"]), 100, 24);
+    let mut story = Story::begin(crate::sample::archive(&["a"]), 100, 24);
     story.then("f");
     let before = on_the_processor();
     story.event(Event::Paste("x".repeat(1 << 20)));
@@ -200,7 +200,7 @@ fn long_names_cost_what_is_shown_of_them() {
     for (keys, files, bytes) in [("b b", 100, 5_000), ("i", 20, 60_000)] {
         let names: Vec<String> = (0..files).map(|number| format!("{number:03}{}", "x".repeat(bytes))).collect();
         let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"the same".as_slice())).collect();
-        let mut story = Story::begin(crate::tui::sample::with_contents(&files), 100, 12);
+        let mut story = Story::begin(crate::sample::with_contents(&files), 100, 12);
         story.then(keys);
         let each = cpu_of_key(&story, "j");
         assert!(each < Duration::from_millis(16), "{keys}: {each:?}");

@@ -8,15 +8,15 @@ use insta::assert_snapshot;
 
 use super::deeds::open;
 use super::{Story, everything};
-use crate::convert::pack::{Destination, Input, PackOptions, pack};
-use crate::format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
-use crate::testing::noise;
-use crate::tui::event::Event;
-use crate::tui::rows::{Page, Want};
-use crate::tui::sample;
-use crate::tui::state::listing::RowsAnswer;
+use crate::event::Event;
+use crate::rows::{Page, Want};
+use crate::sample;
+use crate::state::listing::RowsAnswer;
+use nra_convert::pack::{Destination, Input, PackOptions, pack};
+use nra_format::archive::{Archive, OpenOptions, open as open_bytes, open_path};
+use nra_format::progress::Recorder;
+use nra_format::source::MemorySource;
+use nra_format::testing::noise;
 
 /// What does not compress, bytes.
 const NOISE_BYTES: usize = 3 << 20;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::convert::repair::{MEMORY_BYTES, protect};
-use crate::format::archive::{Archive, OpenOptions, open_path};
-use crate::format::path::EntryPath;
-use crate::format::progress::Recorder;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Password, Request};
-use crate::tui::event::Event;
-use crate::tui::state::Facts;
-use crate::tui::state::jobs::{Ending, News, Progress};
+use crate::asked::Subject;
+use crate::effect::{Door, Effect, Password, Request};
+use crate::event::Event;
+use crate::state::Facts;
+use crate::state::jobs::{Ending, News, Progress};
+use nra_convert::repair::{MEMORY_BYTES, protect};
+use nra_format::archive::{Archive, OpenOptions, open_path};
+use nra_format::path::EntryPath;
+use nra_format::progress::Recorder;
 
 fn files(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
@@ -181,7 +181,7 @@ fn content_is_copied() {
     assert_eq!(story.outside, [Effect::Copy(b"# Hello\n\nThis is a test.\n".to_vec())]);
     story.then("G k Y");
     story.sees("only files have content");
-    let mut story = Story::begin(crate::tui::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
+    let mut story = Story::begin(crate::sample::with_contents(&[("long", &[0; 100_000])]), 80, 24);
     story.then("Y");
     story.sees("too long for the clipboard");
 }
@@ -379,7 +379,7 @@ pub fn paths(archive: &dyn Archive) -> Vec<String> {
 fn changes_are_planned_taken_back_and_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("b/d.txt", b"d"), ("e.txt", b"e")]))
         .unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     story.then("d");
@@ -415,7 +415,7 @@ fn changes_are_planned_taken_back_and_written() {
 fn plans_are_named_shown_and_taken_back() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("P");
@@ -466,7 +466,7 @@ fn plans_are_named_shown_and_taken_back() {
 fn plans_are_not_dropped_without_a_question() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.state.archives = vec!["other.nra".into()];
@@ -513,7 +513,7 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
     let (file, other) = (work.path().join("a.nra"), work.path().join("sub/a.nra"));
     std::fs::create_dir(work.path().join("sub")).unwrap();
     for path in [&file, &other] {
-        std::fs::write(path, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"b")])).unwrap();
+        std::fs::write(path, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"b")])).unwrap();
     }
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
@@ -597,7 +597,7 @@ fn escape_does_not_end_the_program() {
 fn changes_of_an_archive_that_has_changed_fail() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d");
@@ -616,7 +616,7 @@ fn changes_of_an_archive_that_has_changed_fail() {
 fn bad_names_are_refused_while_they_are_typed() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("b/c.txt", b"c")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("x//y");
@@ -650,7 +650,7 @@ fn a_password_is_asked_for_and_never_shown() {
 fn files_and_directories_are_added() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("b/c.txt", b"c"), ("e.txt", b"e")])).unwrap();
     std::fs::create_dir(work.path().join("new")).unwrap();
     std::fs::write(work.path().join("new/x.txt"), "x").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
@@ -678,7 +678,7 @@ fn files_and_directories_are_added() {
 fn writing_tells_that_recovery_data_goes() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.txt", b"b")])).unwrap();
     protect(&file, 10, MEMORY_BYTES, &Recorder::default()).unwrap();
     let mut story = Story::begin(everything(), 120, 24);
     open(&mut story, &file);
@@ -719,14 +719,14 @@ fn an_archive_is_written_as_another() {
 
 #[test]
 fn an_encrypted_archive_is_changed_with_the_key_that_opened_it() {
-    use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-    use crate::format::nra::writer::{Writer, WriterOptions};
+    use nra_format::crypt::{Argon2Cost, Keyring, Secret};
+    use nra_format::nra::writer::{Writer, WriterOptions};
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let secret = Secret::Raw([7; 32].into());
     let encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "").unwrap());
     let writer = Writer::create(Vec::new(), WriterOptions { encryption, ..WriterOptions::default() }).unwrap();
-    let (bytes, _) = writer.finish(&crate::format::progress::Recorder::default()).unwrap();
+    let (bytes, _) = writer.finish(&nra_format::progress::Recorder::default()).unwrap();
     std::fs::write(&file, bytes).unwrap();
     let with_key = OpenOptions { key: Some(secret), ..OpenOptions::default() };
     let mut story = Story::begin(everything(), 100, 24);
@@ -745,7 +745,7 @@ fn a_range_that_is_open_is_what_is_meant() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("a", b"a"), ("b/1", b"1"), ("b/2", b"2"), ("c", b"c"), ("d", b"d")];
-    std::fs::write(&file, crate::tui::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("v j d").sees("4 entries will be removed");
@@ -828,7 +828,7 @@ fn the_job_that_is_stopped_is_the_one_that_was_chosen() {
 #[test]
 fn a_directory_whose_end_lies_far_away_is_meant_whole() {
     let names: Vec<String> = (0..3_000).map(|number| format!("d/{number:04}")).chain(["e".to_owned()]).collect();
-    let archive = crate::tui::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 24);
     story.state.archive.file = Ok("a.nra".into());
     story.then("t enter");

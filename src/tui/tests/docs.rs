@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::tui::keymap::{COMMANDS, Group, Place};
+use crate::keymap::{COMMANDS, Group, Place};
 
 const BEGIN: &str = "<!-- keys -->\n";
 const END: &str = "<!-- end of keys -->\n";
@@ -25,7 +25,7 @@ fn table() -> String {
 
 #[test]
 fn the_page_has_the_keys() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tui.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tui.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (front, rest) = page.split_once(BEGIN).unwrap();
     let (_, back) = rest.split_once(END).unwrap();

@@ -1,11 +1,11 @@
 //! Each dialog and each key on screens of each size: nothing is out of sight, and nothing ends the program.
 
 use super::{Story, everything};
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::frames;
-use crate::tui::keymap::Keymap;
-use crate::tui::state::Dialog;
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::frames;
+use crate::keymap::Keymap;
+use crate::state::Dialog;
 
 const SIZES: [(u16, u16); 6] = [(300, 100), (200, 60), (120, 40), (80, 24), (40, 10), (20, 5)];
 

@@ -1,9 +1,9 @@
 //! Finding and arranging.
 
 use super::{Story, everything};
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::event::Event;
+use crate::asked::Subject;
+use crate::effect::{Door, Effect, Request};
+use crate::event::Event;
 
 #[test]
 fn entries_are_found_by_what_they_are() {
@@ -55,11 +55,11 @@ fn words_with_spaces_are_asked_for_in_quotation_marks() {
 
 #[test]
 fn letters_keep_their_accents_and_matches_their_places() {
-    let mut story = Story::begin(crate::tui::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
+    let mut story = Story::begin(crate::sample::archive(&["a\u{308}o\u{308}u\u{308}/schön.txt", "שלום/x"]), 80, 24);
     story.then("/").types("txt");
     story.sees("a\u{308}o\u{308}u\u{308}/schön.txt");
     let mut buffer = ratatui::buffer::Buffer::empty(story.state.screen);
-    crate::tui::view::view(&story.state, story.state.screen, &mut buffer);
+    crate::view::view(&story.state, story.state.screen, &mut buffer);
     let underlined = |cell: &&ratatui::buffer::Cell| cell.modifier.contains(ratatui::style::Modifier::UNDERLINED);
     let hits: String = buffer.content().iter().filter(underlined).map(ratatui::buffer::Cell::symbol).collect();
     assert_eq!(hits, "txt");
@@ -187,7 +187,7 @@ fn archives_are_looked_for_when_they_are_asked_for() {
 
 #[test]
 fn a_glob_means_what_is_listed() {
-    let mut story = Story::begin(crate::tui::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
+    let mut story = Story::begin(crate::sample::archive(&["a1", "a2", "b1", "d/a1", "d/c1"]), 100, 24);
     story.then("f").types("a");
     story.then("enter +").types("*1");
     story.then("enter").sees("1 marked");

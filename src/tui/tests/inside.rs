@@ -9,16 +9,16 @@ use ratatui::style::Color;
 
 use super::deeds::open;
 use super::{Story, asks, everything};
-use crate::format::archive::{Archive, OpenOptions, open_path};
-use crate::tui::canvas::{Canvas, Protocol};
-use crate::tui::effect::{Door, Request};
-use crate::tui::event::Event;
-use crate::tui::nested;
-use crate::tui::preview::{Body, Preview};
-use crate::tui::sample;
-use crate::tui::state::Facts;
-use crate::tui::theme::{Depth, Ground, Theme};
-use crate::tui::view::view;
+use crate::canvas::{Canvas, Protocol};
+use crate::effect::{Door, Request};
+use crate::event::Event;
+use crate::nested;
+use crate::preview::{Body, Preview};
+use crate::sample;
+use crate::state::Facts;
+use crate::theme::{Depth, Ground, Theme};
+use crate::view::view;
+use nra_format::archive::{Archive, OpenOptions, open_path};
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 
@@ -74,7 +74,7 @@ fn files() -> Arc<dyn Archive> {
 
 #[test]
 fn entries_of_shard_files() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/shard");
     for (name, keys, expected) in [
         ("go_tensorv1.mosh", "j j j f3", ["shape     2 × 3", "elements  6"]),
         ("go_tensorv1.mosh", "j j j j f3 5", ["Shard 2 (ModelShard)", "TensorV1 i8 [3, 2], quantised"]),
@@ -178,7 +178,7 @@ fn json_is_folded() {
     story.then("h h");
     story.sees("▸ {\"name\": \"a·b\", \"list\": [1,");
     story.then("h");
-    assert_eq!(story.state.focus, crate::tui::state::Focus::List);
+    assert_eq!(story.state.focus, crate::state::Focus::List);
     story.then("tab +");
     story.sees("▾   \"list\"");
     story.then("-");

@@ -3,11 +3,11 @@
 use insta::assert_snapshot;
 
 use super::{Story, everything};
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::sample;
-use crate::tui::state::dialog::{Dialog, Jump};
-use crate::tui::update::update;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::sample;
+use crate::state::dialog::{Dialog, Jump};
+use crate::update::update;
 
 #[test]
 fn letters_lead_to_rows() {

@@ -4,19 +4,19 @@ use std::path::Path;
 
 use super::deeds::open;
 use super::{Story, asks, everything};
-use crate::format::archive::Info;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Request, Task};
-use crate::tui::event::Event;
-use crate::tui::rows::{Page, Want};
-use crate::tui::state::dialog::Dialog;
-use crate::tui::state::jobs::{Ending, News};
-use crate::tui::state::listing::RowsAnswer;
-use crate::tui::state::{DAMAGED, Facts};
+use crate::asked::Subject;
+use crate::effect::{Door, Effect, Request, Task};
+use crate::event::Event;
+use crate::rows::{Page, Want};
+use crate::state::dialog::Dialog;
+use crate::state::jobs::{Ending, News};
+use crate::state::listing::RowsAnswer;
+use crate::state::{DAMAGED, Facts};
+use nra_format::archive::Info;
 
 /// Begins on an archive file that can be changed.
 fn begin(file: &Path, contents: &[(&str, &[u8])]) -> Story {
-    std::fs::write(file, crate::tui::sample::bytes(contents)).unwrap();
+    std::fs::write(file, crate::sample::bytes(contents)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, file);
     story
@@ -313,7 +313,7 @@ fn what_was_left_is_not_awaited() {
 #[test]
 fn hits_are_counted_while_somebody_looks_for_them() {
     let text = "word\n".repeat(100);
-    let mut story = Story::begin(crate::tui::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
+    let mut story = Story::begin(crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
     story.keys("enter");
     let told = |story: &Story| story.state.pane.told();
@@ -327,7 +327,7 @@ fn hits_are_counted_while_somebody_looks_for_them() {
     let preview = story.back.pop().unwrap();
     story.held_back = false;
     let Effect::Preview(_) = preview else { panic!("{preview:?}") };
-    let events = crate::tui::work::answers(&story.archive, preview).unwrap();
+    let events = crate::work::answers(&story.archive, preview).unwrap();
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));

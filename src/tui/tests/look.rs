@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{Story, everything};
-use crate::tui::effect::Effect;
-use crate::tui::event::Event;
-use crate::tui::sample;
-use crate::tui::state::Facts;
-use crate::tui::state::jobs::News;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::sample;
+use crate::state::Facts;
+use crate::state::jobs::News;
 
 #[test]
 fn directories_are_entered_and_left() {
@@ -33,7 +33,7 @@ fn what_files_take_and_that_nothing_is_changed_is_shown_where_there_is_room() {
     let mut story = Story::begin(everything(), 120, 40);
     story.misses("stored").misses("read-only");
     story.then("p s z").sees("stored ▾");
-    story.state.archive.file = Err(crate::tui::state::READ_ONLY);
+    story.state.archive.file = Err(crate::state::READ_ONLY);
     story.sees("read-only · 14 entries");
 }
 

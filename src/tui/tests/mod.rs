@@ -28,18 +28,18 @@ use crossterm::event::KeyCode;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::format::archive::Archive;
-use crate::tui::asked::{Asked, Subject};
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::event::Event;
-use crate::tui::key::Key;
-use crate::tui::keymap::Keymap;
-use crate::tui::sample;
-use crate::tui::state::{Facts, State};
-use crate::tui::theme::{Depth, Ground, Theme};
-use crate::tui::update::{start, update};
-use crate::tui::view::view;
-use crate::tui::work;
+use crate::asked::{Asked, Subject};
+use crate::effect::{Door, Effect, Request};
+use crate::event::Event;
+use crate::key::Key;
+use crate::keymap::Keymap;
+use crate::sample;
+use crate::state::{Facts, State};
+use crate::theme::{Depth, Ground, Theme};
+use crate::update::{start, update};
+use crate::view::view;
+use crate::work;
+use nra_format::archive::Archive;
 
 /// Returns what the outside is asked for, as stories keep it: with whatever number.
 fn asks(request: Request) -> Effect {

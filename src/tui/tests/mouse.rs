@@ -3,9 +3,9 @@
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::{Story, everything};
-use crate::format::path::EntryPath;
-use crate::tui::event::Event;
-use crate::tui::state::Stage;
+use crate::event::Event;
+use crate::state::Stage;
+use nra_format::path::EntryPath;
 
 fn mouse(story: &mut Story, kind: MouseEventKind, column: u16, row: u16) {
     story.event(Event::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
@@ -98,7 +98,7 @@ fn menus_are_clicked() {
     story.then("s");
     click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
     story.misses("Sort by");
-    assert_eq!(story.state.arrangement.sort, crate::tui::state::arrange::Sort::Size);
+    assert_eq!(story.state.arrangement.sort, crate::state::arrange::Sort::Size);
 }
 
 /// Returns where some text begins on the screen.
@@ -151,7 +151,7 @@ fn rows_of_dialogs_are_clicked_and_beside_them_they_close() {
             story.then(keys);
             assert_eq!(story.state.dialogs.len(), 1, "{keys}");
             // The corner is beside all of them, or on the border of what fills the screen.
-            let frame = crate::tui::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
+            let frame = crate::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
             if frame.area.x > 0 {
                 click(&mut story, 0, 0);
             } else {
@@ -165,11 +165,11 @@ fn rows_of_dialogs_are_clicked_and_beside_them_they_close() {
         assert!(story.state.dialogs.is_empty());
         story.then("V V J");
         let chosen = |story: &Story| match story.state.dialogs[0] {
-            crate::tui::state::Dialog::Jobs { job, .. } => story.state.jobs.place(job),
+            crate::state::Dialog::Jobs { job, .. } => story.state.jobs.place(job),
             ref other => panic!("{other:?}"),
         };
         assert_eq!(chosen(&story), 0);
-        let frame = crate::tui::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
+        let frame = crate::frames::frame(&story.state.dialogs[0], &story.state).unwrap();
         // On a low screen what the first one said has the room of the second one.
         let second = usize::from(height > 12);
         click(&mut story, frame.area.x + 3, frame.area.y + 3);
@@ -216,7 +216,7 @@ fn what_plans_bring_is_no_row() {
 #[test]
 fn the_wheel_turns_what_is_below_the_mouse() {
     let text: String = (0..200).map(|number| format!("line {number}\n")).collect();
-    let archive = crate::tui::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
+    let archive = crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b", b"")]);
     let mut story = Story::begin(archive, 120, 40);
     story.sees("line 0");
     mouse(&mut story, MouseEventKind::ScrollDown, 100, 10);
@@ -224,7 +224,7 @@ fn the_wheel_turns_what_is_below_the_mouse() {
     assert_eq!(story.name(), "a.txt");
     story.then("/");
     let found = |story: &Story| match story.state.dialogs.last() {
-        Some(crate::tui::state::Dialog::Finder(finder)) => finder.cursor,
+        Some(crate::state::Dialog::Finder(finder)) => finder.cursor,
         _ => panic!("it is closed"),
     };
     mouse(&mut story, MouseEventKind::ScrollDown, 60, 10);

@@ -2,17 +2,17 @@
 
 use super::deeds::{open, paths};
 use super::{Story, everything};
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::event::Event;
-use crate::tui::keymap::Place;
-use crate::tui::state::{Dialog, Facts, Stage};
+use crate::effect::{Door, Effect, Request};
+use crate::event::Event;
+use crate::keymap::Place;
+use crate::state::{Dialog, Facts, Stage};
 
 #[test]
 fn changes_within_what_is_renamed_are_written() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] = [("d/x/1", b"1"), ("d/x/2", b"2"), ("d/y", b"y"), ("e", b"e"), ("f", b"f")];
-    std::fs::write(&file, crate::tui::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
     std::fs::write(work.path().join("new"), "new").unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
@@ -39,7 +39,7 @@ fn where_one_is_goes_along_with_what_is_renamed() {
     let file = work.path().join("a.nra");
     let files: [(&str, &[u8]); 5] =
         [("data/1", b"1"), ("deep/a/b/x", b"x"), ("deep/a/b/y", b"y"), ("deep/a/z", b"z"), ("else", b"e")];
-    std::fs::write(&file, crate::tui::sample::bytes(&files)).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&files)).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     // Names go on from one directory to the other, and the bookmark and the filter stay what they were.
@@ -67,7 +67,7 @@ fn where_one_is_goes_along_with_what_is_renamed() {
 fn what_an_addition_replaces_is_told() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b/c.txt", b"c")])).unwrap();
     std::fs::write(work.path().join("a.txt"), "anew").unwrap();
     std::fs::write(work.path().join("b"), "no directory").unwrap();
     let mut story = Story::begin(everything(), 120, 24);
@@ -88,7 +88,7 @@ fn what_an_addition_replaces_is_told() {
 fn an_addition_replaces_nothing_that_is_planned() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("x", b"x"), ("y", b"y")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("x", b"x"), ("y", b"y")])).unwrap();
     for directory in ["one", "two"] {
         std::fs::create_dir(work.path().join(directory)).unwrap();
         std::fs::write(work.path().join(directory).join("f.txt"), directory).unwrap();
@@ -118,7 +118,7 @@ fn an_addition_replaces_nothing_that_is_planned() {
 fn names_are_taken_as_they_are_typed() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[(" a", b"a")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[(" a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r end").types("x ");
@@ -134,14 +134,14 @@ fn names_are_taken_as_they_are_typed() {
 fn what_is_planned_by_name_outlasts_an_archive_that_can_not_be_written_for_a_while() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("b");
     story.then("enter").sees("will be renamed to b");
-    let facts = Facts { file: Err(crate::tui::state::WRITE_PROTECTED), ..story.state.archive.clone() };
+    let facts = Facts { file: Err(crate::state::WRITE_PROTECTED), ..story.state.archive.clone() };
     story.opens(Door::Commit(None), facts);
-    story.then("W").sees(crate::tui::state::WRITE_PROTECTED);
+    story.then("W").sees(crate::state::WRITE_PROTECTED);
     story.then("P").sees("rename a to b");
 }
 
@@ -200,7 +200,7 @@ fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
 fn an_entry_is_renamed_once() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     for name in ["c", "d"] {
@@ -224,7 +224,7 @@ fn an_entry_is_renamed_once() {
 fn an_archive_is_not_added_to_itself() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("a");
@@ -239,7 +239,7 @@ fn an_archive_is_not_added_to_itself() {
 fn plans_by_name_outlive_a_commit_of_another_program() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b"), ("c", b"c")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("r ctrl-u").types("z");
@@ -273,7 +273,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
 fn what_is_planned_is_seen_below_any_list() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut story = Story::begin(crate::tui::sample::archive(&names), 80, 24);
+    let mut story = Story::begin(crate::sample::archive(&names), 80, 24);
     story.state.archive.file = Ok("a.nra".into());
     let height = story.state.listing.height;
     story.then("f7").types("made/deep");
@@ -301,7 +301,7 @@ fn what_happens_to_existing_files_is_asked_anew() {
 fn plans_are_written_before_the_program_ends() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d q").sees("write them and quit");
@@ -321,7 +321,7 @@ fn plans_are_written_before_the_program_ends() {
 fn plans_that_can_not_be_written_keep_the_program() {
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
-    std::fs::write(&file, crate::tui::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
+    std::fs::write(&file, crate::sample::bytes(&[("a", b"a"), ("b", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("d");
@@ -334,7 +334,7 @@ fn plans_that_can_not_be_written_keep_the_program() {
 fn plans_that_have_no_row_are_counted() {
     let names: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut story = Story::begin(crate::tui::sample::archive(&names), 80, 24);
+    let mut story = Story::begin(crate::sample::archive(&names), 80, 24);
     story.state.archive.file = Ok("a.nra".into());
     for number in 0..10 {
         story.then("f7").types(&format!("made{number}"));

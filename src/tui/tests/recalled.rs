@@ -1,13 +1,13 @@
 //! Coming back: to a place in an archive, after the program has ended, or to a commit in which the place is not.
 
 use super::{Story, everything};
-use crate::tui::effect::Door;
-use crate::tui::event::Event;
-use crate::tui::memory::Memory;
-use crate::tui::sample;
-use crate::tui::state::Facts;
-use crate::tui::state::arrange::Sort;
-use crate::tui::update::keep;
+use crate::effect::Door;
+use crate::event::Event;
+use crate::memory::Memory;
+use crate::sample;
+use crate::state::Facts;
+use crate::state::arrange::Sort;
+use crate::update::keep;
 
 /// Opens an archive that is remembered by a name, with what is remembered.
 fn open(home: Option<&str>, memory: Memory) -> Story {

@@ -2,10 +2,10 @@
 
 use super::deeds::{open, paths};
 use super::{Story, asks, everything};
-use crate::format::archive::{OpenOptions, open_path};
-use crate::tui::effect::{Door, Effect, Request, Task};
-use crate::tui::sample;
-use crate::tui::state::Facts;
+use crate::effect::{Door, Effect, Request, Task};
+use crate::sample;
+use crate::state::Facts;
+use nra_format::archive::{OpenOptions, open_path};
 
 /// An archive of files `a` and `b/c`, and a second commit without the directory.
 fn two_commits(story: &mut Story, file: &std::path::Path) {
@@ -109,26 +109,26 @@ fn what_is_in_the_way_is_told_and_so_is_an_archive_that_was_compacted() {
     assert_eq!(newest(&file), (Some(3), vec!["a".to_owned(), "b".to_owned()]));
     // Numbers of commits mean others by now.
     step_back(&mut story, &file);
-    let options = crate::format::nra::writer::WriterOptions::default();
-    let monitor = crate::format::progress::Recorder::default();
-    let target = crate::convert::compact::Target::InPlace;
-    crate::convert::compact::compact(&file, 1, None, &target, &options, &monitor).unwrap();
+    let options = nra_format::nra::writer::WriterOptions::default();
+    let monitor = nra_format::progress::Recorder::default();
+    let target = nra_convert::compact::Target::InPlace;
+    nra_convert::compact::compact(&file, 1, None, &target, &options, &monitor).unwrap();
     story.then("U a").sees("another commit by now");
     assert_eq!(newest(&file).0, Some(1));
 }
 
 #[test]
 fn attributes_of_the_archive_come_back() {
-    use crate::format::entry::{Attribute, Namespace};
-    use crate::format::nra::writer::{Writer, WriterOptions};
+    use nra_format::entry::{Attribute, Namespace};
+    use nra_format::nra::writer::{Writer, WriterOptions};
     let work = tempfile::tempdir().unwrap();
     let file = work.path().join("a.nra");
     std::fs::write(&file, sample::bytes(&[("a", b"one")])).unwrap();
-    let store = std::sync::Arc::new(crate::format::source::FileStore::open(&file).unwrap());
+    let store = std::sync::Arc::new(nra_format::source::FileStore::open(&file).unwrap());
     let mut writer = Writer::append(store, WriterOptions::balanced()).unwrap();
     let attribute = Attribute { namespace: Namespace::Nra, name: b"name"[..].into(), value: b"it"[..].into() };
     writer.set_attributes(vec![attribute]).unwrap();
-    writer.finish(&crate::format::progress::Recorder::default()).unwrap();
+    writer.finish(&nra_format::progress::Recorder::default()).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("U u").sees("attributes of the archive as in commit 1 again; commit 3 is written");

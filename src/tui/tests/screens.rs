@@ -6,15 +6,15 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use insta::assert_snapshot;
 
 use super::{Story, asks, everything};
-use crate::convert::compact::Compaction;
-use crate::format::archive::CommitInfo;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::event::Event;
-use crate::tui::sample;
-use crate::tui::state::jobs::{News, Progress};
-use crate::tui::state::{Facts, ONLY_NRA};
-use crate::tui::update::update;
+use crate::asked::Subject;
+use crate::effect::{Door, Effect, Request};
+use crate::event::Event;
+use crate::sample;
+use crate::state::jobs::{News, Progress};
+use crate::state::{Facts, ONLY_NRA};
+use crate::update::update;
+use nra_convert::compact::Compaction;
+use nra_format::archive::CommitInfo;
 
 const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (40, 10)];
 

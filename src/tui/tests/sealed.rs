@@ -8,16 +8,16 @@ use zip::write::SimpleFileOptions;
 use zip::{AesMode, ZipWriter};
 
 use super::{Story, asks};
-use crate::format::archive::{Archive, OpenOptions, open};
-use crate::format::crypt::Secret;
-use crate::format::source::MemorySource;
-use crate::tui::action::Action;
-use crate::tui::effect::{Door, Effect, Password, Request, Task};
-use crate::tui::event::Event;
-use crate::tui::nested;
-use crate::tui::sample;
-use crate::tui::state::Facts;
-use crate::tui::state::jobs::{Ending, News};
+use crate::action::Action;
+use crate::effect::{Door, Effect, Password, Request, Task};
+use crate::event::Event;
+use crate::nested;
+use crate::sample;
+use crate::state::Facts;
+use crate::state::jobs::{Ending, News};
+use nra_format::archive::{Archive, OpenOptions, open};
+use nra_format::crypt::Secret;
+use nra_format::source::MemorySource;
 
 /// Returns a zip file with one member in clear and two that are encrypted.
 fn locked() -> Vec<u8> {
@@ -143,7 +143,7 @@ fn work_asks_before_it_begins_and_goes_on_then() {
 
 #[test]
 fn earlier_versions_ask_for_a_key() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nra4");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/nra4");
     let bytes = std::fs::read(folder.join("beta-encrypted.nra")).unwrap();
     let mut story = Story::begin(opened(&bytes, None), 80, 24);
     story.then("V");

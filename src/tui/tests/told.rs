@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::{Story, everything};
-use crate::format::archive::CommitInfo;
-use crate::tui::asked::Subject;
-use crate::tui::config::Config;
-use crate::tui::effect::Door;
-use crate::tui::event::Event;
-use crate::tui::sample;
-use crate::tui::state::Tone;
-use crate::tui::state::jobs::Ending;
+use crate::asked::Subject;
+use crate::config::Config;
+use crate::effect::Door;
+use crate::event::Event;
+use crate::sample;
+use crate::state::Tone;
+use crate::state::jobs::Ending;
+use nra_format::archive::CommitInfo;
 
 #[test]
 fn a_long_sentence_is_read_whole_and_kept() {
@@ -70,7 +70,7 @@ fn places_in_one_row_of_bytes_are_gone_through() {
     let bytes = b"\0\0ab\0\0ab\0\0\0\0\0\0\0\0\0ab".repeat(2);
     let wide: Vec<u8> = "\u{feff}ab ab ab".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (content, places) in [(bytes, 6), (wide, 3)] {
-        let mut story = Story::begin(crate::tui::sample::with_contents(&[("a", &content)]), 80, 24);
+        let mut story = Story::begin(crate::sample::with_contents(&[("a", &content)]), 80, 24);
         story.then("enter 2 /").types("ab").then("enter");
         for place in (1..=places).chain((1..places).rev()) {
             story.sees(&format!("{place} of {places}"));

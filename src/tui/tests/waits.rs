@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{Story, asks, everything};
-use crate::format::archive::CommitInfo;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::event::Event;
-use crate::tui::state::Dialog;
-use crate::tui::update::update;
+use crate::asked::Subject;
+use crate::effect::{Door, Effect, Request};
+use crate::event::Event;
+use crate::state::Dialog;
+use crate::update::update;
+use nra_format::archive::CommitInfo;
 
 /// Presses keys before anything that they ask for has come; returns what they ask for.
 fn quickly(story: &mut Story, keys: &str) -> Vec<Effect> {
@@ -109,7 +109,7 @@ fn whoever_waits_in_vain_can_leave() {
 #[test]
 fn what_follows_a_long_way_waits_for_its_end() {
     let names: Vec<String> = (0..3_000).map(|number| format!("{number:04}")).collect();
-    let archive = crate::tui::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let archive = crate::sample::archive(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut story = Story::begin(archive, 100, 30);
     let mut effects = Vec::new();
     for _ in 0..1_500 {

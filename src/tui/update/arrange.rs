@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::layout::Column;
-use crate::tui::query::{DUPLICATE, Query, WORDS};
-use crate::tui::rows::Order;
-use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
-use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
-use crate::tui::state::{Arrangement, Dialog, Sizes, State, Tone};
-use crate::tui::update::browse;
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::layout::Column;
+use crate::query::{DUPLICATE, Query, WORDS};
+use crate::rows::Order;
+use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
+use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
+use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
+use crate::update::browse;
 
 /// The orders: key in the menu, name, action.
 const SORTS: [(char, &str, Sort, Action); 7] = [

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::format::entry::Kind;
-use crate::format::path::EntryPath;
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, FactsRequest};
-use crate::tui::glyphs;
-use crate::tui::rows::{Order, Scope};
-use crate::tui::state::line;
-use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::{Focus, Listing, State, Tone};
-use crate::tui::update::{arrange, history, nested, preview, sizes};
+use crate::action::Action;
+use crate::effect::{Effect, FactsRequest};
+use crate::glyphs;
+use crate::rows::{Order, Scope};
+use crate::state::line;
+use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::state::{Focus, Listing, State, Tone};
+use crate::update::{arrange, history, nested, preview, sizes};
+use nra_format::entry::Kind;
+use nra_format::path::EntryPath;
 
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {

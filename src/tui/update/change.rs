@@ -3,18 +3,17 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::format::entry::Entry;
-use crate::format::path::EntryPath;
-use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Check, Door, Effect, Request, Task};
-use crate::tui::event::Checked;
-use crate::tui::glyphs;
-use crate::tui::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
-use crate::tui::state::jobs::JobId;
-use crate::tui::state::staged::{Stage, count};
-use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
-use crate::tui::update::{entry, jobs};
+use crate::action::Action;
+use crate::effect::{Check, Door, Effect, Request, Task};
+use crate::event::Checked;
+use crate::glyphs;
+use crate::state::dialog::{About, Checking, Choice, Menu, Prompt, Purpose, Way};
+use crate::state::jobs::JobId;
+use crate::state::staged::{Stage, count};
+use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::update::{entry, jobs};
+use nra_format::entry::Entry;
+use nra_format::path::EntryPath;
 
 /// Does what the user asked for; says whether it was about changes.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
@@ -122,7 +121,7 @@ pub fn plan(state: &mut State, stage: Stage) {
     }
     let told = match &stage {
         Stage::Remove(ranges, what) => {
-            format!("{what}: {} will be removed", text::counted(count(ranges), "entry", "entries"))
+            format!("{what}: {} will be removed", nra_text::counted(count(ranges), "entry", "entries"))
         }
         Stage::Rename(from, to) => format!("{} will be renamed to {}", place(from), place(to)),
         Stage::Add(path, _, meets) => {

@@ -1,11 +1,11 @@
 //! Compaction: what it would save is looked at, named and asked about before anything is written.
 
-use crate::convert::compact::Compaction;
-use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Effect, Request, Task};
-use crate::tui::state::dialog::{About, Choice, Menu};
-use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
-use crate::tui::update::change;
+use crate::effect::{Effect, Request, Task};
+use crate::state::dialog::{About, Choice, Menu};
+use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::update::change;
+use nra_convert::compact::Compaction;
+use nra_text::{self, SizeStyle};
 
 /// Has it looked at what compacting would save, unless the archive can't be changed.
 pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
@@ -48,7 +48,7 @@ pub fn weighed(state: &mut State, saved: Result<Compaction, String>) {
         menu.about = About::Choices;
         menu.lines = vec![format!("{} → about {}", size(saved.before_bytes), size(saved.after_bytes))];
         if saved.dropped_commits > 0 {
-            let gone = text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");
+            let gone = nra_text::counted(saved.dropped_commits, "earlier commit goes", "earlier commits go");
             menu.lines.push(format!("{gone} for good, with what only they hold"));
         }
         menu.items.push(('c', "compact it: the newest commit stays".to_owned(), Choice::Compact));

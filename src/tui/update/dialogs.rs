@@ -3,20 +3,20 @@
 use crossterm::event::KeyCode;
 use ratatui::layout::Position;
 
-use crate::tui::action::Action;
-use crate::tui::asked::Subject;
-use crate::tui::effect::{Check, Door, Effect, MarksRequest, Password, Request};
-use crate::tui::event::Checked;
-use crate::tui::frames;
-use crate::tui::glyphs;
-use crate::tui::key::Key;
-use crate::tui::preview::Scrolled;
-use crate::tui::preview::seek::Needle;
-use crate::tui::state::dialog::{self, Checking, Choice, Prompt, Purpose};
-use crate::tui::state::jobs::LogPlace;
-use crate::tui::state::{Dialog, State, Tone, Typed};
-use crate::tui::update::jobs::POLICIES;
-use crate::tui::update::{
+use crate::action::Action;
+use crate::asked::Subject;
+use crate::effect::{Check, Door, Effect, MarksRequest, Password, Request};
+use crate::event::Checked;
+use crate::frames;
+use crate::glyphs;
+use crate::key::Key;
+use crate::preview::Scrolled;
+use crate::preview::seek::Needle;
+use crate::state::dialog::{self, Checking, Choice, Prompt, Purpose};
+use crate::state::jobs::LogPlace;
+use crate::state::{Dialog, State, Tone, Typed};
+use crate::update::jobs::POLICIES;
+use crate::update::{
     act as do_action, arrange, browse, change, compact, find, is_about_rows, jobs, jump, places, preview, revert, salvage, sealed,
 };
 

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use crossterm::event::KeyCode;
 
-use crate::tui::effect::{Door, Effect};
-use crate::tui::glyphs;
-use crate::tui::key::Key;
-use crate::tui::keymap::{Command, Place};
-use crate::tui::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over, Trail};
-use crate::tui::state::{Dialog, Focus, State};
-use crate::tui::update::{act, browse, change};
-use crate::tui::work::rank;
+use crate::effect::{Door, Effect};
+use crate::glyphs;
+use crate::key::Key;
+use crate::keymap::{Command, Place};
+use crate::state::finder::{FindAnswer, FindRequest, Finder, Goal, Hit, Over, Trail};
+use crate::state::{Dialog, Focus, State};
+use crate::update::{act, browse, change};
+use crate::work::rank;
 
 /// Opens the search over paths.
 pub fn paths(state: &mut State, effects: &mut Vec<Effect>) {

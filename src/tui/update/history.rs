@@ -3,16 +3,15 @@
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use crate::format::archive::CommitInfo;
-use crate::text;
-use crate::tui::effect::{Door, Effect, Request};
-use crate::tui::glyphs;
-use crate::tui::state::dialog::{Prompt, Purpose};
-use crate::tui::state::finder::Trail;
-use crate::tui::state::jobs::Ending;
-use crate::tui::state::marks::Change;
-use crate::tui::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
-use crate::tui::update::{browse, change, dialogs, marks, recall, sealed};
+use crate::effect::{Door, Effect, Request};
+use crate::glyphs;
+use crate::state::dialog::{Prompt, Purpose};
+use crate::state::finder::Trail;
+use crate::state::jobs::Ending;
+use crate::state::marks::Change;
+use crate::state::{Dialog, Facts, Listing, Renames, Spot, Staged, State, Tone};
+use crate::update::{browse, change, dialogs, marks, recall, sealed};
+use nra_format::archive::CommitInfo;
 
 /// Takes the commits.
 pub fn take(state: &mut State, commits: Result<Vec<CommitInfo>, String>) {
@@ -202,7 +201,7 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     if marked > 0 {
         state.say_more(
             Tone::Warning,
-            &format!("{} gone: they were of what was shown", text::counted(marked, "mark is", "marks are")),
+            &format!("{} gone: they were of what was shown", nra_text::counted(marked, "mark is", "marks are")),
         );
     }
 }

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::convert::extract::Overwrite;
-use crate::convert::kinds;
-use crate::text::{self, SizeStyle};
-use crate::tui::effect::{Check, Effect, Request, Task};
-use crate::tui::glyphs;
-use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
-use crate::tui::state::jobs::{Ending, Job, JobId, News};
-use crate::tui::state::marks::{Change, Chosen};
-use crate::tui::state::{Dialog, Leaving, State, Tone};
-use crate::tui::update::{NOTHING_HERE, change, marks};
+use crate::effect::{Check, Effect, Request, Task};
+use crate::glyphs;
+use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
+use crate::state::jobs::{Ending, Job, JobId, News};
+use crate::state::marks::{Change, Chosen};
+use crate::state::{Dialog, Leaving, State, Tone};
+use crate::update::{NOTHING_HERE, change, marks};
+use nra_convert::extract::Overwrite;
+use nra_convert::kinds;
+use nra_text::{self, SizeStyle};
 
 /// What may be done about existing files, the safe one first.
 pub const POLICIES: [(&str, Overwrite); 5] = [
@@ -36,7 +36,7 @@ pub const SAFE: usize = 0;
 pub fn chosen(state: &mut State) -> Option<Chosen> {
     let marked = !state.marks.is_empty();
     let (ranges, told, content_bytes) = if marked {
-        let entries = text::counted(state.marks.count(), "marked entry", "marked entries");
+        let entries = nra_text::counted(state.marks.count(), "marked entry", "marked entries");
         let bytes = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
         (Arc::clone(state.marks.ranges()), format!("{entries}{bytes}"), state.marks.content_bytes)
     } else if let Some((line, numbers)) = state.listing.current().zip(state.listing.numbers(state.listing.cursor)) {

@@ -2,13 +2,13 @@
 
 use crossterm::event::KeyCode;
 
-use crate::tui::action::Action;
-use crate::tui::effect::{Effect, JumpRequest};
-use crate::tui::key::Key;
-use crate::tui::keymap::Place;
-use crate::tui::state::dialog::{Jump, MAX_LINE, one_line};
-use crate::tui::state::{Dialog, State, Tone};
-use crate::tui::update::{act, browse};
+use crate::action::Action;
+use crate::effect::{Effect, JumpRequest};
+use crate::key::Key;
+use crate::keymap::Place;
+use crate::state::dialog::{Jump, MAX_LINE, one_line};
+use crate::state::{Dialog, State, Tone};
+use crate::update::{act, browse};
 
 /// Begins.
 pub fn begin(state: &mut State) {

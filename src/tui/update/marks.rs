@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::tui::action::Action;
-use crate::tui::effect::{Among, Effect, MarksRequest, Request, TotalsRequest};
-use crate::tui::rows::Order;
-use crate::tui::state::dialog::{Prompt, Purpose};
-use crate::tui::state::marks::{Change, Marked};
-use crate::tui::state::{Dialog, Focus, State, Tone};
-use crate::tui::update::{NOTHING_HERE, act as act_on, browse};
+use crate::action::Action;
+use crate::effect::{Among, Effect, MarksRequest, Request, TotalsRequest};
+use crate::rows::Order;
+use crate::state::dialog::{Prompt, Purpose};
+use crate::state::marks::{Change, Marked};
+use crate::state::{Dialog, Focus, State, Tone};
+use crate::update::{NOTHING_HERE, act as act_on, browse};
 
 /// Does what the user asked for; says whether it was about marks.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {

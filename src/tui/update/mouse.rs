@@ -5,14 +5,14 @@ use std::time::Duration;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use crate::tui::action::Action;
-use crate::tui::crumbs::{self, BETWEEN};
-use crate::tui::effect::Effect;
-use crate::tui::glyphs;
-use crate::tui::hints;
-use crate::tui::layout::{Column, SHARES};
-use crate::tui::state::{Dialog, Focus, Sizes, State};
-use crate::tui::update::{act, browse, dialogs, marks};
+use crate::action::Action;
+use crate::crumbs::{self, BETWEEN};
+use crate::effect::Effect;
+use crate::glyphs;
+use crate::hints;
+use crate::layout::{Column, SHARES};
+use crate::state::{Dialog, Focus, Sizes, State};
+use crate::update::{act, browse, dialogs, marks};
 
 /// Two clicks on one row within this time are a double click.
 const DOUBLE: Duration = Duration::from_millis(400);

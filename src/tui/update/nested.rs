@@ -1,10 +1,10 @@
 //! Archives within archives: entered like directories, and left.
 
-use crate::format::entry::Entry;
-use crate::tui::effect::{Door, Effect};
-use crate::tui::nested::{MAX_DEPTH, may_be_archive};
-use crate::tui::state::{State, Tone};
-use crate::tui::update::change;
+use crate::effect::{Door, Effect};
+use crate::nested::{MAX_DEPTH, may_be_archive};
+use crate::state::{State, Tone};
+use crate::update::change;
+use nra_format::entry::Entry;
 
 /// Enters a file that may be an archive; says whether it is looked at as one.
 pub fn enter(state: &mut State, entry: &Entry, effects: &mut Vec<Effect>) -> bool {

@@ -2,15 +2,14 @@
 
 use crossterm::event::KeyCode;
 
-use crate::format::path::EntryPath;
-use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::glyphs;
-use crate::tui::key::Key;
-use crate::tui::state::dialog::{About, Choice, Menu};
-use crate::tui::state::{Dialog, Focus, State, Tone, Trail};
-use crate::tui::update::browse;
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::glyphs;
+use crate::key::Key;
+use crate::state::dialog::{About, Choice, Menu};
+use crate::state::{Dialog, Focus, State, Tone, Trail};
+use crate::update::browse;
+use nra_format::path::EntryPath;
 
 /// Letters of the bookmarks, which are also how many there can be.
 const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
@@ -80,14 +79,14 @@ fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
     match at.checked_add_signed(step).filter(|next| *next < kept) {
         Some(next) => {
             *at = next;
-            let of = if more { format!("the best {kept} of {}", text::count(*matches)) } else { kept.to_string() };
+            let of = if more { format!("the best {kept} of {}", nra_text::count(*matches)) } else { kept.to_string() };
             let (path, text) = (paths[next].clone(), format!("{} of {of} that were found", next + 1));
             browse::reach(state, path, effects);
             state.say(Tone::Calm, text);
         }
         None if paths.is_empty() => state.say(Tone::Warning, "nothing has been sought yet: / seeks"),
         None if more => {
-            let text = format!("these are the best {kept} of {}: more letters narrow the search", text::count(*matches));
+            let text = format!("these are the best {kept} of {}: more letters narrow the search", nra_text::count(*matches));
             state.say(Tone::Warning, text);
         }
         None => state.say(Tone::Warning, "nothing more was found"),

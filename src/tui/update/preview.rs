@@ -1,16 +1,16 @@
 //! The preview: scrolled, zoomed, shown in another form.
 
-use crate::format::entry::Kind;
-use crate::tui::action::Action;
-use crate::tui::effect::Effect;
-use crate::tui::layout::TWO_PANES;
-use crate::tui::preview::Form;
-use crate::tui::preview::json::Fold;
-use crate::tui::state::dialog::{Prompt, Purpose};
-use crate::tui::state::pane::{Found, PreviewAnswer};
-use crate::tui::state::{Dialog, Focus, State, Tone};
-use crate::tui::update::browse::fit;
-use crate::tui::update::{NOTHING_HERE, sealed};
+use crate::action::Action;
+use crate::effect::Effect;
+use crate::layout::TWO_PANES;
+use crate::preview::Form;
+use crate::preview::json::Fold;
+use crate::state::dialog::{Prompt, Purpose};
+use crate::state::pane::{Found, PreviewAnswer};
+use crate::state::{Dialog, Focus, State, Tone};
+use crate::update::browse::fit;
+use crate::update::{NOTHING_HERE, sealed};
+use nra_format::entry::Kind;
 
 /// Columns of a step to the side.
 const SIDE: isize = 8;

@@ -1,10 +1,10 @@
 //! Where one was the last time: kept when an archive is left, gone to when it is opened again.
 
-use crate::format::path::EntryPath;
-use crate::tui::effect::Effect;
-use crate::tui::memory::Place;
-use crate::tui::state::{Arrangement, Focus, Sizes, State};
-use crate::tui::update::browse;
+use crate::effect::Effect;
+use crate::memory::Place;
+use crate::state::{Arrangement, Focus, Sizes, State};
+use crate::update::browse;
+use nra_format::path::EntryPath;
 
 /// Lists what is shown of an archive first: where one was the last time, or the top.
 pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::tui::effect::{Effect, Task};
-use crate::tui::state::dialog::{About, Choice, Menu};
-use crate::tui::state::{Dialog, Staged, State, Tone, Writing};
-use crate::tui::update::{change, jobs};
+use crate::effect::{Effect, Task};
+use crate::state::dialog::{About, Choice, Menu};
+use crate::state::{Dialog, Staged, State, Tone, Writing};
+use crate::update::{change, jobs};
 
 /// Asks whether the last commit is to be undone or, where an earlier one is shown, what of it is to come back.
 pub fn ask(state: &mut State) {

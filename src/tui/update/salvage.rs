@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use crate::text;
-use crate::tui::action::Action;
-use crate::tui::effect::{Check, Effect, Task};
-use crate::tui::glyphs;
-use crate::tui::query::{DAMAGED, INTACT};
-use crate::tui::state::dialog::{About, Choice, Menu, Prompt, Purpose};
-use crate::tui::state::{Arrangement, Dialog, Focus, State};
-use crate::tui::update::{arrange, browse, preview};
+use crate::action::Action;
+use crate::effect::{Check, Effect, Task};
+use crate::glyphs;
+use crate::query::{DAMAGED, INTACT};
+use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
+use crate::state::{Arrangement, Dialog, Focus, State};
+use crate::update::{arrange, browse, preview};
 
 /// Remarks that are told where there is more to see than they.
 const REMARKS: usize = 3;
@@ -32,7 +31,7 @@ fn ask(state: &mut State) {
     let remarks = state.archive.remarks.iter().map(|remark| glyphs::shown(remark.as_bytes()));
     let mut lines: Vec<String> = remarks.take(REMARKS).flat_map(|remark| glyphs::lines(&remark, columns)).collect();
     if state.listing.lost > 0 {
-        lines.push(format!("{} not read here", text::counted(state.listing.lost, "entry does", "entries do")));
+        lines.push(format!("{} not read here", nra_text::counted(state.listing.lost, "entry does", "entries do")));
     }
     if lines.is_empty() {
         lines.extend(glyphs::lines("no damage is known so far: to list it reads all content", columns));

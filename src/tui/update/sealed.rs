@@ -1,8 +1,8 @@
 //! Content that needs a password, in archives whose names need none.
 
-use crate::tui::effect::{Door, Effect};
-use crate::tui::state::State;
-use crate::tui::state::dialog::{Dialog, Prompt, Purpose};
+use crate::effect::{Door, Effect};
+use crate::state::State;
+use crate::state::dialog::{Dialog, Prompt, Purpose};
 
 /// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
 fn met(state: &State) -> Option<bool> {

@@ -1,10 +1,10 @@
 //! Where the space goes: numbers, bars, a map.
 
-use crate::tui::effect::Effect;
-use crate::tui::state::arrange::Sort;
-use crate::tui::state::sizes::{Map, MapAnswer, MapRequest, Sizes};
-use crate::tui::state::{Arrangement, State, Tone};
-use crate::tui::update::arrange;
+use crate::effect::Effect;
+use crate::state::arrange::Sort;
+use crate::state::sizes::{Map, MapAnswer, MapRequest, Sizes};
+use crate::state::{Arrangement, State, Tone};
+use crate::update::arrange;
 
 /// Shows sizes in the next way.
 pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {

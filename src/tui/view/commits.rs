@@ -3,13 +3,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
 
-use crate::format::archive::CommitInfo;
-use crate::text::{self, SizeStyle};
-use crate::tui::frames::Frame;
-use crate::tui::glyphs;
-use crate::tui::layout::Choices;
-use crate::tui::state::State;
-use crate::tui::view::{dialog, put, put_right};
+use crate::frames::Frame;
+use crate::glyphs;
+use crate::layout::Choices;
+use crate::state::State;
+use crate::view::{dialog, put, put_right};
+use nra_format::archive::CommitInfo;
+use nra_text::{self, SizeStyle};
 
 /// From this many columns on there is room for times and figures, and for a message between them.
 const WIDE: u16 = 60;
@@ -36,12 +36,12 @@ pub fn view(
         let is_wide = row.width >= WIDE;
         // A date with its time, or alone.
         let columns = if is_wide { 19 } else { 10 };
-        let time = commit.time.map_or_else(String::new, text::table_time);
+        let time = commit.time.map_or_else(String::new, nra_text::table_time);
         put(buffer, row, x, 0, glyphs::start(&time, columns), theme.dim);
         x += u16::try_from(columns).unwrap_or(0) + 2;
         let mut room = usize::from(row.width.saturating_sub(x));
         if is_wide {
-            let figures = format!("{}  +{}", text::count(commit.entries), SizeStyle::Binary.show(commit.added_bytes));
+            let figures = format!("{}  +{}", nra_text::count(commit.entries), SizeStyle::Binary.show(commit.added_bytes));
             room = room.saturating_sub(glyphs::width(&figures) + 2);
             put_right(buffer, row, 0, &figures, theme.dim);
         }

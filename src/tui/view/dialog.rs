@@ -4,12 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Block, BorderType, Clear, Widget};
 
-use crate::tui::frames::Frame;
-use crate::tui::glyphs;
-use crate::tui::preview::Scroll;
-use crate::tui::preview::sheet::{self, Sheet};
-use crate::tui::theme::Theme;
-use crate::tui::view::put;
+use crate::frames::Frame;
+use crate::glyphs;
+use crate::preview::Scroll;
+use crate::preview::sheet::{self, Sheet};
+use crate::theme::Theme;
+use crate::view::put;
 
 /// Draws a frame and returns the area inside.
 pub fn frame(frame: &Frame, theme: &Theme, screen: Rect, buffer: &mut Buffer) -> Rect {

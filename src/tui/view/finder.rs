@@ -4,13 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::text;
-use crate::tui::frames::{self, Frame};
-use crate::tui::glyphs;
-use crate::tui::layout::Choices;
-use crate::tui::state::finder::{Finder, Hit, Over};
-use crate::tui::theme::Theme;
-use crate::tui::view::{dialog, prompt, put, put_right};
+use crate::frames::{self, Frame};
+use crate::glyphs;
+use crate::layout::Choices;
+use crate::state::finder::{Finder, Hit, Over};
+use crate::theme::Theme;
+use crate::view::{dialog, prompt, put, put_right};
 
 /// Where a second row of a sentence begins.
 const INDENT: u16 = 4;
@@ -32,7 +31,7 @@ pub fn view(
     let more = if finder.complete || finder.error.is_some() { "" } else { " …" };
     let state = match is_read && finder.error.is_none() {
         true => "reading …".to_owned(),
-        false => format!("{} of {}{more}", text::count(finder.matches), text::count(finder.searched)),
+        false => format!("{} of {}{more}", nra_text::count(finder.matches), nra_text::count(finder.searched)),
     };
     let typed = glyphs::width(finder.input.value()) + 4;
     if typed + glyphs::width(&state) < usize::from(area.width) {

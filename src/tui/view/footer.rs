@@ -5,15 +5,15 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Clear, Widget};
 
-use crate::format::entry::Entry;
-use crate::text::{self, SizeStyle};
-use crate::tui::action::Action;
-use crate::tui::glyphs;
-use crate::tui::hints;
-use crate::tui::state::dialog::Jump;
-use crate::tui::state::{State, Tone};
-use crate::tui::theme::Theme;
-use crate::tui::view::{jobs, put, put_right};
+use crate::action::Action;
+use crate::glyphs;
+use crate::hints;
+use crate::state::dialog::Jump;
+use crate::state::{State, Tone};
+use crate::theme::Theme;
+use crate::view::{jobs, put, put_right};
+use nra_format::entry::Entry;
+use nra_text::{self, SizeStyle};
 
 /// What stands between notes.
 const BETWEEN: &str = " · ";
@@ -54,7 +54,7 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         }
         None if state.opening.is_some() => ("opening …".to_owned(), state.theme.dim),
         None if state.listing.lost > 0 => {
-            let lost = text::counted(state.listing.lost, "entry does", "entries do");
+            let lost = nra_text::counted(state.listing.lost, "entry does", "entries do");
             (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.theme.error)
         }
         None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
@@ -152,7 +152,7 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
     let mut add = |words: &str, more: String| notes.push(if brief { words.to_owned() } else { format!("{words}{more}") });
     if !state.marks.is_empty() {
         let size = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
-        add(&format!("{} marked", text::count(state.marks.count())), size);
+        add(&format!("{} marked", nra_text::count(state.marks.count())), size);
     }
     if !state.staged.is_empty() {
         add(&state.staged.told(), ": W writes, u takes back, P shows".to_owned());
@@ -180,7 +180,7 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
 
 /// What `ls -l` says about an entry, with its whole name: where there is not much room, without its owner.
 fn about(entry: &Entry, room: usize) -> String {
-    let mut line = text::mode(entry.kind, entry.metadata.mode);
+    let mut line = nra_text::mode(entry.kind, entry.metadata.mode);
     if let Some(owner) = entry.metadata.owner.as_ref().filter(|_| room >= 50) {
         let name = |name: &[u8], id: u64| if name.is_empty() { id.to_string() } else { glyphs::shown_within(name, room) };
         line.push_str(&format!("  {} {}", name(&owner.user, owner.user_id), name(&owner.group, owner.group_id)));

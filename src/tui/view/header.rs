@@ -3,9 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::tui::crumbs::{self, BETWEEN};
-use crate::tui::state::State;
-use crate::tui::view::{put, put_right};
+use crate::crumbs::{self, BETWEEN};
+use crate::state::State;
+use crate::view::{put, put_right};
 
 /// Draws the header.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) {

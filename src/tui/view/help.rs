@@ -3,11 +3,11 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Position;
 
-use crate::tui::frames::Frame;
-use crate::tui::glyphs;
-use crate::tui::keymap::{HelpLine, Place};
-use crate::tui::state::State;
-use crate::tui::view::{dialog, put};
+use crate::frames::Frame;
+use crate::glyphs;
+use crate::keymap::{HelpLine, Place};
+use crate::state::State;
+use crate::view::{dialog, put};
 
 /// Draws the help.
 pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {

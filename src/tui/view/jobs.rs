@@ -3,14 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use crate::text::{self, SizeStyle};
-use crate::tui::frames::{self, Frame, Log};
-use crate::tui::glyphs;
-use crate::tui::layout::Choices;
-use crate::tui::state::State;
-use crate::tui::state::jobs::{Amount, Ending, Job, LogPlace, Progress};
-use crate::tui::theme::Theme;
-use crate::tui::view::{dialog, put};
+use crate::frames::{self, Frame, Log};
+use crate::glyphs;
+use crate::layout::Choices;
+use crate::state::State;
+use crate::state::jobs::{Amount, Ending, Job, LogPlace, Progress};
+use crate::theme::Theme;
+use crate::view::{dialog, put};
+use nra_text::{self, SizeStyle};
 
 /// Columns of a bar.
 const BAR: u16 = 12;
@@ -77,12 +77,12 @@ fn figures(job: &Job) -> Vec<String> {
     let (amount, rate) = (job.progress.amount(), job.rate as u64);
     let (done, rate) = match amount {
         Amount::Bytes(done, _) => (SizeStyle::Binary.show(done), SizeStyle::Binary.show(rate)),
-        Amount::Entries(done, _) => (text::counted(done, "entry", "entries"), text::count(rate)),
+        Amount::Entries(done, _) => (nra_text::counted(done, "entry", "entries"), nra_text::count(rate)),
     };
     let rate = if job.rate >= 1.0 { format!("{rate}/s ") } else { String::new() };
     let left = job
         .left()
-        .map_or_else(|| "--:--".to_owned(), |left| text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
+        .map_or_else(|| "--:--".to_owned(), |left| nra_text::duration(std::time::Duration::from_secs(left.as_secs().max(1))));
     vec![format!("{done} {rate}ETA {left}"), format!("{rate}ETA {left}"), format!("ETA {left}")]
 }
 
@@ -132,7 +132,7 @@ fn told(job: &Job, theme: &Theme, area: Rect, buffer: &mut Buffer) {
             let time = if elapsed.is_zero() && job.progress == Progress::default() {
                 String::new()
             } else {
-                format!("  {}", text::duration(elapsed))
+                format!("  {}", nra_text::duration(elapsed))
             };
             let title = format!("{}{time}", job.title);
             put(buffer, area, 2, 0, &glyphs::fit(&title, width), theme.text);

@@ -4,14 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::format::entry::{Entry, Kind};
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::layout::{Column, Columns, FRONT};
-use crate::tui::state::line::Line;
-use crate::tui::state::marks::Marked;
-use crate::tui::state::{Focus, Sizes, State};
-use crate::tui::view::{map, put, put_right};
+use crate::glyphs;
+use crate::layout::{Column, Columns, FRONT};
+use crate::state::line::Line;
+use crate::state::marks::Marked;
+use crate::state::{Focus, Sizes, State};
+use crate::view::{map, put, put_right};
+use nra_format::entry::{Entry, Kind};
+use nra_text::{self, SizeStyle};
 
 /// Draws heads and rows, or the map.
 pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
@@ -52,7 +52,7 @@ fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
     let shown = if brought.len() > room { room.saturating_sub(1) } else { brought.len() };
     if let (1.., Some(y)) = (brought.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {
         put(buffer, area, 0, y, "+", state.theme.mark);
-        let more = text::count((brought.len() - shown) as u64);
+        let more = nra_text::count((brought.len() - shown) as u64);
         put(buffer, area, FRONT, y, &format!("… and {more} more: P shows all"), state.theme.dim);
     }
     for (y, (path, directory)) in (0..area.height).skip(rows).zip(brought.into_iter().take(shown)) {
@@ -213,11 +213,11 @@ fn value(line: &Line, column: Column, width: u16) -> String {
             None => String::new(),
         },
         Column::Time => {
-            let time = entry.modified.map(text::table_time).unwrap_or_default();
+            let time = entry.modified.map(nra_text::table_time).unwrap_or_default();
             glyphs::start(&time, usize::from(width)).to_owned()
         }
-        Column::Mode => text::mode(entry.kind, entry.metadata.mode),
-        Column::Kind => glyphs::start(text::kind(entry.kind), usize::from(width)).to_owned(),
+        Column::Mode => nra_text::mode(entry.kind, entry.metadata.mode),
+        Column::Kind => glyphs::start(nra_text::kind(entry.kind), usize::from(width)).to_owned(),
         Column::Name | Column::Bar => String::new(),
     }
 }

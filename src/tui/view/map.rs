@@ -3,11 +3,11 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::state::State;
-use crate::tui::state::sizes::{Map, Tile};
-use crate::tui::view::put;
+use crate::glyphs;
+use crate::state::State;
+use crate::state::sizes::{Map, Tile};
+use crate::view::put;
+use nra_text::{self, SizeStyle};
 
 /// Draws a map with the entry under the cursor set off.
 pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buffer) {
@@ -16,7 +16,7 @@ pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buff
     let head = match (map.loaded, count) {
         (false, _) => "adding up …".to_owned(),
         (true, 0) => "areas by size".to_owned(),
-        _ => format!("areas by size; {} more hold {}", text::count(count), SizeStyle::Binary.show(bytes)),
+        _ => format!("areas by size; {} more hold {}", nra_text::count(count), SizeStyle::Binary.show(bytes)),
     };
     put(buffer, heads, 2, 0, &glyphs::fit(&head, usize::from(heads.width.saturating_sub(2))), theme.dim);
     let current = state.listing.entry().map(|entry| &entry.path);

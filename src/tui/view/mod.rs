@@ -17,11 +17,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
-use crate::tui::frames;
-use crate::tui::glyphs;
-use crate::tui::layout::{Areas, SMALLEST};
-use crate::tui::state::dialog::{About, Menu};
-use crate::tui::state::{Dialog, Focus, State};
+use crate::frames;
+use crate::glyphs;
+use crate::layout::{Areas, SMALLEST};
+use crate::state::dialog::{About, Menu};
+use crate::state::{Dialog, Focus, State};
 
 /// Returns what is said where nothing can be shown: a question that comes before the end, too.
 fn unseen(state: &State) -> String {

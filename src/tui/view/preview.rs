@@ -4,14 +4,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use regex::bytes::Regex;
 
-use crate::text::SizeStyle;
-use crate::tui::action::Action;
-use crate::tui::glyphs;
-use crate::tui::layout::Areas;
-use crate::tui::preview::{self, Body, Form, Scroll};
-use crate::tui::state::{Focus, State};
-use crate::tui::theme::Theme;
-use crate::tui::view::{put, put_right};
+use crate::action::Action;
+use crate::glyphs;
+use crate::layout::Areas;
+use crate::preview::{self, Body, Form, Scroll};
+use crate::state::{Focus, State};
+use crate::theme::Theme;
+use crate::view::{put, put_right};
+use nra_text::SizeStyle;
 
 /// Draws divider, title and content.
 pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {

@@ -4,12 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tui_input::Input;
 
-use crate::tui::frames::{self, Frame};
-use crate::tui::glyphs;
-use crate::tui::layout::Choices;
-use crate::tui::state::dialog::{Menu, Prompt};
-use crate::tui::theme::Theme;
-use crate::tui::view::{dialog, put};
+use crate::frames::{self, Frame};
+use crate::glyphs;
+use crate::layout::Choices;
+use crate::state::dialog::{Menu, Prompt};
+use crate::theme::Theme;
+use crate::view::{dialog, put};
 
 /// Draws a prompt and returns where its cursor is.
 pub fn view(prompt: &Prompt, theme: &Theme, frame: &Frame, screen: Rect, buffer: &mut Buffer) -> Option<Position> {

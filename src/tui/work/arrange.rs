@@ -3,16 +3,15 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::text;
-use crate::tui::query::{Filter, Query};
-use crate::tui::rows::{self, Scope};
-use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
-use crate::tui::work::duplicates::{self, Duplicates};
-use crate::tui::work::errors::told;
-use crate::tui::work::room_for;
+use crate::query::{Filter, Query};
+use crate::rows::{self, Scope};
+use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
+use crate::work::duplicates::{self, Duplicates};
+use crate::work::errors::told;
+use crate::work::room_for;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::error::{Error, Result};
 
 /// Arranges; `share` takes how far it is, 0 to 1, and says whether anybody still waits. `None` when nobody does, or when there is nothing to arrange.
 pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Option<ArrangeAnswer> {
@@ -80,7 +79,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
     // They can't be among what is listed, whatever was asked.
     let told = match lost {
         0 => String::new(),
-        _ => format!("{}; {} lost with the index", request.arrangement.query, text::counted(lost, "entry is", "entries are")),
+        _ => format!("{}; {} lost with the index", request.arrangement.query, nra_text::counted(lost, "entry is", "entries are")),
     };
     Ok(Some(Found { told, ..listed(keyed) }))
 }
@@ -197,8 +196,8 @@ fn key(archive: &dyn Archive, entry: &Entry, sort: Sort, go_on: &dyn Fn() -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::path::EntryPath;
-    use crate::tui::sample;
+    use crate::sample;
+    use nra_format::path::EntryPath;
 
     fn names(sort: Sort, reverse: bool, filter: &str) -> Vec<String> {
         let files: [(&str, &[u8]); 4] = [("B.txt", b"12345"), ("a.txt", b"123"), ("dir/x", b"1234"), ("c.md", b"")];

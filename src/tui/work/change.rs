@@ -6,25 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::convert::change::remove;
-use crate::convert::pack::{Input, PackOptions, add_to};
-use crate::convert::select::Selection;
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::{Error, Result, reason};
-use crate::format::nra::changes::Change as Difference;
-use crate::format::nra::revert::revert as go_back;
-use crate::format::nra::writer::{NewContent, StoreEnd, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::Monitor;
-use crate::format::source::FileStore;
-use crate::text;
-use crate::tui::effect::Check;
-use crate::tui::event::Checked;
-use crate::tui::state::staged::{Stage, Staged};
-use crate::tui::work::errors::told;
-use crate::tui::work::jobs::expand;
-use crate::tui::work::plans::{Plans, removable, without_what_needs_others};
+use crate::effect::Check;
+use crate::event::Checked;
+use crate::state::staged::{Stage, Staged};
+use crate::work::errors::told;
+use crate::work::jobs::expand;
+use crate::work::plans::{Plans, removable, without_what_needs_others};
+use nra_convert::change::remove;
+use nra_convert::pack::{Input, PackOptions, add_to};
+use nra_convert::select::Selection;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind, Timestamp};
+use nra_format::error::{Error, Result, reason};
+use nra_format::nra::changes::Change as Difference;
+use nra_format::nra::revert::revert as go_back;
+use nra_format::nra::writer::{NewContent, StoreEnd, Writer, WriterOptions};
+use nra_format::path::EntryPath;
+use nra_format::progress::Monitor;
+use nra_format::source::FileStore;
 
 /// What has been written.
 pub struct Done {
@@ -62,7 +61,7 @@ pub fn revert(
     let done = go_back::<_, Error>(&mut writer, commit, is_meant, monitor, &mut |_| Ok(()))?;
     let what = match done.entries {
         0 if done.attributes => "attributes of the archive".to_owned(),
-        entries => text::counted(entries, "entry", "entries"),
+        entries => nra_text::counted(entries, "entry", "entries"),
     };
     let whole = if chosen.is_some() { format!("{what} ") } else { String::new() };
     writer.set_message(format!("{whole}back to commit {commit}"))?;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::tui::event::Event;
-use crate::tui::work::jobs::expand;
+use crate::event::Event;
+use crate::work::jobs::expand;
 
 /// Names of a directory that are looked at.
 const MAX_NAMES: usize = 10_000;

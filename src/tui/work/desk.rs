@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::tui::asked::{Awaited, Ticket};
-use crate::tui::effect::{FactsRequest, JumpRequest, MarksRequest};
-use crate::tui::event::Event;
-use crate::tui::state::arrange::{ArrangeAnswer, ArrangeRequest};
-use crate::tui::state::line::Facts;
-use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsRequest};
-use crate::tui::state::sizes::{MapAnswer, MapRequest};
+use crate::asked::{Awaited, Ticket};
+use crate::effect::{FactsRequest, JumpRequest, MarksRequest};
+use crate::event::Event;
+use crate::state::arrange::{ArrangeAnswer, ArrangeRequest};
+use crate::state::line::Facts;
+use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsRequest};
+use crate::state::sizes::{MapAnswer, MapRequest};
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
 
 /// What is said where an answer should be.
 pub const FAULT: &str = "a fault in nra itself: an answer is missing";
@@ -205,7 +205,7 @@ impl Desk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::asked::{Asked, Subject};
+    use crate::asked::{Asked, Subject};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -228,7 +228,7 @@ mod tests {
 
     fn desk() -> (Desk, Receiver<Event>) {
         let (events, told) = unbounded();
-        (Desk { archive: crate::tui::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
+        (Desk { archive: crate::sample::archive(&["a"]), events, awaited: Arc::default() }, told)
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Everything that is known of an entry: facts, where its content lies, and who shares it.
 
-use crate::format::archive::{Access, Archive};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::zeros::each_run;
-use crate::text::{self, SizeStyle};
-use crate::tui::glyphs;
-use crate::tui::preview::sheet::{self, Sheet};
-use crate::tui::preview::summary;
+use crate::glyphs;
+use crate::preview::sheet::{self, Sheet};
+use crate::preview::summary;
+use nra_format::archive::{Access, Archive};
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::zeros::each_run;
+use nra_text::{self, SizeStyle};
 
 /// Runs of content that are listed.
 const RUNS: usize = 12;
@@ -28,13 +28,13 @@ pub fn facts(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> 
         return Ok(sheet);
     }
     if let Some((runs, count)) = archive.runs(entry, RUNS)? {
-        sheet.fact("lies in", &text::counted(count, "run of a block", "runs of blocks"));
+        sheet.fact("lies in", &nra_text::counted(count, "run of a block", "runs of blocks"));
         for run in &runs {
             let codec = run.codec.map_or_else(|| "unknown codec".to_owned(), |codec| codec.name().to_owned());
             let size = |bytes: u64| SizeStyle::Binary.show(bytes);
             let within =
                 format!("{} from {} of {} → {}", size(run.len), size(run.offset), size(run.raw_bytes), size(run.stored_bytes));
-            sheet.fact("", &format!("block at {}: {within}, {codec}", text::count(run.block)));
+            sheet.fact("", &format!("block at {}: {within}, {codec}", nra_text::count(run.block)));
         }
         if count > runs.len() as u64 {
             sheet.fact("", "…");
@@ -100,7 +100,7 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
             }
         }
     }
-    let value = if count == 0 { "no other entry".to_owned() } else { text::counted(count, "other entry", "other entries") };
+    let value = if count == 0 { "no other entry".to_owned() } else { nra_text::counted(count, "other entry", "other entries") };
     sheet.fact("shared with", &value);
     for path in &first {
         sheet.fact("", &glyphs::shown(path.as_bytes()));
@@ -114,8 +114,8 @@ fn partners(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, go_on: &dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::preview::sheet::Line;
-    use crate::tui::sample;
+    use crate::preview::sheet::Line;
+    use crate::sample;
 
     #[test]
     fn content_is_told_with_its_blocks_and_partners() {
@@ -129,7 +129,7 @@ mod tests {
             })
         };
         assert_eq!(value("lies in").unwrap(), "1 run of a block");
-        assert_eq!(value("digest").unwrap(), crate::format::digest::Digest::of(b"same").to_string());
+        assert_eq!(value("digest").unwrap(), nra_format::digest::Digest::of(b"same").to_string());
         assert_eq!(value("shared with").unwrap(), "1 other entry");
         assert!(sheet.lines.contains(&Line::Fact(String::new(), "d/c".to_owned())));
         assert_eq!(more(&*archive, &entry, Sheet::default(), &|| false), None);

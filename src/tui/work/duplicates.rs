@@ -6,12 +6,12 @@ use std::hash::RandomState;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::text::{self, SizeStyle};
-use crate::tui::work::room_for;
+use crate::work::room_for;
+use nra_format::archive::Archive;
+use nra_format::digest::Digest;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::Result;
+use nra_text::{self, SizeStyle};
 
 /// Files that have their content in common with others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -166,8 +166,8 @@ fn told(groups: Groups, once: bool) -> Duplicates {
     }
     let told = format!(
         "{} of {}, {} {}",
-        text::counted(in_order.len() as u64, "file", "files"),
-        text::counted(firsts.len() as u64, "content", "contents"),
+        nra_text::counted(in_order.len() as u64, "file", "files"),
+        nra_text::counted(firsts.len() as u64, "content", "contents"),
         SizeStyle::Binary.show(again),
         if once { "saved" } else { "stored again" },
     );
@@ -177,7 +177,7 @@ fn told(groups: Groups, once: bool) -> Duplicates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     fn found(archive: &dyn Archive, below: std::ops::Range<u64>) -> (Vec<String>, String) {
         let found = find(archive, below, &|_| true, &|_| true).unwrap().unwrap();
@@ -234,7 +234,7 @@ mod tests {
         }
         tar.resize(tar.len() + 1024, 0);
         std::fs::write(&file, tar).unwrap();
-        let archive = crate::format::archive::open_path(&file, &Default::default()).unwrap();
+        let archive = nra_format::archive::open_path(&file, &Default::default()).unwrap();
         let (names, told) = found(&*archive, 0..archive.entry_count());
         assert_eq!(names, ["b", "d/f", "a", "c", "d/e", "z"]);
         assert_eq!(told, "6 files of 2 contents, 22 B stored again");

@@ -1,6 +1,6 @@
 //! What is made of errors for the screen.
 
-use crate::format::error::{Error, reason};
+use nra_format::error::{Error, reason};
 
 /// Says whether something needs a password, and then whether one was given that is wrong.
 pub fn sealed(error: &Error) -> Option<bool> {
@@ -21,7 +21,7 @@ pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
         line.push_str(&format!(": {}", own(error)));
         cause = error.source();
     }
-    crate::text::harmless(&line)
+    nra_text::harmless(&line)
 }
 
 #[cfg(test)]

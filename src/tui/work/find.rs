@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::format::archive::Archive;
-use crate::format::error::Result;
-use crate::format::path::EntryPath;
-use crate::tui::glyphs;
-use crate::tui::rows::below;
-use crate::tui::state::finder::{FindAnswer, FindRequest, Goal, Hit};
-use crate::tui::work::errors::told;
-use crate::tui::work::room_for;
+use crate::glyphs;
+use crate::rows::below;
+use crate::state::finder::{FindAnswer, FindRequest, Goal, Hit};
+use crate::work::errors::told;
+use crate::work::room_for;
+use nra_format::archive::Archive;
+use nra_format::error::Result;
+use nra_format::path::EntryPath;
 
 /// Hits that are shown.
 const BEST: usize = 200;
@@ -287,7 +287,7 @@ pub fn rank(pattern: &str, texts: &[String]) -> Vec<(usize, Vec<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     fn find(finder: &mut Finder, archive: &dyn Archive, directory: Option<&str>, pattern: &str) -> FindAnswer {
         let directory = directory.map(|path| EntryPath::try_from(path).unwrap());

@@ -9,26 +9,26 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::convert::compact;
-use crate::convert::extract::{Action, Event as Extracted, ExtractOptions, ExtractStats, Overwrite, Target, extract};
-use crate::convert::kinds;
-use crate::convert::pack::Destination;
-use crate::convert::salvage::salvage;
-use crate::convert::select::Selection;
-use crate::format::archive::{Archive, Depth, Verdict};
-use crate::format::entry::Kind;
-use crate::format::error::{Error, Result};
-use crate::format::nra::writer::WriterOptions;
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::text::{self, SizeStyle};
-use crate::tui::effect::Task;
-use crate::tui::event::Event;
-use crate::tui::glyphs;
-use crate::tui::state::jobs::{Ending, JobId, News, Progress};
-use crate::tui::work::change;
-use crate::tui::work::desk::answered;
-use crate::tui::work::errors::{sealed, told};
+use crate::effect::Task;
+use crate::event::Event;
+use crate::glyphs;
+use crate::state::jobs::{Ending, JobId, News, Progress};
+use crate::work::change;
+use crate::work::desk::answered;
+use crate::work::errors::{sealed, told};
+use nra_convert::compact;
+use nra_convert::extract::{Action, Event as Extracted, ExtractOptions, ExtractStats, Overwrite, Target, extract};
+use nra_convert::kinds;
+use nra_convert::pack::Destination;
+use nra_convert::salvage::salvage;
+use nra_convert::select::Selection;
+use nra_format::archive::{Archive, Depth, Verdict};
+use nra_format::entry::Kind;
+use nra_format::error::{Error, Result};
+use nra_format::nra::writer::WriterOptions;
+use nra_format::path::EntryPath;
+use nra_format::progress::{Counter, Monitor, Warning};
+use nra_text::{self, SizeStyle};
 
 /// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
 const MEMORY: u64 = 16 << 20;
@@ -254,7 +254,7 @@ fn left(task: &Task, monitor: &Teller) -> String {
         return String::new();
     }
     let target = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(target.as_os_str()));
-    format!("; {} of {} are done and stay in {target}", text::count(done), text::counted(all, "entry", "entries"))
+    format!("; {} of {} are done and stay in {target}", nra_text::count(done), nra_text::counted(all, "entry", "entries"))
 }
 
 /// Says before anything is written whether the content that a job reads needs a password, and then whether one was given that is wrong.
@@ -295,13 +295,13 @@ fn extract_to(
 fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
     let mut text = format!(
         "extracted {}, {} to {}",
-        text::counted(stats.files, "file", "files"),
+        nra_text::counted(stats.files, "file", "files"),
         SizeStyle::Binary.show(stats.bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(stats.target.as_os_str())),
     );
     for (count, what) in [(stats.renamed, "under another name"), (stats.backups, "moved aside")] {
         if count > 0 {
-            text.push_str(&format!("; {} {what}", text::count(count)));
+            text.push_str(&format!("; {} {what}", nra_text::count(count)));
         }
     }
     judged(text, stats.omitted + stats.kept, monitor)
@@ -310,7 +310,7 @@ fn extracted(stats: &ExtractStats, monitor: &Teller) -> (Ending, String) {
 /// Says how work ended that left entries out.
 fn judged(mut text: String, left_out: u64, monitor: &Teller) -> (Ending, String) {
     if left_out > 0 {
-        text.push_str(&format!("; {} left out", text::counted(left_out, "entry", "entries")));
+        text.push_str(&format!("; {} left out", nra_text::counted(left_out, "entry", "entries")));
     }
     let whole = left_out == 0 && !monitor.degraded.load(Ordering::Relaxed);
     (if whole { Ending::Done } else { Ending::Degraded }, text)
@@ -349,7 +349,7 @@ fn compacted(archive: &dyn Archive, file: &Path, commit: u64, monitor: &Teller) 
     };
     monitor.tell(News::Written(KEPT));
     let (before, after) = (SizeStyle::Binary.show(done.before_bytes), SizeStyle::Binary.show(done.after_bytes));
-    let dropped = text::counted(done.dropped_commits, "commit is", "commits are");
+    let dropped = nra_text::counted(done.dropped_commits, "commit is", "commits are");
     Ok(judged(format!("{before} → {after}; {dropped} gone"), 0, monitor))
 }
 
@@ -357,8 +357,11 @@ fn convert(archive: &Arc<dyn Archive>, output: &Path, monitor: &Teller) -> Resul
     let kind = kinds::kind_of(output).unwrap_or(kinds::Kind::Nra);
     let stats = kinds::rewrite(archive, kind, output, monitor)?;
     let name = glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str()));
-    let text =
-        format!("wrote {name}: {}, {}", text::counted(stats.files, "file", "files"), SizeStyle::Binary.show(stats.archive_bytes));
+    let text = format!(
+        "wrote {name}: {}, {}",
+        nra_text::counted(stats.files, "file", "files"),
+        SizeStyle::Binary.show(stats.archive_bytes)
+    );
     Ok(judged(text, stats.left_out, monitor))
 }
 
@@ -369,7 +372,7 @@ fn salvage_to(archive: &dyn Archive, output: &Path, message: &str, monitor: &Tel
     let stats = salvage(archive, Destination::File { path: output.to_owned(), overwrite: false }, writer, true, monitor)?;
     let text = format!(
         "salvaged {}, {} to {}",
-        text::counted(stats.written.entries, "entry", "entries"),
+        nra_text::counted(stats.written.entries, "entry", "entries"),
         SizeStyle::Binary.show(stats.written.content_bytes),
         glyphs::shown(std::os::unix::ffi::OsStrExt::as_bytes(output.as_os_str())),
     );
@@ -395,21 +398,21 @@ fn verified(verdict: &Verdict, monitor: &Teller) -> (Ending, String) {
     let damages = verdict.damage.iter().map(|damage| {
         let name = |path: &EntryPath| glyphs::shown_within(path.as_bytes(), SAID.0);
         let first: Vec<String> = damage.entries.iter().take(5).map(name).collect();
-        let entries = text::counted(damage.entry_count, "entry hurt", "entries hurt");
+        let entries = nra_text::counted(damage.entry_count, "entry hurt", "entries hurt");
         let names = if first.is_empty() { String::new() } else { format!(": {}", first.join(", ")) };
         let detail = glyphs::shown_within(damage.detail.as_bytes(), SAID.0);
         format!("{} at offset {}: {detail}; {entries}{names}", damage.structure, damage.offset)
     });
     damages.for_each(|damage| monitor.say(&damage));
     let checked =
-        format!("{}, {}", text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
+        format!("{}, {}", nra_text::counted(verdict.entries, "entry", "entries"), SizeStyle::Binary.show(verdict.content_bytes));
     match verdict.damage.len() as u64 {
         0 => (Ending::Done, format!("nothing is damaged ({checked} checked)")),
         damages => (
             Ending::Degraded,
             format!(
                 "{} ({checked} checked): R lists what it hurts and saves the rest",
-                text::counted(damages, "damage", "damages")
+                nra_text::counted(damages, "damage", "damages")
             ),
         ),
     }
@@ -462,11 +465,11 @@ impl Teller {
     pub fn end(&self, ending: Ending, text: String) {
         let hidden = self.warnings[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(News::Warning(format!("and {} more", text::count(hidden))));
+            self.tell(News::Warning(format!("and {} more", nra_text::count(hidden))));
         }
         let hidden = self.detours[2].load(Ordering::Relaxed);
         if hidden > 0 {
-            self.tell(News::Warning(format!("and {} more under another name, or moved aside for", text::count(hidden))));
+            self.tell(News::Warning(format!("and {} more under another name, or moved aside for", nra_text::count(hidden))));
         }
         self.tell(self.progress());
         self.tell(News::End(ending, text));
@@ -547,7 +550,7 @@ impl Monitor for Teller {
         if warning.degraded || warning.damage {
             self.degraded.store(true, Ordering::Relaxed);
         }
-        self.say(&text::harmless(&warning.to_string()));
+        self.say(&nra_text::harmless(&warning.to_string()));
     }
 
     fn cancelled(&self) -> bool {
@@ -598,7 +601,7 @@ mod tests {
             let said: Vec<String> = said.collect();
             let told = said.len() as u64 - 1;
             assert!(told <= most && told > 80, "{told}");
-            assert_eq!(said.last().map(String::as_str), Some(format!("and {} more", text::count(1_100 - told)).as_str()));
+            assert_eq!(said.last().map(String::as_str), Some(format!("and {} more", nra_text::count(1_100 - told)).as_str()));
         }
     }
 

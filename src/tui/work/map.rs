@@ -1,11 +1,11 @@
 //! Adds up what the children of a directory hold.
 
-use crate::format::archive::Archive;
-use crate::format::entry::Kind;
-use crate::format::error::Result;
-use crate::tui::rows::{self, Scope};
-use crate::tui::state::sizes::{MapAnswer, MapRequest, Tile};
-use crate::tui::work::errors::told;
+use crate::rows::{self, Scope};
+use crate::state::sizes::{MapAnswer, MapRequest, Tile};
+use crate::work::errors::told;
+use nra_format::archive::Archive;
+use nra_format::entry::Kind;
+use nra_format::error::Result;
 
 /// Tiles of a map: more could not be told apart on any screen.
 const MOST: usize = 256;
@@ -49,7 +49,7 @@ fn tiles(archive: &dyn Archive, request: &MapRequest, go_on: &dyn Fn() -> bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     #[test]
     fn the_largest_are_kept() {

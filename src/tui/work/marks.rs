@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::path::EntryPath;
-use crate::tui::effect::{Among, MarksRequest, TotalsRequest};
-use crate::tui::event::Event;
-use crate::tui::rows::{self, STRIDE, Scope};
-use crate::tui::state::marks::tidy;
-use crate::tui::work::errors::told;
+use crate::effect::{Among, MarksRequest, TotalsRequest};
+use crate::event::Event;
+use crate::rows::{self, STRIDE, Scope};
+use crate::state::marks::tidy;
+use crate::work::errors::told;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
+use nra_format::path::EntryPath;
 
 /// Answers a request; `None` when nobody waits any more.
 pub fn answer(archive: &dyn Archive, request: MarksRequest, go_on: &dyn Fn() -> bool) -> Option<Event> {
@@ -146,8 +146,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::tui::sample;
-    use crate::tui::state::marks::Change;
+    use crate::sample;
+    use crate::state::marks::Change;
 
     #[test]
     fn globs_mean_children_or_anything_below() {

@@ -21,17 +21,17 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::tui::asked::{Asked, Subject, Ticket};
-use crate::tui::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
-use crate::tui::event::Event;
-use crate::tui::state::arrange::ArrangeRequest;
-use crate::tui::state::finder::{FindAnswer, FindRequest};
-use crate::tui::state::jobs::JobId;
-use crate::tui::state::listing::RowsRequest;
-use crate::tui::state::pane::{PreviewRequest, StopsRequest};
-use crate::tui::state::sizes::MapRequest;
+use crate::asked::{Asked, Subject, Ticket};
+use crate::effect::{Effect, FactsRequest, JumpRequest, MarksRequest, Outside, Request};
+use crate::event::Event;
+use crate::state::arrange::ArrangeRequest;
+use crate::state::finder::{FindAnswer, FindRequest};
+use crate::state::jobs::JobId;
+use crate::state::listing::RowsRequest;
+use crate::state::pane::{PreviewRequest, StopsRequest};
+use crate::state::sizes::MapRequest;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
 
 use desk::{Answered, Desk, PROGRESS, Requests, Served};
 
@@ -324,20 +324,20 @@ mod tests {
     use crossbeam_channel::unbounded;
 
     use super::*;
-    use crate::format::archive::{Access, Depth, Info, Part, Totals, Verdict};
-    use crate::format::crypt::Keyring;
-    use crate::format::digest::Digest;
-    use crate::format::entry::Kind;
-    use crate::format::error::Result;
-    use crate::format::path::EntryPath;
-    use crate::format::progress::Monitor;
-    use crate::tui::effect::{Check, Task, TotalsRequest};
-    use crate::tui::preview;
-    use crate::tui::rows::{Scope, Want};
-    use crate::tui::state::arrange::{Arrangement, Sort};
-    use crate::tui::state::jobs::News;
-    use crate::tui::state::marks::Change;
-    use crate::tui::state::staged::{Stage, Staged};
+    use crate::effect::{Check, Task, TotalsRequest};
+    use crate::preview;
+    use crate::rows::{Scope, Want};
+    use crate::state::arrange::{Arrangement, Sort};
+    use crate::state::jobs::News;
+    use crate::state::marks::Change;
+    use crate::state::staged::{Stage, Staged};
+    use nra_format::archive::{Access, Depth, Info, Part, Totals, Verdict};
+    use nra_format::crypt::Keyring;
+    use nra_format::digest::Digest;
+    use nra_format::entry::Kind;
+    use nra_format::error::Result;
+    use nra_format::path::EntryPath;
+    use nra_format::progress::Monitor;
 
     const LONG: Duration = Duration::from_secs(60);
 

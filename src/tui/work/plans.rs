@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use rangemap::RangeSet;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Result, reason};
-use crate::format::path::EntryPath;
-use crate::tui::glyphs;
-use crate::tui::state::staged::{Refusal, Renames, Stage, Staged, joined};
-use crate::tui::work::errors::told;
+use crate::glyphs;
+use crate::state::staged::{Refusal, Renames, Stage, Staged, joined};
+use crate::work::errors::told;
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Result, reason};
+use nra_format::path::EntryPath;
 
 /// Why changes can't be written together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -286,14 +286,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::archive::{OpenOptions, open_path};
-    use crate::format::digest::Digest;
-    use crate::format::progress::Recorder;
-    use crate::tui::effect::Check;
-    use crate::tui::event::Checked;
-    use crate::tui::rows;
-    use crate::tui::sample;
-    use crate::tui::work::change::{check, commit};
+    use crate::effect::Check;
+    use crate::event::Checked;
+    use crate::rows;
+    use crate::sample;
+    use crate::work::change::{check, commit};
+    use nra_format::archive::{OpenOptions, open_path};
+    use nra_format::digest::Digest;
+    use nra_format::progress::Recorder;
 
     fn path(text: &str) -> EntryPath {
         EntryPath::try_from(text).unwrap()

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::tui::effect::{Door, FactsRequest, JumpRequest};
-use crate::tui::event::Event;
-use crate::tui::preview;
-use crate::tui::preview::seek::{self, Place, Seek};
-use crate::tui::rows;
-use crate::tui::state::line::Facts;
-use crate::tui::state::listing::{NoRows, RowsAnswer, RowsRequest};
-use crate::tui::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
-use crate::tui::work::desk::PROGRESS;
-use crate::tui::work::details;
-use crate::tui::work::errors::{sealed, told};
+use crate::effect::{Door, FactsRequest, JumpRequest};
+use crate::event::Event;
+use crate::preview;
+use crate::preview::seek::{self, Place, Seek};
+use crate::rows;
+use crate::state::line::Facts;
+use crate::state::listing::{NoRows, RowsAnswer, RowsRequest};
+use crate::state::pane::{Found, PreviewAnswer, PreviewRequest, StopsAnswer, StopsRequest};
+use crate::work::desk::PROGRESS;
+use crate::work::details;
+use crate::work::errors::{sealed, told};
+use nra_format::archive::Archive;
+use nra_format::entry::{Entry, Kind};
+use nra_format::error::{Error, Result};
 
 pub fn rows(archive: &dyn Archive, request: RowsRequest, go_on: &dyn Fn() -> bool) -> Option<RowsAnswer> {
     let RowsRequest { generation, scope, want, count } = request;

@@ -4,22 +4,22 @@ use std::num::NonZero;
 use std::path::Path;
 
 use super::{Args, DialectName, Report, open_input};
-use crate::cli::report::{CommandResult, Failure};
-use crate::convert::earlier::{EarlierOptions, write_earlier};
-use crate::convert::outgoing::{OutgoingOptions, OutgoingStats};
-use crate::convert::pack::Destination;
-use crate::convert::shardfile::{ShardOptions, write_shard};
-use crate::convert::tarball::{TarOptions, write_tar};
-use crate::convert::transfer::{Input, TransferOptions};
-use crate::convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use crate::format::Error;
-use crate::format::archive::Archive;
-use crate::format::codec::Codec;
-use crate::format::crypt::KeyBytes;
-use crate::format::nra4;
-use crate::format::progress::Monitor;
-use crate::format::shard::{self, Dialect, Role};
-use crate::format::stream::{Compression, Level};
+use crate::report::{CommandResult, Failure};
+use nra_convert::earlier::{EarlierOptions, write_earlier};
+use nra_convert::outgoing::{OutgoingOptions, OutgoingStats};
+use nra_convert::pack::Destination;
+use nra_convert::shardfile::{ShardOptions, write_shard};
+use nra_convert::tarball::{TarOptions, write_tar};
+use nra_convert::transfer::{Input, TransferOptions};
+use nra_convert::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
+use nra_format::Error;
+use nra_format::archive::Archive;
+use nra_format::codec::Codec;
+use nra_format::crypt::KeyBytes;
+use nra_format::nra4;
+use nra_format::progress::Monitor;
+use nra_format::shard::{self, Dialect, Role};
+use nra_format::stream::{Compression, Level};
 
 /// Writes a tar archive.
 pub(super) fn to_tar(

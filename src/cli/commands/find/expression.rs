@@ -18,9 +18,9 @@ use std::cmp::Ordering;
 
 use globset::{Candidate, GlobMatcher};
 
-use crate::cli::report::CommandResult;
-use crate::convert::select::Selection;
-use crate::format::entry::{Entry, Kind, Timestamp};
+use crate::report::CommandResult;
+use nra_convert::select::Selection;
+use nra_format::entry::{Entry, Kind, Timestamp};
 
 pub(super) use self::parse::{Fault, parse};
 
@@ -200,8 +200,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::entry::{Attribute, Metadata, Namespace, Owner};
-    use crate::format::path::EntryPath;
+    use nra_format::entry::{Attribute, Metadata, Namespace, Owner};
+    use nra_format::path::EntryPath;
 
     fn entry(path: &str, kind: Kind, size: u64) -> Entry {
         let mut entry = Entry::new(EntryPath::try_from(path).unwrap(), kind);

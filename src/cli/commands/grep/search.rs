@@ -2,10 +2,10 @@
 
 use regex::bytes::Regex;
 
-use crate::format::Error;
-use crate::format::archive::{Access, Archive, Part};
-use crate::format::entry::Entry;
-use crate::format::error::Result;
+use nra_format::Error;
+use nra_format::archive::{Access, Archive, Part};
+use nra_format::entry::Entry;
+use nra_format::error::Result;
 
 /// Longest line that is kept whole, bytes; a longer one is searched in parts of this length.
 const MAX_LINE: usize = 1 << 20;

@@ -1,16 +1,18 @@
+use crate::content::HasContent as _;
 use std::fs::File;
 use std::path::Path;
 
 use super::*;
-use crate::format::archive::{CommitInfo, Depth, open};
-use crate::format::codec::looks_incompressible;
-use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Device, Metadata, Namespace, Owner, Timestamp};
-use crate::format::links::tests::{check_made, check_told, lying_archive};
-use crate::format::nra::writer::DictionaryPolicy;
-use crate::format::progress::Recorder;
-use crate::format::source::{FileSource, FileStore};
-use crate::testing::noise;
+use crate::testing::open;
+use crate::testing::{check_made, check_told, lying_archive};
+use crate::writer::DictionaryPolicy;
+use nra_core::archive::{CommitInfo, Depth};
+use nra_core::codec::looks_incompressible;
+use nra_core::digest::Digest;
+use nra_core::entry::{Attribute, Device, Metadata, Namespace, Owner, Timestamp};
+use nra_core::progress::Recorder;
+use nra_core::source::{FileSource, FileStore};
+use nra_core::testing::noise;
 
 /// All entries of a commit but for their places, the other names of each, and the digest of its content.
 type State = Vec<(Entry, Vec<String>, Digest)>;
@@ -71,7 +73,7 @@ fn archive(at: &Path, first: WriterOptions) {
     let large = writer.end(None).unwrap();
     writer.add_link(file("large again"), large).unwrap();
     writer.finish(&Recorder::default()).unwrap();
-    let append = |message: &str, change: &dyn Fn(&mut Writer<crate::format::nra::writer::StoreEnd>)| {
+    let append = |message: &str, change: &dyn Fn(&mut Writer<crate::writer::StoreEnd>)| {
         let mut writer = Writer::append(Arc::new(FileStore::open(at).unwrap()), options(message)).unwrap();
         change(&mut writer);
         writer.finish(&Recorder::default()).unwrap();
@@ -183,7 +185,7 @@ fn blocks_move_as_they_are_and_sparse_ones_are_packed_again() {
     let done = plan(&source(&old), 1, &WriterOptions::balanced(), &Recorder::default()).unwrap();
     assert!(done.repacked_blocks > 0 && done.dropped_bytes > 1_000_000, "{done:?}");
     // Without commits to drop everything moves; with another level nothing could be the same if it were compressed again.
-    let level = WriterOptions { method: crate::format::codec::Method::zstd(19), ..options("") };
+    let level = WriterOptions { method: nra_core::codec::Method::zstd(19), ..options("") };
     let done = compact_to(&old, 4, &new, &level, &Recorder::default()).unwrap();
     assert_eq!(done.repacked_blocks, 0);
     let stored = |at: &Path| open(source(at), &OpenOptions::default()).unwrap().info().stored_bytes;

@@ -6,31 +6,31 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::OpenOptions;
-use crate::format::codec::Codec;
-use crate::format::crypt::Keyring;
-use crate::format::digest::{DIGEST_LEN, Digest};
-use crate::format::error::{Error, Result};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{BlockRef, FrameRef};
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::Head;
-use crate::format::nra::page::{Child, Page};
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::key::Key;
-use crate::format::nra::reader::opener::{self, Unlock};
-use crate::format::nra::reader::window::Window;
-use crate::format::nra::reader::{NraReader, frames, open};
-use crate::format::nra::recovery;
-use crate::format::source::ReadAt;
+use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::commit::Commit;
+use crate::content::{BlockRef, FrameRef};
+use crate::directory::Pieces;
+use crate::frame::FrameKind;
+use crate::head::Head;
+use crate::page::{Child, Page};
+use crate::reader::damage::is_damage;
+use crate::reader::key::Key;
+use crate::reader::opener::{self, Unlock};
+use crate::reader::window::Window;
+use crate::reader::{NraReader, frames, open};
+use crate::recovery;
+use nra_core::archive::OpenOptions;
+use nra_core::codec::Codec;
+use nra_core::crypt::Keyring;
+use nra_core::digest::{DIGEST_LEN, Digest};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// Pieces of one key that are looked at, and pages: 40 bits of a digest are rarely shared, and never by many unless on purpose.
 const MAX_CANDIDATES: usize = 64;
 
 /// The state that the next commit follows.
-pub(in crate::format::nra) struct BaseState {
+pub(crate) struct BaseState {
     pub head: Head,
     pub commit: Commit,
     /// The frame of that commit.
@@ -47,7 +47,7 @@ pub(in crate::format::nra) struct BaseState {
 
 /// A piece that an archive holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::format::nra) struct HeldPiece {
+pub(crate) struct HeldPiece {
     pub block: BlockRef,
     pub codec: Codec,
     /// Number within the block.
@@ -93,11 +93,7 @@ impl NraReader {
     }
 
     /// Opens the newest finished state of `source` for a writer.
-    pub(in crate::format::nra) fn base(
-        source: Arc<dyn ReadAt>,
-        cache_bytes: u64,
-        keyring: Option<Keyring>,
-    ) -> Result<(Self, BaseState)> {
+    pub(crate) fn base(source: Arc<dyn ReadAt>, cache_bytes: u64, keyring: Option<Keyring>) -> Result<(Self, BaseState)> {
         let mut window = Window::read(source)?;
         refuse_others(&window)?;
         let keys = Unlock::Keyring(keyring.as_ref());
@@ -112,7 +108,7 @@ impl NraReader {
     }
 
     /// Reads a page of the entry tree; `upper` is the next key on the way to it.
-    pub(in crate::format::nra) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<Page> {
+    pub(crate) fn entry_page(&self, child: &Child, level: Option<u8>, upper: Option<&[u8]>) -> Result<Page> {
         let corrupt = |detail: String| Error::corrupt(FrameKind::EntryPage.name(), child.page.offset, detail);
         let frame = frames::follow(&self.window, FrameKind::EntryPage, child.page)?;
         let page = Page::parse(&frame.payload).map_err(corrupt)?;
@@ -122,7 +118,7 @@ impl NraReader {
     }
 
     /// Looks for a piece by its digest. Pages and directories that are damaged count as if the piece were not there.
-    pub(in crate::format::nra) fn find_piece(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<HeldPiece>> {
+    pub(crate) fn find_piece(&self, runs: &[FrameRef], digest: &Digest) -> Result<Option<HeldPiece>> {
         for &run in runs.iter().rev() {
             match self.find_in_run(run, digest) {
                 Ok(None) => {}
@@ -209,7 +205,7 @@ impl NraReader {
     }
 
     /// Returns the number of pieces of a chunk run.
-    pub(in crate::format::nra) fn run_len(&self, run: FrameRef) -> Result<u64> {
+    pub(crate) fn run_len(&self, run: FrameRef) -> Result<u64> {
         Ok(match &self.chunk_node(run, None)?.0 {
             ChunkPage::Leaf(places) => places.len() as u64,
             ChunkPage::Inner(_, children) => children.iter().map(|child| child.2).sum(),
@@ -217,7 +213,7 @@ impl NraReader {
     }
 
     /// Adds all pieces of a chunk run to `places`.
-    pub(in crate::format::nra) fn run_places(&self, run: FrameRef, places: &mut Vec<ChunkPlace>) -> Result<()> {
+    pub(crate) fn run_places(&self, run: FrameRef, places: &mut Vec<ChunkPlace>) -> Result<()> {
         let mut stack = vec![(run, None)];
         // Each has its digest in the directory of a block.
         let mut room = self.run_len(run)?.min(self.window.file_len() / DIGEST_LEN as u64);

@@ -5,21 +5,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::format::checksum::content_checksum;
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::crypt::{FramePart, SEGMENT, segments_of};
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Flaw, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_PAD};
-use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
-use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::frames::Start;
-use crate::format::nra::reader::key::Key;
-use crate::format::nra::reader::opener::Opener;
-use crate::format::nra::reader::{NraReader, frames};
+use crate::content::{BlockRef, Extent};
+use crate::directory::Pieces;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, span, start_len};
+use crate::layout::sealed;
+use crate::reader::damage::is_damage;
+use crate::reader::frames::Start;
+use crate::reader::key::Key;
+use crate::reader::opener::Opener;
+use crate::reader::{NraReader, frames};
+use nra_core::checksum::content_checksum;
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::crypt::{FramePart, SEGMENT, segments_of};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Flaw, Result};
+use nra_core::limits::{MAX_BLOCK_RAW, MAX_PAD};
 
 /// How much is read of a dictionary whose length nobody tells, bytes: writers make none that is longer.
 const DICTIONARY_GUESS: usize = HEADER_LEN + (32 << 10);

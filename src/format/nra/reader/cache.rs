@@ -7,14 +7,14 @@ use std::thread::ThreadId;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-use crate::format::codec::Dictionary;
-use crate::format::error::{Error, Result};
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::reader::base::{ChunkNode, HeldBlock};
-use crate::format::nra::reader::blocks::{Block, Fetched};
-use crate::format::nra::reader::key::Key;
-use crate::format::nra::reader::map::MapNode;
-use crate::format::nra::reader::tree::Node;
+use crate::directory::Pieces;
+use crate::reader::base::{ChunkNode, HeldBlock};
+use crate::reader::blocks::{Block, Fetched};
+use crate::reader::key::Key;
+use crate::reader::map::MapNode;
+use crate::reader::tree::Node;
+use nra_core::codec::Dictionary;
+use nra_core::error::{Error, Result};
 
 /// Decoded structures other than content.
 #[derive(Clone)]

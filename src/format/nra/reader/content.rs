@@ -2,16 +2,17 @@
 //!
 //! Spec: nra.md, section 8.4.
 
+use crate::content::HasContent as _;
 use std::ops::Range;
 
-use crate::format::archive::{Access, Archive, MAX_HOLES, Part};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{Content, Extent, Segment};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::zeros::each_run;
+use crate::content::{Content, Extent, Segment};
+use crate::reader::NraReader;
+use crate::reader::damage::is_damage;
+use nra_core::archive::{Access, Archive, MAX_HOLES, Part};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::zeros::each_run;
 
 type Sink<'s> = dyn FnMut(Part<'_>) -> Result<()> + 's;
 

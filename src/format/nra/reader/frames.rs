@@ -4,16 +4,16 @@
 
 use std::borrow::Cow;
 
-use crate::format::checksum::checksum;
-use crate::format::codec::{Dictionary, decompress};
-use crate::format::crypt::{FrameKey, FramePart, SALT_LEN};
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SYNC, span};
-use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::opener;
-use crate::format::nra::reader::window::Window;
+use crate::content::FrameRef;
+use crate::directory::Pieces;
+use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SYNC, span};
+use crate::layout::sealed;
+use crate::reader::opener;
+use crate::reader::window::Window;
+use nra_core::checksum::checksum;
+use nra_core::codec::{Dictionary, decompress};
+use nra_core::crypt::{FrameKey, FramePart, SALT_LEN};
+use nra_core::error::{Error, Result};
 
 /// A frame that was read whole.
 pub(super) struct Frame {

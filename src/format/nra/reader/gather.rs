@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::reader::weight::weight_beside;
-use crate::format::path::EntryPath;
+use crate::reader::weight::weight_beside;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
 
 /// Memory that a byte of the file may be turned into. Archives of empty files with names that compress well come close to it;
 /// files that were made to fill the memory claim thousands.

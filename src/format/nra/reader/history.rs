@@ -5,15 +5,15 @@
 //!
 //! Spec: nra.md, section 13.
 
-use crate::format::archive::CommitInfo;
-use crate::format::error::{Error, Result};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::TAIL_LEN;
-use crate::format::nra::reader::frames;
-use crate::format::nra::reader::open::State;
-use crate::format::nra::reader::window::Window;
+use crate::commit::Commit;
+use crate::content::FrameRef;
+use crate::frame::FrameKind;
+use crate::head::TAIL_LEN;
+use crate::reader::frames;
+use crate::reader::open::State;
+use crate::reader::window::Window;
+use nra_core::archive::CommitInfo;
+use nra_core::error::{Error, Result};
 
 /// A commit and where its bytes end: its tail included, if it is whole.
 #[derive(Clone)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::vec;
 
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tree::{Lost, Node, Seek, Spot, behind};
-use crate::format::path::EntryPath;
+use crate::reader::NraReader;
+use crate::reader::tree::{Lost, Node, Seek, Spot, behind};
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
 
 /// Ranges of up to this many entries leave their leaves in the cache; longer ones would only push out what is needed again.
 const SHORT: u64 = 4_096;

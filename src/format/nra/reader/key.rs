@@ -1,6 +1,6 @@
 //! Names of what was decoded.
 
-use crate::format::nra::content::{BlockRef, Extent, FrameRef};
+use crate::content::{BlockRef, Extent, FrameRef};
 
 /// Names a decoded structure: where it lies and the header checksum it must have (so that a reference with another one can't find it).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

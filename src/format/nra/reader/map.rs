@@ -2,16 +2,17 @@
 //!
 //! Spec: nra.md, sections 8.4 and 10.
 
+use crate::content::HasContent as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{Content, FrameRef, Segment};
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::key::Key;
-use crate::format::nra::reader::{NraReader, frames};
+use crate::content::{Content, FrameRef, Segment};
+use crate::extents::ExtentPage;
+use crate::frame::FrameKind;
+use crate::reader::key::Key;
+use crate::reader::{NraReader, frames};
+use nra_core::entry::Entry;
+use nra_core::error::{Error, Result};
 
 /// A decoded page of an extent map.
 pub(super) struct MapNode {
@@ -54,7 +55,7 @@ impl MapNode {
 
 impl NraReader {
     /// Calls `visit` for each extent and hole of an entry that has bytes in `range` of the content, with the part of it that lies there.
-    pub(in crate::format::nra) fn each_segment(
+    pub(crate) fn each_segment(
         &self,
         entry: &Entry,
         range: Range<u64>,

@@ -36,24 +36,24 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::format::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
-use crate::format::crypt::{KeyInfo, Keyring};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::head::Head;
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::page::Child;
-use crate::format::progress::Monitor;
-use crate::format::source::ReadAt;
+use crate::commit::Commit;
+use crate::head::Head;
+use crate::layout::HEAD_LEN;
+use crate::page::Child;
+use nra_core::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
+use nra_core::crypt::{KeyInfo, Keyring};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
+use nra_core::source::ReadAt;
 
-pub(in crate::format::nra) use base::{BaseState, HeldPiece};
+pub(crate) use base::{BaseState, HeldPiece};
 use cache::Caches;
-pub(in crate::format::nra) use damage::is_damage;
+pub(crate) use damage::is_damage;
 use iter::{Children, Entries};
 use open::State;
-pub(in crate::format::nra) use open::lost_commit;
+pub(crate) use open::lost_commit;
 use opener::Unlock;
 pub use remains::open_remains;
 use scan::Scan;
@@ -111,17 +111,13 @@ impl NraReader {
     }
 
     /// Opens `source` if it is, or was, an NRA 5 archive.
-    pub(crate) fn probe(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
+    pub fn probe(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<Self>> {
         let window = Window::read(source)?;
         if open::is_nra(&window)? { Self::from_window(window, options).map(Some) } else { Ok(None) }
     }
 
     /// As [`NraReader::open`], with keys that were unlocked before, if there are.
-    pub(in crate::format::nra) fn open_unlocked(
-        source: Arc<dyn ReadAt>,
-        options: &OpenOptions,
-        keyring: Option<&Keyring>,
-    ) -> Result<Self> {
+    pub(crate) fn open_unlocked(source: Arc<dyn ReadAt>, options: &OpenOptions, keyring: Option<&Keyring>) -> Result<Self> {
         let unlock = keyring.map_or_else(|| options.into(), |keyring| Unlock::Keyring(Some(keyring)));
         Self::with_keys(Window::read(source)?, options, unlock)
     }

@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::{NraReader, frames};
+use crate::content::{BlockRef, Extent};
+use crate::directory::Pieces;
+use crate::frame::FrameKind;
+use crate::reader::{NraReader, frames};
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Result};
 
 /// A block whose checksums are right, not decompressed.
-pub(in crate::format::nra) struct StoredBlock {
+pub(crate) struct StoredBlock {
     pub codec: Codec,
     pub raw_len: u32,
     pub stored: Vec<u8>,
@@ -26,7 +26,7 @@ pub(in crate::format::nra) struct StoredBlock {
 
 impl NraReader {
     /// Reads a block.
-    pub(in crate::format::nra) fn stored_block(&self, block: &BlockRef) -> Result<StoredBlock> {
+    pub(crate) fn stored_block(&self, block: &BlockRef) -> Result<StoredBlock> {
         let offset = block.offset;
         let start = frames::header(&self.window, FrameKind::Block, offset)?;
         let header = &start.header;
@@ -43,12 +43,12 @@ impl NraReader {
     }
 
     /// Reads the dictionary at `offset`.
-    pub(in crate::format::nra) fn stored_dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
+    pub(crate) fn stored_dictionary(&self, offset: u64) -> Result<Arc<Dictionary>> {
         self.dictionary(offset)
     }
 
     /// Returns digest and length of the pieces that an extent covers.
-    pub(in crate::format::nra) fn extent_pieces(&self, extent: &Extent) -> Result<Vec<(Digest, u32)>> {
+    pub(crate) fn extent_pieces(&self, extent: &Extent) -> Result<Vec<(Digest, u32)>> {
         let start = u64::from(extent.offset);
         let pieces = self.pieces(&extent.block)?;
         let found: Vec<(Digest, u32)> =

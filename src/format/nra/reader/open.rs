@@ -2,21 +2,21 @@
 //!
 //! Spec: nra.md, section 15.
 
-use crate::format::archive::Info;
-use crate::format::crypt::SALT_LEN;
-use crate::format::error::{Error, Result};
-use crate::format::nra::commit::{Commit, parse_attributes};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::frames;
-use crate::format::nra::reader::opener::{self, Unlock};
-use crate::format::nra::reader::scan::Scan;
-use crate::format::nra::reader::walk::{Step, Walk};
-use crate::format::nra::reader::window::Window;
-use crate::format::nra::recovery::{self, End, Geometry};
+use crate::commit::{Commit, parse_attributes};
+use crate::content::FrameRef;
+use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
+use crate::head::{Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required};
+use crate::layout::HEAD_LEN;
+use crate::reader::damage::is_damage;
+use crate::reader::frames;
+use crate::reader::opener::{self, Unlock};
+use crate::reader::scan::Scan;
+use crate::reader::walk::{Step, Walk};
+use crate::reader::window::Window;
+use crate::recovery::{self, End, Geometry};
+use nra_core::archive::Info;
+use nra_core::crypt::SALT_LEN;
+use nra_core::error::{Error, Result};
 
 /// Required features this reader knows.
 const SUPPORTED: u32 = REQUIRED_ENCRYPTION;
@@ -182,7 +182,7 @@ fn told(window: &Window, mut state: State, slots: [Option<Slot>; 2], lost: &Erro
 }
 
 /// Returns the damage that a slot proves which names a commit later than `newest`: slots are only written for commits that are finished.
-pub(in crate::format::nra) fn lost_commit(slots: [Option<Slot>; 2], newest: u64) -> Option<Error> {
+pub(crate) fn lost_commit(slots: [Option<Slot>; 2], newest: u64) -> Option<Error> {
     let later = slots.iter().enumerate().filter_map(|(index, slot)| slot.map(|slot| (index, slot)));
     let (index, slot) = later.max_by_key(|(_, slot)| slot.number).filter(|(_, slot)| slot.number > newest)?;
     let detail = format!("it says that commit {} ended at offset {}, which is lost", slot.number, slot.end);
@@ -437,7 +437,7 @@ pub(super) fn describe(window: &Window, state: &State, is_newest: bool) -> Resul
 
 /// Describes an archive by what a scan found of it.
 pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info {
-    let files = scan.entries.iter().filter(|entry| entry.kind == crate::format::entry::Kind::File);
+    let files = scan.entries.iter().filter(|entry| entry.kind == nra_core::entry::Kind::File);
     let mut info = Info {
         format: "NRA 5".into(),
         encrypted: window.is_sealed(),

@@ -7,19 +7,19 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::format::archive::OpenOptions;
-use crate::format::crypt::{FrameKey, FramePart, KeyFrame, KeyInfo, KeyPlace, Keyring, PasswordWork, SALT_LEN, Secret, Session};
-use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
-use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::layout::sealed;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::frames;
-use crate::format::nra::reader::open::State;
-use crate::format::nra::reader::walk::{Step, Walk};
-use crate::format::nra::reader::window::Window;
-use crate::format::nra::recovery;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
+use crate::head::{Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
+use crate::layout::HEAD_LEN;
+use crate::layout::sealed;
+use crate::reader::damage::is_damage;
+use crate::reader::frames;
+use crate::reader::open::State;
+use crate::reader::walk::{Step, Walk};
+use crate::reader::window::Window;
+use crate::recovery;
+use nra_core::archive::OpenOptions;
+use nra_core::crypt::{FrameKey, FramePart, KeyFrame, KeyInfo, KeyPlace, Keyring, PasswordWork, SALT_LEN, Secret, Session};
+use nra_core::error::{Error, Result};
 
 /// Salts kept at hand: one for each commit that frames are read of.
 const MAX_SESSIONS: usize = 256;

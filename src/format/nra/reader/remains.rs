@@ -6,20 +6,20 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{Access, Archive, OpenOptions};
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::frame::ALIGNMENT;
-use crate::format::nra::head::{Head, MAGIC, TAIL_LEN, TAIL_MAGIC, Tail, VERSION};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::layout::tail as field;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::gather::Gathered;
-use crate::format::nra::reader::scan::Scan;
-use crate::format::nra::reader::tree::{Leaf, Node};
-use crate::format::nra::reader::walk::Walk;
-use crate::format::nra::reader::{NraReader, Root, lost_commit};
-use crate::format::source::ReadAt;
+use crate::frame::ALIGNMENT;
+use crate::head::{Head, MAGIC, TAIL_LEN, TAIL_MAGIC, Tail, VERSION};
+use crate::layout::HEAD_LEN;
+use crate::layout::tail as field;
+use crate::reader::damage::is_damage;
+use crate::reader::gather::Gathered;
+use crate::reader::scan::Scan;
+use crate::reader::tree::{Leaf, Node};
+use crate::reader::walk::Walk;
+use crate::reader::{NraReader, Root, lost_commit};
+use nra_core::archive::{Access, Archive, OpenOptions};
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// How much is read at once in search of a head, bytes.
 const STRIDE: usize = 1 << 20;

@@ -2,21 +2,22 @@
 //!
 //! Spec: nra.md, sections 7 and 22.
 
+use crate::content::HasContent as _;
 use std::sync::Arc;
 
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
-use crate::format::nra::directory::Directory;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::Child;
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::frames::{self, Start};
-use crate::format::nra::reader::gather::Gathered;
-use crate::format::nra::reader::tree::{Leaf, Node};
-use crate::format::nra::reader::walk::{Step, Walk};
-use crate::format::nra::reader::window::Window;
-use crate::format::path::compare;
+use crate::content::{BlockRef, Content, Extent, Segment};
+use crate::directory::Directory;
+use crate::frame::FrameKind;
+use crate::page::Child;
+use crate::reader::damage::is_damage;
+use crate::reader::frames::{self, Start};
+use crate::reader::gather::Gathered;
+use crate::reader::tree::{Leaf, Node};
+use crate::reader::walk::{Step, Walk};
+use crate::reader::window::Window;
+use nra_core::entry::Entry;
+use nra_core::error::Result;
+use nra_core::path::compare;
 
 /// What the frames of a file tell without its index.
 #[derive(Default)]

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::format::archive::Run;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::format::nra::content::{BlockRef, Extent, Segment};
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::parts::Parts;
-use crate::format::nra::reader::{NraReader, frames};
+use crate::content::{BlockRef, Extent, Segment};
+use crate::frame::FrameKind;
+use crate::parts::Parts;
+use crate::reader::{NraReader, frames};
+use nra_core::archive::Run;
+use nra_core::entry::Entry;
+use nra_core::error::Result;
 
 /// Extents among which what comes again is known: what is farther away counts again.
 const MAX_EXTENTS: usize = 1 << 16;
@@ -76,12 +76,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::format::archive::{Archive, OpenOptions};
-    use crate::format::digest::Digest;
-    use crate::format::entry::Kind;
-    use crate::format::nra::writer::{Writer, WriterOptions};
-    use crate::format::progress::Recorder;
-    use crate::format::source::MemorySource;
+    use crate::writer::{Writer, WriterOptions};
+    use nra_core::archive::{Archive, OpenOptions};
+    use nra_core::digest::Digest;
+    use nra_core::entry::Kind;
+    use nra_core::progress::Recorder;
+    use nra_core::source::MemorySource;
 
     #[test]
     fn what_comes_again_takes_room_once() {

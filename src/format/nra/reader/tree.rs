@@ -6,17 +6,17 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::IndexPage;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Below, Child, InnerPage, Page, content_bytes, ends_of_inner, ends_of_leaf};
-use crate::format::nra::reader::damage::is_damage;
-use crate::format::nra::reader::key::Key;
-use crate::format::nra::reader::weight::weight_of_entries;
-use crate::format::nra::reader::{NraReader, Root, frames};
-use crate::format::path::compare;
+use crate::content::FrameRef;
+use crate::frame::FrameKind;
+use crate::page::{Below, Child, InnerPage, Page, content_bytes, ends_of_inner, ends_of_leaf};
+use crate::reader::damage::is_damage;
+use crate::reader::key::Key;
+use crate::reader::weight::weight_of_entries;
+use crate::reader::{NraReader, Root, frames};
+use nra_core::archive::IndexPage;
+use nra_core::entry::Entry;
+use nra_core::error::{Error, Result};
+use nra_core::path::compare;
 
 /// A decoded page of the entry tree.
 pub(super) enum Node {
@@ -277,7 +277,7 @@ impl NraReader {
     }
 
     /// Returns where each leaf lies and which entries it has, in path order; none for entries that no pages lead to. The leaves are not read.
-    pub(in crate::format::nra) fn leaf_pages(&self) -> Result<Vec<(FrameRef, Range<u64>)>> {
+    pub(crate) fn leaf_pages(&self) -> Result<Vec<(FrameRef, Range<u64>)>> {
         let Root::Page(root) = &self.root else { return Ok(Vec::new()) };
         let mut leaves: Vec<(FrameRef, Range<u64>)> = Vec::new();
         let mut number = 0;

@@ -2,12 +2,12 @@
 //!
 //! Spec: nra.md, section 22.
 
-use crate::format::error::Result;
-use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, SYNC};
-use crate::format::nra::head::{TAIL_LEN, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::reader::frames::Start;
-use crate::format::nra::reader::window::Window;
+use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, SYNC};
+use crate::head::{TAIL_LEN, Tail};
+use crate::layout::HEAD_LEN;
+use crate::reader::frames::Start;
+use crate::reader::window::Window;
+use nra_core::error::Result;
 
 /// How much is read at once in search of the next frame, bytes.
 const STRIDE: usize = 1 << 20;

@@ -1,10 +1,11 @@
 //! How much memory decoded entries take.
 
+use crate::content::HasContent as _;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::format::entry::{Attribute, Entry, Metadata};
-use crate::format::nra::content::Content;
+use crate::content::Content;
+use nra_core::entry::{Attribute, Entry, Metadata};
 
 /// Memory of decoded entries, about. What several of them share is counted once.
 pub(super) fn weight_of_entries(entries: &[Entry]) -> u64 {
@@ -33,8 +34,8 @@ pub(super) fn weight_beside(entry: &Entry, shared: &mut HashSet<usize>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::entry::{Kind, Namespace};
-    use crate::format::path::EntryPath;
+    use nra_core::entry::{Kind, Namespace};
+    use nra_core::path::EntryPath;
 
     #[test]
     fn attributes_count_once_for_all_that_share_them() {

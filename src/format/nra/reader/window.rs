@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::format::error::{Error, Result};
-use crate::format::nra::frame::start_len;
-use crate::format::nra::reader::opener::Opener;
-use crate::format::source::ReadAt;
+use crate::frame::start_len;
+use crate::reader::opener::Opener;
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// How much is read when a file is opened, bytes: what the spec promises to hold tail, commit and upper pages.
 const WINDOW: u64 = 64 << 10;

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PAD};
-use crate::format::nra::content::{BlockRef, Extent, Segment};
-use crate::format::nra::frame::{HEADER_LEN, is_place};
-use crate::format::wire::{Cursor, Malformed, put_sv, put_uv};
+use crate::content::{BlockRef, Extent, Segment};
+use crate::frame::{HEADER_LEN, is_place};
+use nra_core::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PAD};
+use nra_core::wire::{Cursor, Malformed, put_sv, put_uv};
 
 /// Builds columns 13 to 15.
 #[derive(Debug, Default)]

@@ -1,15 +1,14 @@
 //! The writing side of record lists.
 
-use crate::format::entry::{Device, Entry, Kind};
-use crate::format::limits::{
-    MAX_LIST_ENTRIES, MAX_LIST_EXTENTS, MAX_LIST_PATHS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PATH, MAX_TARGET,
-};
-use crate::format::nra::content::{Content, Extent, Segment};
-use crate::format::nra::front::FrontEncoder;
-use crate::format::nra::records::blocks::{ExtentEncoder, are_one, put_list};
-use crate::format::nra::records::metadata::{self, MetadataEncoder};
-use crate::format::nra::records::{COLUMNS, IMPLIED, column, form, is_unknown};
-use crate::format::wire::{Malformed, put_bytes, put_sv, put_uv};
+use crate::content::HasContent as _;
+use crate::content::{Content, Extent, Segment};
+use crate::front::FrontEncoder;
+use crate::records::blocks::{ExtentEncoder, are_one, put_list};
+use crate::records::metadata::{self, MetadataEncoder};
+use crate::records::{COLUMNS, IMPLIED, column, form, is_unknown};
+use nra_core::entry::{Device, Entry, Kind};
+use nra_core::limits::{MAX_LIST_ENTRIES, MAX_LIST_EXTENTS, MAX_LIST_PATHS, MAX_LIST_SEGMENTS, MAX_OFFSET, MAX_PATH, MAX_TARGET};
+use nra_core::wire::{Malformed, put_bytes, put_sv, put_uv};
 
 /// Where a record list stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::format::entry::{Attribute, Metadata, Namespace, Owner};
-use crate::format::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_LIST_ENTRIES, MAX_OWNER_NAME};
-use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
+use nra_core::entry::{Attribute, Metadata, Namespace, Owner};
+use nra_core::limits::{MAX_ATTRIBUTE_NAME, MAX_ATTRIBUTE_VALUE, MAX_LIST_ENTRIES, MAX_OWNER_NAME};
+use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 
 /// Largest mode: permissions, set-uid, set-gid, sticky.
 pub(crate) const MAX_MODE: u16 = 0o7777;

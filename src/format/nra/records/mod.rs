@@ -15,7 +15,7 @@ pub(crate) mod tests;
 pub(crate) use encode::{Holder, RecordList, check};
 pub(crate) use parse::{parse, parse_sorted};
 
-use crate::format::entry::Metadata;
+use nra_core::entry::Metadata;
 
 /// Number of columns.
 pub const COLUMNS: usize = 20;

@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::format::digest::Digest;
-use crate::format::entry::{Device, Entry, Kind, Location, Timestamp};
-use crate::format::limits::{MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH, MAX_TARGET};
-use crate::format::nra::content::{Content, FrameRef, Segment};
-use crate::format::nra::front::FrontDecoder;
-use crate::format::nra::records::blocks::{ExtentDecoder, take_list};
-use crate::format::nra::records::metadata::{self, Item};
-use crate::format::nra::records::{COLUMNS, IMPLIED, column, form, is_unknown};
-use crate::format::path::{self, EntryPath};
-use crate::format::wire::{Cursor, Malformed};
+use crate::content::{Content, FrameRef, Segment};
+use crate::front::FrontDecoder;
+use crate::records::blocks::{ExtentDecoder, take_list};
+use crate::records::metadata::{self, Item};
+use crate::records::{COLUMNS, IMPLIED, column, form, is_unknown};
+use nra_core::digest::Digest;
+use nra_core::entry::{Device, Entry, Kind, Timestamp};
+use nra_core::limits::{MAX_LIST_ENTRIES, MAX_OFFSET, MAX_PATH, MAX_TARGET};
+use nra_core::path::{self, EntryPath};
+use nra_core::wire::{Cursor, Malformed};
 
 /// Parses a record list up to the end of `cursor`. `own_block`: offset of the block whose directory this is.
 pub(crate) fn parse(cursor: Cursor<'_>, own_block: Option<u64>) -> Result<Vec<Entry>, Malformed> {
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let (size, content) = if form == form::NONE { (0, Content::None) } else { self.content(form)? };
-        Ok(Entry { path, kind, metadata, modified, size, link_group, target, device, implied, location: Location::Nra(content) })
+        Ok(Entry { path, kind, metadata, modified, size, link_group, target, device, implied, location: content.into() })
     }
 
     fn path(&mut self, sorted: bool) -> Result<EntryPath, Malformed> {
@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
         Ok(EntryPath::from_checked(bytes))
     }
 
-    fn metadata(&mut self) -> Result<(Arc<crate::format::entry::Metadata>, Option<Timestamp>), Malformed> {
+    fn metadata(&mut self) -> Result<(Arc<nra_core::entry::Metadata>, Option<Timestamp>), Malformed> {
         let index = self.columns[column::METADATA].uv()?;
         let index = usize::try_from(index).ok().filter(|&i| i < self.items.len() && i <= self.used_items);
         let index = index.ok_or("metadata that are none or not in the order of first use")?;

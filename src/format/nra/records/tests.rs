@@ -1,5 +1,6 @@
 //! Tests of record lists, and entries for the tests of what holds them.
 
+use crate::content::HasContent as _;
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -7,12 +8,12 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::format::digest::{DIGEST_LEN, Digest};
-use crate::format::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::format::path::EntryPath;
-use crate::format::wire::{Cursor, Malformed, put_bytes, put_uv};
+use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use nra_core::digest::{DIGEST_LEN, Digest};
+use nra_core::entry::{Attribute, Device, Entry, Kind, Metadata, Namespace, Owner, Timestamp};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::path::EntryPath;
+use nra_core::wire::{Cursor, Malformed, put_bytes, put_uv};
 
 fn encode(entries: &[Entry], holder: Holder) -> Vec<u8> {
     let mut list = RecordList::new(holder);

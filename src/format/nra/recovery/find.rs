@@ -3,12 +3,12 @@
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::count;
 use super::view::{SECTOR, View};
-use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC, SYNC};
-use crate::format::nra::head::{TAIL_LEN, TAIL_MAGIC, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::progress::Monitor;
-use crate::format::source::ReadAt;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC, SYNC};
+use crate::head::{TAIL_LEN, TAIL_MAGIC, Tail};
+use crate::layout::HEAD_LEN;
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
+use nra_core::source::ReadAt;
 
 /// How much is read at once in search of a recovery frame, bytes.
 const STRIDE: u64 = 1 << 20;

@@ -3,13 +3,13 @@
 use super::geometry::{FRONT_LEN, GEOMETRY_LEN, Geometry};
 use super::group::count;
 use super::view::View;
-use crate::format::checksum::checksum;
-use crate::format::codec::Codec;
-use crate::format::error::Result;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::TAIL_LEN;
-use crate::format::progress::Monitor;
-use crate::format::source::Store;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::head::TAIL_LEN;
+use nra_core::checksum::checksum;
+use nra_core::codec::Codec;
+use nra_core::error::Result;
+use nra_core::progress::Monitor;
+use nra_core::source::Store;
 
 /// Writes what is in front of the units of all frames; the units are there.
 pub fn write_frames(store: &dyn Store, geometry: &Geometry, monitor: &dyn Monitor) -> Result<()> {

@@ -4,15 +4,15 @@
 
 use std::ops::Range;
 
-use crate::format::archive::Recovery;
-use crate::format::checksum::checksum;
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::nra::frame::{ALIGNMENT, HEADER_LEN};
-use crate::format::nra::head::TAIL_LEN;
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::layout::{Field, recovery as field};
-use crate::format::wire::Malformed;
+use crate::frame::{ALIGNMENT, HEADER_LEN};
+use crate::head::TAIL_LEN;
+use crate::layout::HEAD_LEN;
+use crate::layout::{Field, recovery as field};
+use nra_core::archive::Recovery;
+use nra_core::checksum::checksum;
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::wire::Malformed;
 
 /// Length of what each frame tells about all of them.
 pub const GEOMETRY_LEN: usize = 64;

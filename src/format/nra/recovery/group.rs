@@ -4,9 +4,9 @@ use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
 use super::geometry::{Geometry, SUM_LEN};
 use super::view::View;
-use crate::format::checksum::checksum;
-use crate::format::error::{Error, Result};
-use crate::format::source::{ReadAt, Store};
+use nra_core::checksum::checksum;
+use nra_core::error::{Error, Result};
+use nra_core::source::{ReadAt, Store};
 
 /// What is damaged of a group.
 pub(super) struct Group<'a> {

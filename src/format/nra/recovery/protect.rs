@@ -6,12 +6,12 @@ use super::geometry::Geometry;
 use super::group::write_group;
 use super::trailer::Trailer;
 use super::view::View;
-use crate::format::error::{Error, Result};
-use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::reader::lost_commit;
-use crate::format::progress::{Counter, Monitor, Warning};
-use crate::format::source::{ReadAt, Store};
+use crate::head::{Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
+use crate::layout::HEAD_LEN;
+use crate::reader::lost_commit;
+use nra_core::error::{Error, Result};
+use nra_core::progress::{Counter, Monitor, Warning};
+use nra_core::source::{ReadAt, Store};
 
 /// Writes recovery data for damage of `percent` of its bytes behind the archive in `store`, in place of what recovery data it has.
 ///

@@ -4,9 +4,9 @@ use super::frames::write_frames;
 use super::group::{Group, count, write_group};
 use super::survey::{Report, survey};
 use super::view::{SECTOR, View};
-use crate::format::error::{Bound, Error, Result};
-use crate::format::progress::Monitor;
-use crate::format::source::{ReadAt, Store};
+use nra_core::error::{Bound, Error, Result};
+use nra_core::progress::Monitor;
+use nra_core::source::{ReadAt, Store};
 
 /// How much is copied at once, bytes.
 const STRIDE: usize = 1 << 20;

@@ -5,9 +5,9 @@ use super::frames;
 use super::geometry::Geometry;
 use super::group::Group;
 use super::view::View;
-use crate::format::error::Result;
-use crate::format::progress::{Counter, Monitor};
-use crate::format::source::ReadAt;
+use nra_core::error::Result;
+use nra_core::progress::{Counter, Monitor};
+use nra_core::source::ReadAt;
 
 /// Damaged shards of which the place is told.
 const NOTED: usize = 1 << 20;

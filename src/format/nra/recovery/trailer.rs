@@ -1,8 +1,8 @@
 //! Recovery data that something else is written over: kept in memory if it is short, so that a failure can put it back.
 
 use super::find::{begins, present};
-use crate::format::error::Result;
-use crate::format::source::Store;
+use nra_core::error::Result;
+use nra_core::source::Store;
 
 /// The longest recovery data that is kept in memory, bytes.
 const MOST_KEPT: u64 = 16 << 20;

@@ -1,9 +1,9 @@
 //! The bytes that recovery data is looked for in.
 
-use crate::format::error::{Error, Result};
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
-use crate::format::nra::head::{TAIL_LEN, Tail};
-use crate::format::source::ReadAt;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC};
+use crate::head::{TAIL_LEN, Tail};
+use nra_core::error::{Error, Result};
+use nra_core::source::ReadAt;
 
 /// What is left out when it does not read, bytes.
 pub const SECTOR: usize = 4 << 10;

@@ -1,11 +1,13 @@
 use std::path::Path;
 
 use super::*;
-use crate::format::archive::{Depth, OpenOptions, open_path};
-use crate::format::entry::{Attribute, Namespace};
-use crate::format::nra::writer::{NewContent, StoreEnd, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::FileStore;
+use nra_core::archive::{Depth, OpenOptions};
+
+use crate::testing::open_path;
+use crate::writer::{NewContent, StoreEnd, WriterOptions};
+use nra_core::entry::{Attribute, Namespace};
+use nra_core::progress::Recorder;
+use nra_core::source::FileStore;
 
 fn path(text: &str) -> EntryPath {
     EntryPath::try_from(text).unwrap()

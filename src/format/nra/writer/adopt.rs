@@ -5,17 +5,17 @@
 
 use std::io::Write;
 
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
-use crate::format::nra::directory::Pieces;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::writer::index::PieceOrHole;
-use crate::format::nra::writer::output::NewFrame;
-use crate::format::nra::writer::{Writer, grown, nothing_begun};
+use crate::directory::Pieces;
+use crate::frame::FrameKind;
+use crate::writer::index::PieceOrHole;
+use crate::writer::output::NewFrame;
+use crate::writer::{Writer, grown, nothing_begun};
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Result};
 
 /// A block that is taken over.
-pub(in crate::format::nra) struct Adopted<'a> {
+pub(crate) struct Adopted<'a> {
     pub codec: Codec,
     pub raw_len: u32,
     /// Payload, stored.
@@ -29,12 +29,12 @@ pub(in crate::format::nra) struct Adopted<'a> {
 
 impl<W: Write + Send> Writer<W> {
     /// Says whether this commit has a piece with the digest.
-    pub(in crate::format::nra) fn has_piece(&self, digest: &Digest) -> bool {
+    pub(crate) fn has_piece(&self, digest: &Digest) -> bool {
         self.index.pieces.find(digest).is_some()
     }
 
     /// Writes a dictionary for blocks that are taken over, and returns its offset.
-    pub(in crate::format::nra) fn adopt_dictionary(&mut self, dictionary: &Dictionary) -> Result<u64> {
+    pub(crate) fn adopt_dictionary(&mut self, dictionary: &Dictionary) -> Result<u64> {
         self.settle_runs()?;
         let bytes = dictionary.as_bytes();
         let raw_len = u32::try_from(bytes.len()).expect("dictionaries are short");
@@ -43,7 +43,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Writes a block as it is. None of its pieces may be there already ([`Writer::has_piece`]).
-    pub(in crate::format::nra) fn adopt(&mut self, block: &Adopted<'_>) -> Result<()> {
+    pub(crate) fn adopt(&mut self, block: &Adopted<'_>) -> Result<()> {
         self.settle_runs()?;
         let run = self.next_run_id();
         let loose = std::mem::take(&mut self.loose);
@@ -57,7 +57,7 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     ///
     /// `Usage` for one that [`Writer::has_piece`] does not know.
-    pub(in crate::format::nra) fn known_piece(&mut self, digest: &Digest) -> Result<()> {
+    pub(crate) fn known_piece(&mut self, digest: &Digest) -> Result<()> {
         let unknown = || Error::Usage { detail: "a piece that is not in the archive was added by its digest".into() };
         let id = self.index.pieces.find(digest).ok_or_else(unknown)?;
         let place = self.index.pieces.place(id);
@@ -87,9 +87,9 @@ impl<W: Write + Send> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::entry::{Entry, Kind};
-    use crate::format::nra::writer::WriterOptions;
-    use crate::format::path::EntryPath;
+    use crate::writer::WriterOptions;
+    use nra_core::entry::{Entry, Kind};
+    use nra_core::path::EntryPath;
 
     #[test]
     fn a_piece_that_is_not_there_is_refused() {

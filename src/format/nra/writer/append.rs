@@ -2,27 +2,28 @@
 //!
 //! Spec: nra.md, section 17.
 
+use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::format::archive::{Archive, OpenOptions};
-use crate::format::checksum::content_checksum;
-use crate::format::codec::Codec;
-use crate::format::crypt::Keyring;
-use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::Content;
-use crate::format::nra::reader::{BaseState, NraReader};
-use crate::format::nra::records;
-use crate::format::nra::writer::index::{Source, weight};
-use crate::format::nra::writer::output::Output;
-use crate::format::nra::writer::pieces::{PieceId, RunId};
-use crate::format::nra::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOptions, refused};
-use crate::format::path::{EntryPath, Quoted};
-use crate::format::source::Store;
+use crate::content::Content;
+use crate::reader::{BaseState, NraReader};
+use crate::records;
+use crate::writer::index::{Source, weight};
+use crate::writer::output::Output;
+use crate::writer::pieces::{PieceId, RunId};
+use crate::writer::{EntryId, MAX_RECORD, StoreEnd, Writer, WriterOptions, refused};
+use nra_core::archive::{Archive, OpenOptions};
+use nra_core::checksum::content_checksum;
+use nra_core::codec::Codec;
+use nra_core::crypt::Keyring;
+use nra_core::digest::Digest;
+use nra_core::entry::{Attribute, Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::path::{EntryPath, Quoted};
+use nra_core::source::Store;
 
 /// The state that is appended to.
 pub(super) struct Base {
@@ -95,7 +96,7 @@ impl Writer<StoreEnd> {
     /// are damaged.
     pub fn append(store: Arc<dyn Store>, mut options: WriterOptions) -> Result<Self> {
         options.check()?;
-        let source: Arc<dyn crate::format::source::ReadAt> = Arc::new(Arc::clone(&store));
+        let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(Arc::clone(&store));
         // A reader keeps that part of its memory for pages and directories; content is hardly read.
         let (reader, state) = NraReader::base(source, options.memory_bytes, options.encryption.take())?;
         options.share_memory();
@@ -170,7 +171,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Makes a commit even if nothing changes: whoever makes commits again counts on their number.
-    pub(in crate::format::nra) fn force_commit(&mut self) {
+    pub(crate) fn force_commit(&mut self) {
         if let Some(base) = &mut self.base {
             base.changes.forced = true;
         }
@@ -277,7 +278,7 @@ impl<W: Write + Send> Writer<W> {
     /// # Errors
     ///
     /// `Usage` when there is no such commit, and for a new archive; what opening gives.
-    pub(in crate::format::nra) fn earlier(&self, number: u64) -> Result<NraReader> {
+    pub(crate) fn earlier(&self, number: u64) -> Result<NraReader> {
         let base = self.base.as_ref().ok_or_else(no_base)?;
         // A share of the memory that is left for compressing: what comes back is not compressed again.
         let cache_bytes = self.options.memory_bytes / 4;
@@ -286,7 +287,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Puts an entry of an earlier commit of this archive back where it was; its content is in the file, and its link group holds on.
-    pub(in crate::format::nra) fn put_back(&mut self, entry: Entry) -> Result<EntryId> {
+    pub(crate) fn put_back(&mut self, entry: Entry) -> Result<EntryId> {
         self.settle_state()?;
         let group = entry.link_group;
         self.insert_in_group(entry, Source::Settled, [0; 3], group)
@@ -480,6 +481,6 @@ fn not_found(path: &EntryPath) -> Error {
     Error::NotFound { path: path.as_bytes().to_vec() }
 }
 
-pub(in crate::format::nra) fn no_base() -> Error {
+pub(crate) fn no_base() -> Error {
     Error::Usage { detail: "entries are removed, renamed and changed in an archive that is there, not in a new one".into() }
 }

@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use crate::format::checksum::content_checksum;
-use crate::format::codec::{Codec, Dictionary, Method, StreamCompressor};
-use crate::format::error::Result;
-use crate::format::nra::writer::options::BlockPolicy;
-use crate::format::nra::writer::run::aligned;
-use crate::format::nra::writer::workers::Bench;
+use crate::writer::options::BlockPolicy;
+use crate::writer::run::aligned;
+use crate::writer::workers::Bench;
+use nra_core::checksum::content_checksum;
+use nra_core::codec::{Codec, Dictionary, Method, StreamCompressor};
+use nra_core::error::Result;
 
 /// Longest block of raw content, bytes; a single piece may be longer (spec section 7.1).
 pub(super) const MAX_RAW_BLOCK: usize = 1 << 20;
@@ -182,8 +182,8 @@ fn store_raw(cut: &mut Cut, align: u32, bytes: &[u8], lens: &[u32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::codec::decompress;
-    use crate::testing::noise;
+    use nra_core::codec::decompress;
+    use nra_core::testing::noise;
 
     fn policy(block: BlockPolicy, method: Method) -> CutPolicy {
         CutPolicy { method, block, align: 0 }

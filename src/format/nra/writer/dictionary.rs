@@ -1,10 +1,10 @@
 //! Decides about a dictionary from the first run.
 
-use crate::format::codec::Dictionary;
-use crate::format::error::Result;
-use crate::format::nra::writer::cutter::{CutPolicy, cut};
-use crate::format::nra::writer::run::Run;
-use crate::format::nra::writer::workers::Bench;
+use crate::writer::cutter::{CutPolicy, cut};
+use crate::writer::run::Run;
+use crate::writer::workers::Bench;
+use nra_core::codec::Dictionary;
+use nra_core::error::Result;
 
 /// Longest dictionary, bytes: it is fetched before the first block that needs it.
 const MAX_LEN: usize = 32 << 10;

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::format::error::{Error, Result};
-use crate::format::nra::head::{SLOT_LEN, Slot, TAIL_LEN, Tail};
-use crate::format::nra::reader::BaseState;
-use crate::format::nra::recovery::Trailer;
-use crate::format::source::Store;
+use crate::head::{SLOT_LEN, Slot, TAIL_LEN, Tail};
+use crate::reader::BaseState;
+use crate::recovery::Trailer;
+use nra_core::error::{Error, Result};
+use nra_core::source::Store;
 
 /// Writes behind the last commit of an archive. The first write makes the file ready for that; unless a commit came of it,
 /// dropping this takes away what was written, and puts back what recovery data was there.

@@ -9,27 +9,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_channel::unbounded;
 
-use crate::format::codec::Codec;
-use crate::format::entry::{Entry, Kind, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_RUNS;
-use crate::format::nra::chunks::ChunkPlace;
-use crate::format::nra::commit::{Commit, encode_attributes};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::{REQUIRED_ENCRYPTION, Tail};
-use crate::format::nra::page::Child;
-use crate::format::nra::reader::{NraReader, is_damage};
-use crate::format::nra::writer::append::Base;
-use crate::format::nra::writer::index::{Added, Index};
-use crate::format::nra::writer::merge::merge;
-use crate::format::nra::writer::options::{WriterOptions, WriterStats};
-use crate::format::nra::writer::output::NewFrame;
-use crate::format::nra::writer::placing::Placing;
-use crate::format::nra::writer::trees::{NewLeaf, leaves, new_places, write_chunk_run, write_levels, write_page};
-use crate::format::nra::writer::{EntryId, Writer};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Monitor, Warning};
+use crate::chunks::ChunkPlace;
+use crate::commit::{Commit, encode_attributes};
+use crate::content::FrameRef;
+use crate::frame::FrameKind;
+use crate::head::{REQUIRED_ENCRYPTION, Tail};
+use crate::page::Child;
+use crate::reader::{NraReader, is_damage};
+use crate::writer::append::Base;
+use crate::writer::index::{Added, Index};
+use crate::writer::merge::merge;
+use crate::writer::options::{WriterOptions, WriterStats};
+use crate::writer::output::NewFrame;
+use crate::writer::placing::Placing;
+use crate::writer::trees::{NewLeaf, leaves, new_places, write_chunk_run, write_levels, write_page};
+use crate::writer::{EntryId, Writer};
+use nra_core::codec::Codec;
+use nra_core::entry::{Entry, Kind, Timestamp};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_RUNS;
+use nra_core::path::EntryPath;
+use nra_core::progress::{Monitor, Warning};
 
 /// Entries whose leaves one worker makes at a time.
 const LEAF_BATCH: usize = 8_192;

@@ -1,18 +1,19 @@
 //! What the archive will list: entries, and where their content lies.
 
+use crate::content::HasContent as _;
 use std::collections::{HashMap, hash_map};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use crate::format::codec::Codec;
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Metadata, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_LIST_EXTENTS;
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::format::nra::reader::HeldPiece;
-use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::pieces::{PieceId, PiecePlace, Pieces, RunId};
+use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::reader::HeldPiece;
+use crate::writer::EntryId;
+use crate::writer::pieces::{PieceId, PiecePlace, Pieces, RunId};
+use nra_core::codec::Codec;
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Metadata, Timestamp};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_LIST_EXTENTS;
 
 /// A part of the content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,23 +2,24 @@
 //!
 //! Spec: nra.md, section 7.
 
+use crate::content::HasContent as _;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::format::checksum::content_checksum;
-use crate::format::codec::Codec;
-use crate::format::digest::Digest;
-use crate::format::entry::Entry;
-use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS};
-use crate::format::nra::content::Content;
-use crate::format::nra::records;
-use crate::format::nra::writer::cutter::MAX_RAW_BLOCK;
-use crate::format::nra::writer::index::{Added, Source, weight};
-use crate::format::nra::writer::pieces::{PieceId, RunId};
-use crate::format::nra::writer::placing::Item;
-use crate::format::nra::writer::run::{MAX_WAITING, MAX_WEIGHT, Run, RunPiece, aligned};
-use crate::format::nra::writer::{EntryId, MAX_RECORD, Writer, dictionary, refused};
+use crate::content::Content;
+use crate::records;
+use crate::writer::cutter::MAX_RAW_BLOCK;
+use crate::writer::index::{Added, Source, weight};
+use crate::writer::pieces::{PieceId, RunId};
+use crate::writer::placing::Item;
+use crate::writer::run::{MAX_WAITING, MAX_WEIGHT, Run, RunPiece, aligned};
+use crate::writer::{EntryId, MAX_RECORD, Writer, dictionary, refused};
+use nra_core::checksum::content_checksum;
+use nra_core::codec::Codec;
+use nra_core::digest::Digest;
+use nra_core::entry::Entry;
+use nra_core::error::{Error, Result};
+use nra_core::limits::{MAX_BLOCK_RAW, MAX_LIST_EXTENTS};
 
 impl<W: Write + Send> Writer<W> {
     /// Checks a new entry and takes off what the writer sets.
@@ -92,7 +93,7 @@ impl<W: Write + Send> Writer<W> {
     }
 
     /// Gives an entry that waits for its block a link group, true or not.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn force_group(&mut self, id: EntryId, group: u64) {
         self.index.entry_mut(id).entry.link_group = group;
     }

@@ -7,19 +7,19 @@
 
 use std::io::Write;
 
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Child, InnerPage, Page, encode_leaf, separator};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::records::{Holder, RecordList};
-use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::index::Index;
-use crate::format::nra::writer::placing::Placing;
-use crate::format::nra::writer::trees::{write_inner, write_levels, write_page};
-use crate::format::path::{EntryPath, compare};
-use crate::format::progress::Monitor;
+use crate::content::FrameRef;
+use crate::frame::FrameKind;
+use crate::page::{Child, InnerPage, Page, encode_leaf, separator};
+use crate::reader::NraReader;
+use crate::records::{Holder, RecordList};
+use crate::writer::EntryId;
+use crate::writer::index::Index;
+use crate::writer::placing::Placing;
+use crate::writer::trees::{write_inner, write_levels, write_page};
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::Result;
+use nra_core::path::{EntryPath, compare};
+use nra_core::progress::Monitor;
 
 /// Entries of leaves side by side that wait to be written together.
 const MAX_PENDING: usize = 1 << 16;

@@ -39,8 +39,8 @@
 //! # }
 //! ```
 //!
-//! [`Store`]: crate::format::source::Store
-//! [`FileStore::open`]: crate::format::source::FileStore::open
+//! [`Store`]: nra_core::source::Store
+//! [`FileStore::open`]: nra_core::source::FileStore::open
 //!
 //! The thread that owns the [`Writer`] deduplicates, places frames and writes; worker threads compress. The bytes depend on
 //! the entries, their order and the options, never on the number of threads. Spec: nra.md, sections 3, 7 and 17.
@@ -68,24 +68,24 @@ mod workers;
 use std::io::Write;
 use std::sync::Arc;
 
-pub(in crate::format::nra) use adopt::Adopted;
-pub(in crate::format::nra) use append::no_base;
+pub(crate) use adopt::Adopted;
+pub(crate) use append::no_base;
 pub use end::{FromStart, StoreEnd};
 pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 pub use present::Present;
 
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_OFFSET;
-use crate::format::nra::head::{Head, REQUIRED_ENCRYPTION};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::path::Quoted;
-use crate::format::progress::Monitor;
+use crate::head::{Head, REQUIRED_ENCRYPTION};
+use crate::layout::HEAD_LEN;
 use append::Base;
 use cutter::CutPolicy;
 use index::{Index, PieceOrHole, Source};
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_OFFSET;
+use nra_core::path::Quoted;
+use nra_core::progress::Monitor;
 use output::Output;
 use pieces::RunId;
 use placing::{Item, Placing};
@@ -102,7 +102,7 @@ pub enum NewContent<'a> {
         bytes: &'a [u8],
         /// Their digest.
         digest: Digest,
-        /// What [`looks_incompressible`](crate::format::codec::looks_incompressible) says of them.
+        /// What [`looks_incompressible`](nra_core::codec::looks_incompressible) says of them.
         incompressible: bool,
     },
 }

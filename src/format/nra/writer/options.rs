@@ -1,12 +1,12 @@
 //! What a caller chooses, and what it is told at the end.
 
-use crate::format::codec::{Compressor, Method};
-use crate::format::crypt::Keyring;
-use crate::format::entry::{Attribute, Timestamp};
-use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
-use crate::format::nra::records::metadata::check_attributes;
-use crate::format::nra::writer::RUN_BYTES;
+use crate::records::metadata::check_attributes;
+use crate::writer::RUN_BYTES;
+use nra_core::codec::{Compressor, Method};
+use nra_core::crypt::Keyring;
+use nra_core::entry::{Attribute, Timestamp};
+use nra_core::error::{Error, Result};
+use nra_core::limits::{MAX_BLOCK_RAW, MAX_DICTIONARY, MAX_MESSAGE, MAX_PAGE_RAW};
 
 /// When a block of compressible content is closed.
 ///
@@ -60,7 +60,7 @@ pub struct WriterOptions {
     /// Attributes of the archive, in any order.
     pub attributes: Vec<Attribute>,
     /// Keys: a new archive is encrypted with them; to an encrypted one nothing can be added without its own
-    /// ([`Archive::keyring`](crate::format::archive::Archive::keyring)). A reproducible archive that is encrypted has the same
+    /// ([`Archive::keyring`](nra_core::archive::Archive::keyring)). A reproducible archive that is encrypted has the same
     /// content, but never the same bytes.
     pub encryption: Option<Keyring>,
     /// Several entries of one path are nothing unusual: that the last one holds is a remark, not a loss.
@@ -126,7 +126,7 @@ impl WriterOptions {
 
 impl WriterOptions {
     /// Takes the part of the memory away that reading gets beside the writer, and returns it, bytes.
-    pub(crate) fn share_memory(&mut self) -> u64 {
+    pub fn share_memory(&mut self) -> u64 {
         let read_bytes = self.memory_bytes / 4;
         self.memory_bytes -= read_bytes;
         read_bytes
@@ -173,7 +173,6 @@ impl Default for WriterOptions {
 
 /// What was written: sums over the archive as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct WriterStats {
     /// Number of the commit.
     pub commit: u64,

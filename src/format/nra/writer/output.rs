@@ -2,15 +2,15 @@
 
 use std::io::{BufWriter, Write};
 
-use crate::format::checksum::checksum;
-use crate::format::codec::Codec;
-use crate::format::crypt::{FrameKey, FramePart, KeyPlace, Keyring, SEGMENT, Session};
-use crate::format::error::{Error, Result, Subject};
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
-use crate::format::nra::head::REQUIRED_ENCRYPTION;
-use crate::format::nra::layout::sealed;
-use crate::format::zeros::each_zero;
+use crate::content::FrameRef;
+use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, start_len};
+use crate::head::REQUIRED_ENCRYPTION;
+use crate::layout::sealed;
+use nra_core::checksum::checksum;
+use nra_core::codec::Codec;
+use nra_core::crypt::{FrameKey, FramePart, KeyPlace, Keyring, SEGMENT, Session};
+use nra_core::error::{Error, Result, Subject};
+use nra_core::zeros::each_zero;
 
 /// Small parts are gathered to writes of about this length, bytes; longer ones go through as they are.
 const BUFFER: usize = 128 << 10;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Result};
 
 /// Number of a piece, in the order of arrival.
 pub(super) type PieceId = u32;

@@ -8,24 +8,24 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::format::checksum::content_checksum;
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{BlockRef, Segment};
-use crate::format::nra::directory::{self, Piece};
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::records::{self, RecordList};
-use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::adopt::Adopted;
-use crate::format::nra::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
-use crate::format::nra::writer::index::{Block, Index, Settling, block_number, weight};
-use crate::format::nra::writer::output::{NewFrame, Output};
-use crate::format::nra::writer::pieces::{PiecePlace, RunId};
-use crate::format::nra::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
-use crate::format::nra::writer::trees::{PageSizes, write_extent_map};
-use crate::format::nra::writer::workers::{Bench, Workers};
-use crate::format::progress::{Counter, Monitor};
+use crate::content::{BlockRef, Segment};
+use crate::directory::{self, Piece};
+use crate::frame::FrameKind;
+use crate::records::{self, RecordList};
+use crate::writer::EntryId;
+use crate::writer::adopt::Adopted;
+use crate::writer::cutter::{Cut, CutBlock, CutPolicy, cut};
+use crate::writer::index::{Block, Index, Settling, block_number, weight};
+use crate::writer::output::{NewFrame, Output};
+use crate::writer::pieces::{PiecePlace, RunId};
+use crate::writer::run::{MAX_WEIGHT, Run, RunPiece, aligned};
+use crate::writer::trees::{PageSizes, write_extent_map};
+use crate::writer::workers::{Bench, Workers};
+use nra_core::checksum::content_checksum;
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Result};
+use nra_core::progress::{Counter, Monitor};
 
 /// Parts of a content whose records are counted when they are not known.
 const PARTS_GUESS: usize = 16;

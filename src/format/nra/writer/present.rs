@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::format::archive::Archive;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Result;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::Writer;
-use crate::format::nra::writer::append::{is_cut, no_base};
-use crate::format::path::EntryPath;
+use crate::reader::NraReader;
+use crate::writer::Writer;
+use crate::writer::append::{is_cut, no_base};
+use nra_core::archive::Archive;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::Result;
+use nra_core::path::EntryPath;
 
 /// The entries of an archive in change as they are at one moment: those of its newest commit, but for what was removed, and what was added since.
 pub struct Present {

@@ -1,8 +1,8 @@
 //! Runs: pieces on their way to blocks.
 
-use crate::format::digest::Digest;
-use crate::format::nra::writer::EntryId;
-use crate::format::nra::writer::pieces::{PieceId, RunId};
+use crate::writer::EntryId;
+use crate::writer::pieces::{PieceId, RunId};
+use nra_core::digest::Digest;
 
 /// Most pieces of a run, and so of a block.
 pub(super) const MAX_PIECES: usize = 32_768;

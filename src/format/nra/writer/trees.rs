@@ -2,20 +2,20 @@
 
 use std::io::Write;
 
-use crate::format::codec::{Codec, Compressor};
-use crate::format::digest::Digest;
-use crate::format::error::{Error, Result};
-use crate::format::limits::{MAX_LEVEL, MAX_LIST_EXTENTS};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::content::{FrameRef, Segment};
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Child, INNER_TARGET, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
-use crate::format::nra::records::{Holder, RecordList};
-use crate::format::nra::writer::index::Index;
-use crate::format::nra::writer::output::{NewFrame, Output};
-use crate::format::nra::writer::workers::Bench;
-use crate::format::nra::writer::{EntryId, pieces};
+use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::content::{FrameRef, Segment};
+use crate::extents::ExtentPage;
+use crate::frame::FrameKind;
+use crate::page::{Child, INNER_TARGET, InnerPage, LEAF_TARGET, Page, encode_leaf, separator};
+use crate::records::{Holder, RecordList};
+use crate::writer::index::Index;
+use crate::writer::output::{NewFrame, Output};
+use crate::writer::workers::Bench;
+use crate::writer::{EntryId, pieces};
+use nra_core::codec::{Codec, Compressor};
+use nra_core::digest::Digest;
+use nra_core::error::{Error, Result};
+use nra_core::limits::{MAX_LEVEL, MAX_LIST_EXTENTS};
 
 /// Pieces in a leaf of a chunk run: some 25 KiB, of which an append reads one for each piece it asks for.
 const CHUNK_LEAF: usize = 4_096;

@@ -8,9 +8,9 @@ use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use crate::format::codec::{Compressor, Method, StreamCompressor};
-use crate::format::error::{Error, Result};
-use crate::format::nra::directory;
+use crate::directory;
+use nra_core::codec::{Compressor, Method, StreamCompressor};
+use nra_core::error::{Error, Result};
 
 /// What a thread keeps from one job to the next.
 #[derive(Default)]

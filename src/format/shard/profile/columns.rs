@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{Face, json, named_json};
-use crate::format::error::{Error, Result};
-use crate::format::inside::{Elements, Table, known, short};
-use crate::format::shard::Shard;
+use crate::Shard;
+use nra_core::description::{Description, Elements, known, short};
+use nra_core::error::{Error, Result};
 
 /// Entry with the columns and their statistics.
 const SCHEMA: &str = "__schema__";
@@ -140,11 +140,11 @@ fn named(names: &[&str], at: Option<u64>, value: &Value, what: &str) -> String {
 }
 
 impl Face for Columns {
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let Ok(name) = std::str::from_utf8(shard.name(number)) else { return Ok(None) };
         if name == SCHEMA {
             // Its content type is another one.
-            return Ok(Some(Table { brief: "JSON".to_owned(), ..Table::new("ColumnShard schema", &[]) }));
+            return Ok(Some(Description { brief: "JSON".to_owned(), ..Description::new("ColumnShard schema", &[]) }));
         }
         let Some((group, name)) = name.split_once(':').and_then(|(group, name)| Some((group.parse::<u64>().ok()?, name))) else {
             return Ok(None);
@@ -158,7 +158,7 @@ impl Face for Columns {
         };
         let count = u64::from(u32::from_le_bytes(count));
         let encoding = named(&ENCODINGS, Some(encoding.into()), &encoding.into(), "encoding");
-        let mut table = Table::new("ColumnShard chunk", &[]);
+        let mut table = Description::new("ColumnShard chunk", &[]);
         table.fact("column", name);
         table.fact("row group", group.to_string());
         let Some(column) = column else {
@@ -189,7 +189,7 @@ impl Face for Columns {
         Ok(Some(table))
     }
 
-    fn sum_up(&self, _: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, _: &Shard, table: &mut Description) -> Result<()> {
         table.fact("rows", known(self.rows));
         let size = self.group_rows.map(|rows| format!(" of up to {rows} rows")).unwrap_or_default();
         table.fact("row groups", format!("{}{size}", known(self.groups)));

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::tensor::{short_type, size_of};
 use super::{Face, json, named_json};
-use crate::format::error::Result;
-use crate::format::inside::{Elements, MAX_ROWS, Table, known, product, shape};
-use crate::format::shard::Shard;
+use crate::Shard;
+use nra_core::description::{Description, Elements, MAX_ROWS, known, product, shape};
+use nra_core::error::Result;
 
 /// Longest name in which a channel is looked for, bytes: names of channels may have slashes in them, and each may be the end of one.
 const MAX_NAME: usize = 4 << 10;
@@ -54,7 +54,7 @@ struct Lane {
 /// What is said of an episode.
 pub struct Episode {
     steps: Option<u64>,
-    facts: Table,
+    facts: Description,
     channels: BTreeMap<String, Channel>,
     /// Length of the longest name of a channel, bytes.
     longest: usize,
@@ -68,7 +68,7 @@ impl Episode {
         let listed = named_json(shard, "meta/channels", true, problems)?;
         // Earlier writers have other keys.
         let either = |new: &str, old: &str| if episode[new].is_null() { episode[old].clone() } else { episode[new].clone() };
-        let mut facts = Table::default();
+        let mut facts = Description::default();
         json::fact(&mut facts, "episode", &either("episode_id", "id"));
         json::fact(&mut facts, "environment", &episode["env_id"]);
         let steps = json::number(&either("length_T", "length_t"));
@@ -220,10 +220,10 @@ fn time(value: &Value) -> Option<String> {
 }
 
 impl Face for Episode {
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let len = shard.entries()[number].content_len;
         let Ok(name) = std::str::from_utf8(shard.name(number)) else { return Ok(None) };
-        let mut table = Table::new("WShard lane", &[]);
+        let mut table = Description::new("WShard lane", &[]);
         let Some(lane) = self.lane(name, len) else {
             // One dialect does not give them a type.
             table.brief = "JSON".to_owned();
@@ -244,7 +244,7 @@ impl Face for Episode {
         Ok(Some(table))
     }
 
-    fn sum_up(&self, shard: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()> {
         table.facts.clone_from(&self.facts.facts);
         table.heads = vec!["name", "lane", "type", "shape", "modality"];
         let mut problems = Vec::new();

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::{Table, short};
+use nra_core::description::{Description, short};
+use nra_core::error::{Error, Result};
 
 /// Length of a piece of JSON that is read, bytes. In memory it takes up to 32 times as much.
 pub const MAX_JSON: u64 = 4 << 20;
@@ -61,7 +61,7 @@ pub fn brief(value: &Value) -> String {
 }
 
 /// Adds what a key stands for to the facts, if it is there and says anything.
-pub fn fact(table: &mut Table, label: &str, value: &Value) {
+pub fn fact(table: &mut Description, label: &str, value: &Value) {
     let is_empty = match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -75,7 +75,7 @@ pub fn fact(table: &mut Table, label: &str, value: &Value) {
 }
 
 /// Adds the keys of an object to the facts.
-pub fn facts(table: &mut Table, value: &Value) {
+pub fn facts(table: &mut Description, value: &Value) {
     for (key, value) in value.as_object().into_iter().flatten().take(MAX_TOLD) {
         fact(table, key, value);
     }

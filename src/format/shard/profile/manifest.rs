@@ -5,9 +5,9 @@
 use serde_json::Value;
 
 use super::{Face, json, named_json};
-use crate::format::error::Result;
-use crate::format::inside::{Table, known};
-use crate::format::shard::Shard;
+use crate::Shard;
+use nra_core::description::{Description, known};
+use nra_core::error::Result;
 
 /// Entry with the chunks of an episode.
 const CHUNKS: &str = "meta/manifest";
@@ -26,7 +26,7 @@ impl Manifest {
         Ok(Self { files: metadata["manifest"].clone(), chunks: named_json(shard, CHUNKS, false, problems)? })
     }
 
-    fn sum_up_files(&self, table: &mut Table) {
+    fn sum_up_files(&self, table: &mut Description) {
         let files = self.files["files"].as_array().map_or(&[][..], Vec::as_slice);
         table.fact("files", files.len().to_string());
         table.heads = vec!["file", "role", "profile", "entries", "first", "last", "sha256"];
@@ -39,7 +39,7 @@ impl Manifest {
         places(table, files);
     }
 
-    fn sum_up_chunks(&self, table: &mut Table) {
+    fn sum_up_chunks(&self, table: &mut Description) {
         let chunks = self.chunks["chunks"].as_array().map_or(&[][..], Vec::as_slice);
         json::fact(table, "episode", &self.chunks["episode_id"]);
         json::fact(table, "environment", &self.chunks["env_id"]);
@@ -78,7 +78,7 @@ impl Manifest {
 }
 
 /// Tells of files that are not meant to lie beside the manifest: whoever reads them must not follow.
-fn places(table: &mut Table, files: &[Value]) {
+fn places(table: &mut Description, files: &[Value]) {
     let leads_out = |uri: &&str| uri.starts_with('/') || uri.split(['/', '\\']).any(|part| part == "..");
     if let Some(uri) = files.iter().filter_map(|file| file["uri"].as_str()).find(leads_out) {
         table.fact("but", format!("{uri} leads out of its folder"));
@@ -86,17 +86,17 @@ fn places(table: &mut Table, files: &[Value]) {
 }
 
 impl Face for Manifest {
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         if shard.name(number) != CHUNKS.as_bytes() || self.chunks.is_null() {
             return Ok(None);
         }
-        let mut table = Table::new("chunk manifest", &[]);
+        let mut table = Description::new("chunk manifest", &[]);
         self.sum_up_chunks(&mut table);
         table.brief = format!("manifest of {} chunks", table.row_count);
         Ok(Some(table))
     }
 
-    fn sum_up(&self, _: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, _: &Shard, table: &mut Description) -> Result<()> {
         if self.chunks.is_null() {
             self.sum_up_files(table)
         } else {

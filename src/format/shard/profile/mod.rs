@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::format::error::{Error, Result};
-use crate::format::inside::Table;
-use crate::format::shard::{Role, Shard};
+use crate::{Role, Shard};
+use nra_core::description::Description;
+use nra_core::error::{Error, Result};
 
 /// Content types that are looked at (shard.md, section 1.3).
 const UNTYPED: u16 = 0;
@@ -76,10 +76,10 @@ const NO_TIME: &str = "0001-01-01T00:00:00Z";
 /// What the entries of a file mean.
 trait Face: Send + Sync {
     /// Describes an entry; `None` when its name or type say nothing.
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>>;
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>>;
 
     /// Adds what there is to say about the whole.
-    fn sum_up(&self, shard: &Shard, table: &mut Table) -> Result<()>;
+    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()>;
 }
 
 /// What a file is for, and what its metadata says.
@@ -120,7 +120,7 @@ impl Profile {
     /// # Panics
     ///
     /// When there is no such entry.
-    pub fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    pub fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let entry = &shard.entries()[number];
         let table = match self.face.describe(shard, number)? {
             Some(table) => Some(table),
@@ -130,7 +130,7 @@ impl Profile {
             }
             None => None,
         };
-        let mut table = table.unwrap_or_else(|| Table::new("Shard entry", &[]));
+        let mut table = table.unwrap_or_else(|| Description::new("Shard entry", &[]));
         if table.brief.is_empty() {
             table.brief = type_name(entry.content_type);
         }
@@ -151,8 +151,8 @@ impl Profile {
     /// # Errors
     ///
     /// `Io` only.
-    pub fn whole(&self, shard: &Shard) -> Result<Table> {
-        let mut table = Table::new(self.role.name().unwrap_or("Shard"), &[]);
+    pub fn whole(&self, shard: &Shard) -> Result<Description> {
+        let mut table = Description::new(self.role.name().unwrap_or("Shard"), &[]);
         self.face.sum_up(shard, &mut table)?;
         for (key, label) in KEYS {
             let value = &self.metadata[key];
@@ -169,11 +169,11 @@ impl Profile {
 struct Plain;
 
 impl Face for Plain {
-    fn describe(&self, _: &Shard, _: usize) -> Result<Option<Table>> {
+    fn describe(&self, _: &Shard, _: usize) -> Result<Option<Description>> {
         Ok(None)
     }
 
-    fn sum_up(&self, shard: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()> {
         let role = shard.header().role;
         let why = match role.name() {
             Some(name) => format!("{name} (role {}) has no published layout: a plain container", role.0),

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::tensor::{self, MAX_HEADER, Tensor};
 use super::{Face, JSON, TENSOR, UNTYPED, entry_json, json};
-use crate::format::error::{Error, Result};
-use crate::format::inside::{MAX_ROWS, Table, known, product, shape};
-use crate::format::shard::Shard;
+use crate::Shard;
+use nra_core::description::{Description, MAX_ROWS, known, product, shape};
+use nra_core::error::{Error, Result};
 
 /// Entry with facts about the model.
 const MODEL: &[u8] = b"__metadata__";
@@ -37,8 +37,8 @@ pub fn tensor_of(shard: &Shard, number: usize) -> Result<Option<Tensor>> {
 }
 
 /// Describes a tensor.
-pub fn table_of(tensor: &Tensor) -> Table {
-    let mut table = Table::new("TensorV1", &[]);
+pub fn table_of(tensor: &Tensor) -> Description {
+    let mut table = Description::new("TensorV1", &[]);
     table.array(tensor.elements.clone());
     table.fact("bytes", known(tensor.needed));
     if tensor.is_quantised() {
@@ -69,7 +69,7 @@ fn quantisation(shard: &Shard, number: usize, tensor: &Tensor) -> Option<String>
 }
 
 impl Face for Model {
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let Some(tensor) = tensor_of(shard, number)? else { return Ok(None) };
         let mut table = table_of(&tensor);
         if let Some(how) = quantisation(shard, number, &tensor).filter(|_| !tensor.is_quantised()) {
@@ -79,7 +79,7 @@ impl Face for Model {
         Ok(Some(table))
     }
 
-    fn sum_up(&self, shard: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()> {
         table.heads = vec!["name", "type", "shape", "bytes", "quantised"];
         let (mut types, mut elements, mut broken) = (BTreeMap::<String, u64>::new(), Some(0u64), Vec::new());
         for number in 0..shard.entries().len() {

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::cowrie;
-use crate::format::inside::Table;
+use nra_core::description::Description;
 
 /// Fields of a record that are told.
 pub const MAX_FIELDS: usize = 200;
@@ -35,7 +35,7 @@ impl Record {
     }
 
     /// Adds the fields to a table as rows.
-    pub fn fill(&self, table: &mut Table) {
+    pub fn fill(&self, table: &mut Description) {
         self.fields.iter().for_each(|(name, kind)| table.row(&[name, kind]));
         table.row_count += self.left_out;
         if self.fields.is_empty() {

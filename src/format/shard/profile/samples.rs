@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::record::{self, Record};
 use super::{Face, harmless, json};
-use crate::format::error::{Error, Result};
-use crate::format::inside::{Table, short};
-use crate::format::shard::Shard;
+use crate::Shard;
+use nra_core::description::{Description, short};
+use nra_core::error::{Error, Result};
 
 /// Bytes of a record that are looked at.
 const HEAD: usize = 64 << 10;
@@ -46,9 +46,9 @@ impl Samples {
 }
 
 impl Face for Samples {
-    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Table>> {
+    fn describe(&self, shard: &Shard, number: usize) -> Result<Option<Description>> {
         let Some(record) = record_of(shard, number)? else { return Ok(None) };
-        let mut table = Table::new("sample", &["field", "type"]);
+        let mut table = Description::new("sample", &["field", "type"]);
         table.fact("record", record.format);
         record.fill(&mut table);
         let mut line = String::new();
@@ -64,7 +64,7 @@ impl Face for Samples {
         Ok(Some(table))
     }
 
-    fn sum_up(&self, shard: &Shard, table: &mut Table) -> Result<()> {
+    fn sum_up(&self, shard: &Shard, table: &mut Description) -> Result<()> {
         let mut ids: Vec<(u64, usize)> =
             (0..shard.entries().len()).filter_map(|number| Some((id(shard.name(number))?, number))).collect();
         ids.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! Specification: shard.md, section 5.1.
 
-use crate::format::inside::{Elements, product};
+use nra_core::description::{Elements, product};
 
 /// Longest header, bytes: 255 dimensions.
 pub const MAX_HEADER: usize = 4 + 255 * 8;

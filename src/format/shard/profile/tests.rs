@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::format::inside::MAX_ROWS;
-use crate::format::shard::{Dialect, Layout, Marks, NewEntry, ShardWriter, Style};
-use crate::format::source::MemorySource;
+use crate::{Dialect, Layout, Marks, NewEntry, ShardWriter, Style};
+use nra_core::description::MAX_ROWS;
+use nra_core::source::MemorySource;
 
 fn open(bytes: Vec<u8>) -> Shard {
     Shard::open(Arc::new(MemorySource::new(bytes))).unwrap()
 }
 
 fn fixture(name: &str) -> Shard {
-    open(std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard").join(name)).unwrap())
+    open(std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/shard").join(name)).unwrap())
 }
 
 /// Returns a file with these entries: name, content type, content.
@@ -41,11 +41,11 @@ fn briefs(shard: &Shard) -> Vec<String> {
         .collect()
 }
 
-fn whole(shard: &Shard) -> Table {
+fn whole(shard: &Shard) -> Description {
     Profile::read(shard).unwrap().whole(shard).unwrap()
 }
 
-fn fact<'a>(table: &'a Table, label: &str) -> &'a str {
+fn fact<'a>(table: &'a Description, label: &str) -> &'a str {
     table.facts.iter().find(|(found, _)| found == label).map_or("", |(_, value)| value.as_str())
 }
 
@@ -278,7 +278,7 @@ fn damaged_metadata_cost_nothing_else() {
 
 #[test]
 fn every_fixture_is_described_with_its_entries() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/shard");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/shard");
     let mut count = 0;
     for place in ["", "corrupt", "quirks", "go_chunked", "wpy_chunked"] {
         for file in std::fs::read_dir(folder.join(place)).unwrap() {

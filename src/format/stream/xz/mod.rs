@@ -20,7 +20,7 @@ use self::layout::{BlockHeader, Flags, HEADER, MAX_BLOCK_HEADER, Tail};
 use super::decoder::{Mark, TRUNCATED, failed, skip_zeros};
 use super::step::{self, LZMA_MEMORY_KIB};
 use super::{Compression, InOrder, Input};
-use crate::format::error::{Error, Result};
+use nra_core::error::{Error, Result};
 
 /// Output that is asked for at a time by a thread, bytes.
 const STEP: usize = 256 << 10;

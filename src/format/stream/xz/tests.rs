@@ -3,7 +3,7 @@ use std::io::{Cursor, Write};
 use lzma_rust2::{XzOptions, XzWriter};
 
 use super::*;
-use crate::format::stream::{ByteStream, Decoder, ReaderStream};
+use crate::{ByteStream, Decoder, ReaderStream};
 
 /// A stream of one block, whose header tells no lengths.
 fn plain(content: &[u8]) -> Vec<u8> {

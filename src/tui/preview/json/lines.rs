@@ -1,6 +1,6 @@
 //! Lines made of JSON: every value of an object or a list on one, indented.
 
-use crate::tui::preview::text::{Line, shown};
+use crate::preview::text::{Line, shown};
 
 /// Bytes that the lines take at most.
 pub(super) const MAX_TEXT: usize = 2 << 20;

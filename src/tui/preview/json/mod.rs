@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::format::archive::Archive;
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::tui::glyphs;
-use crate::tui::preview::seek::Seek;
-use crate::tui::preview::syntax::{self, Role};
-use crate::tui::preview::text::{self, Line};
-use crate::tui::preview::window::{Window, line_feeds};
-use crate::tui::preview::{Request, Scroll, Scrolled};
-use crate::tui::theme::Theme;
+use crate::glyphs;
+use crate::preview::seek::Seek;
+use crate::preview::syntax::{self, Role};
+use crate::preview::text::{self, Line};
+use crate::preview::window::{Window, line_feeds};
+use crate::preview::{Request, Scroll, Scrolled};
+use crate::theme::Theme;
+use nra_format::archive::Archive;
+use nra_format::entry::Entry;
+use nra_format::error::Result;
 
 use lines::Lines;
 
@@ -304,7 +304,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tui::sample;
+    use crate::sample;
 
     /// The rows as they are seen.
     fn rows(page: &Page) -> Vec<String> {

@@ -7,12 +7,12 @@ pub use seek::{Stops, StopsAnswer, StopsRequest};
 
 use std::time::Duration;
 
-use crate::format::entry::{Entry, Kind};
-use crate::tui::canvas::Canvas;
-use crate::tui::limits::Limits;
-use crate::tui::preview::json::Fold;
-use crate::tui::preview::seek::{self as places, Needle, Seek};
-use crate::tui::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
+use crate::canvas::Canvas;
+use crate::limits::Limits;
+use crate::preview::json::Fold;
+use crate::preview::seek::{self as places, Needle, Seek};
+use crate::preview::{Body, Form, Preview, Request, Scroll, Scrolled, hex};
+use nra_format::entry::{Entry, Kind};
 
 use walk::{Spot, Walk};
 
@@ -455,9 +455,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::format::archive::Archive;
-    use crate::tui::preview;
-    use crate::tui::sample;
+    use crate::preview;
+    use crate::sample;
+    use nra_format::archive::Archive;
 
     fn settle(archive: &Arc<dyn Archive>, pane: &mut Pane, request: Option<PreviewRequest>) {
         if let Some(PreviewRequest { generation, entry, request }) = request {

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::format::entry::Entry;
-use crate::text;
-use crate::tui::glyphs;
-use crate::tui::preview::seek::Seek;
-use crate::tui::preview::{Body, Form, Preview, text as lines};
-use crate::tui::state::pane::{Found, Pane, PreviewRequest};
+use crate::glyphs;
+use crate::preview::seek::Seek;
+use crate::preview::{Body, Form, Preview, text as lines};
+use crate::state::pane::{Found, Pane, PreviewRequest};
+use nra_format::entry::Entry;
 
 /// Asks where a text stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +47,8 @@ impl Stops {
     fn told(&self) -> String {
         let known = self.all || self.places.last().is_some_and(|last| *last >= self.at);
         let number = self.places.partition_point(|place| *place <= self.at);
-        let number = if known { text::count(number as u64) } else { "?".to_owned() };
-        format!("{number} of {}{}", text::count(self.places.len() as u64), if self.all { "" } else { "+" })
+        let number = if known { nra_text::count(number as u64) } else { "?".to_owned() };
+        format!("{number} of {}{}", nra_text::count(self.places.len() as u64), if self.all { "" } else { "+" })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ways through the rows of a preview as the screen has them: a long one that is wrapped takes several rows there.
 
-use crate::tui::preview::{Scroll, Scrolled};
+use crate::preview::{Scroll, Scrolled};
 
 /// A row of the screen: a row of the window and which of its parts, where it is wrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

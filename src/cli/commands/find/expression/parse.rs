@@ -7,9 +7,8 @@ use globset::GlobBuilder;
 
 use super::super::KindArg;
 use super::{Expression, Field, Matcher, Order, RATIO_UNIT, Test};
-use crate::cli::text;
-use crate::convert::select::Selection;
-use crate::format::path::Quoted;
+use nra_convert::select::Selection;
+use nra_format::path::Quoted;
 
 /// Deepest nesting of parentheses and `not`.
 const MAX_DEPTH: usize = 64;
@@ -160,13 +159,13 @@ impl<'a> Parser<'a> {
         match word {
             "newer" | "older" => {
                 let order = if word == "newer" { Order::AtLeast } else { Order::Less };
-                Ok(Test::Modified(order, self.value_as(text::parse_time)?))
+                Ok(Test::Modified(order, self.value_as(nra_text::parse_time)?))
             }
             "attr" => self.attribute(),
-            "size" => Ok(Test::Size(self.order("size")?, self.value_as(text::parse_size)?)),
-            "stored" => Ok(Test::Stored(self.order("stored")?, self.value_as(text::parse_size)?)),
+            "size" => Ok(Test::Size(self.order("size")?, self.value_as(nra_text::parse_size)?)),
+            "stored" => Ok(Test::Stored(self.order("stored")?, self.value_as(nra_text::parse_size)?)),
             "ratio" => Ok(Test::Ratio(self.order("ratio")?, self.value_as(parse_ratio)?)),
-            "modified" => Ok(Test::Modified(self.order("modified")?, self.value_as(text::parse_time)?)),
+            "modified" => Ok(Test::Modified(self.order("modified")?, self.value_as(nra_text::parse_time)?)),
             "type" | "kind" => {
                 self.skip_space();
                 let start = self.at;
@@ -219,8 +218,9 @@ impl<'a> Parser<'a> {
                     Matcher::Pattern(Box::new(selection))
                 } else {
                     let glob = GlobBuilder::new(&value).backslash_escape(true).build();
-                    let glob = glob
-                        .map_err(|error| self.fault(at, format!("not a glob: {}", text::harmless(&error.kind().to_string()))))?;
+                    let glob = glob.map_err(|error| {
+                        self.fault(at, format!("not a glob: {}", nra_text::harmless(&error.kind().to_string())))
+                    })?;
                     Matcher::Glob(Box::new(glob.compile_matcher()))
                 };
                 Ok(Test::Text(field, matcher, wanted))

@@ -1,20 +1,21 @@
 //! A small writer with every knob in reach, for archives that the real one would not make.
 
+use crate::content::HasContent as _;
 use std::collections::BTreeMap;
 
-use crate::format::checksum::{checksum, content_checksum};
-use crate::format::codec::{Codec, Compressor, Dictionary, Method};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::format::nra::directory::{Directory, Piece};
-use crate::format::nra::frame::{FrameHeader, FrameKind};
-use crate::format::nra::head::{Head, Slot, Tail};
-use crate::format::nra::page::{Child, InnerPage, Page, separator};
-use crate::format::path::EntryPath;
-use crate::testing::noise;
+use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::commit::Commit;
+use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::directory::{Directory, Piece};
+use crate::frame::{FrameHeader, FrameKind};
+use crate::head::{Head, Slot, Tail};
+use crate::page::{Child, InnerPage, Page, separator};
+use nra_core::checksum::{checksum, content_checksum};
+use nra_core::codec::{Codec, Compressor, Dictionary, Method};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::path::EntryPath;
+use nra_core::testing::noise;
 
 pub(super) fn path(text: &str) -> EntryPath {
     EntryPath::try_from(text).unwrap()

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use crate::format::archive::{Access, Archive, OpenOptions, Totals};
-use crate::format::codec::Method;
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, path, small, text};
-use crate::format::nra::reader::tests::content;
-use crate::format::nra::writer::{NewContent, Writer, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::{MemorySource, RecordingSource};
-use crate::testing::noise;
+use crate::frame::FrameKind;
+use crate::reader::NraReader;
+use crate::reader::tests::build::{Builder, path, small, text};
+use crate::reader::tests::content;
+use crate::writer::{NewContent, Writer, WriterOptions};
+use nra_core::archive::{Access, Archive, OpenOptions, Totals};
+use nra_core::codec::Method;
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::progress::Recorder;
+use nra_core::source::{MemorySource, RecordingSource};
+use nra_core::testing::noise;
 
 type Source = Arc<RecordingSource<MemorySource>>;
 

@@ -1,23 +1,24 @@
 //! Damage costs what it hits, and never gives wrong content.
 
+use crate::content::HasContent as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::format::archive::{Access, Archive, OpenOptions};
-use crate::format::codec::Method;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{Content, Segment};
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::{Child, InnerPage, Page};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, path, small, text};
-use crate::format::nra::reader::tests::{content, open};
-use crate::format::path::EntryPath;
-use crate::format::source::{MemorySource, ReadAt};
-use crate::testing::noise;
+use crate::content::{Content, Segment};
+use crate::frame::FrameKind;
+use crate::page::{Child, InnerPage, Page};
+use crate::reader::NraReader;
+use crate::reader::tests::build::{Builder, path, small, text};
+use crate::reader::tests::{content, open};
+use nra_core::archive::{Access, Archive, OpenOptions};
+use nra_core::codec::Method;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
+use nra_core::source::{MemorySource, ReadAt};
+use nra_core::testing::noise;
 
 /// Opens and reads all it can; panics on wrong content. Returns what reads.
 fn readable(builder: &Builder, bytes: &[u8]) -> BTreeSet<EntryPath> {

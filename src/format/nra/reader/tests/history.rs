@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::format::archive::{self, Archive, CommitInfo, Depth, OpenOptions};
-use crate::format::codec::Method;
-use crate::format::entry::Timestamp;
-use crate::format::error::{Error, Result};
-use crate::format::nra::reader::tests::build::{Builder, path, small, text};
-use crate::format::progress::Recorder;
-use crate::format::source::{MemorySource, RecordingSource};
-use crate::testing::noise;
+use crate::reader::tests::build::{Builder, path, small, text};
+use nra_core::archive::{Archive, CommitInfo, Depth, OpenOptions};
+use nra_core::codec::Method;
+use nra_core::entry::Timestamp;
+use nra_core::error::{Error, Result};
+use nra_core::progress::Recorder;
+use nra_core::source::{MemorySource, RecordingSource};
+use nra_core::testing::noise;
 
 /// Paths and sizes of all entries.
 type List = Vec<(String, u64)>;
@@ -41,7 +41,7 @@ fn list(builder: &Builder) -> List {
 
 fn open_at(bytes: &[u8], number: u64) -> Result<Box<dyn Archive>> {
     let options = OpenOptions { commit: Some(number), ..OpenOptions::default() };
-    archive::open(Arc::new(MemorySource::new(bytes.to_vec())), &options)
+    crate::testing::open(Arc::new(MemorySource::new(bytes.to_vec())), &options)
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_leads_to_an_earlier_commit_is_read_once() {
     builder.commit();
     let source = Arc::new(RecordingSource::new(MemorySource::new(builder.bytes)));
     let options = OpenOptions { commit: Some(1), ..OpenOptions::default() };
-    let archive = archive::open(Arc::clone(&source) as _, &options).unwrap();
+    let archive = crate::testing::open(Arc::clone(&source) as _, &options).unwrap();
     assert_eq!(archive.entries(0..archive.entry_count()).count(), first.len());
     assert_eq!(source.take().len(), 3, "the end of the file, the commit before, the bytes in front of its end");
 }

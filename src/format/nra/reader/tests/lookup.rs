@@ -3,17 +3,17 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, OpenOptions, Totals, open_stream, reader};
-use crate::format::codec::{Dictionary, Method};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Error;
-use crate::format::nra::head::Tail;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::reader::tests::build::{Builder, path, small, text};
-use crate::format::nra::reader::tests::{content, names, open};
-use crate::format::source::MemorySource;
-use crate::testing::noise;
+use crate::head::Tail;
+use crate::reader::NraReader;
+use crate::reader::tests::build::{Builder, path, small, text};
+use crate::reader::tests::{content, names, open};
+use nra_core::archive::{Archive, OpenOptions, Totals, reader};
+use nra_core::codec::{Dictionary, Method};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::Error;
+use nra_core::source::MemorySource;
+use nra_core::testing::noise;
 
 #[test]
 fn everything_comes_back() {
@@ -163,17 +163,6 @@ fn features_are_refused_by_name() {
         let error = open(&builder.bytes).err().unwrap();
         assert_eq!(error.to_string(), format!("required feature {name} is not supported (known: encryption)"));
     }
-}
-
-#[test]
-fn streams_are_opened_in_memory() {
-    let builder = small();
-    let mut options = OpenOptions::default();
-    let archive = open_stream(&mut &builder.bytes[..], "standard input", &options).unwrap();
-    assert_eq!(archive.entry_count(), builder.entries.len() as u64);
-    options.stream_limit = 100;
-    let error = open_stream(&mut &builder.bytes[..], "standard input", &options).err().unwrap();
-    assert!(matches!(error, Error::Beyond { found: 101, limit: 100, .. }));
 }
 
 #[test]

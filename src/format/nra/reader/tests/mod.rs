@@ -10,11 +10,11 @@ mod verify;
 
 use std::sync::Arc;
 
-use crate::format::archive::{Access, Archive, OpenOptions, Part};
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::format::nra::reader::NraReader;
-use crate::format::source::MemorySource;
+use crate::reader::NraReader;
+use nra_core::archive::{Access, Archive, OpenOptions, Part};
+use nra_core::entry::Entry;
+use nra_core::error::Result;
+use nra_core::source::MemorySource;
 
 fn open(bytes: &[u8]) -> Result<NraReader> {
     NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())

@@ -4,29 +4,30 @@
 
 #![allow(clippy::single_range_in_vec_init, reason = "ranges that are zeroed are given as lists")]
 
+use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::codec::{Codec, Dictionary, looks_incompressible};
-use crate::format::crypt::{Argon2Cost, Keyring, SEGMENT, Secret, TAG_LEN};
-use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind, Namespace};
-use crate::format::error::Result;
-use crate::format::nra::content::{Content, Extent, Segment};
-use crate::format::nra::directory::Directory;
-use crate::format::nra::frame::{FrameHeader, FrameKind};
-use crate::format::nra::head::Tail;
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::reader::tests::build::{path, text};
-use crate::format::nra::reader::walk::{Step, Walk};
-use crate::format::nra::reader::{NraReader, frames, open_remains};
-use crate::format::nra::recovery::protect;
-use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::{FileStore, MemorySource};
-use crate::testing::noise;
+use crate::content::{Content, Extent, Segment};
+use crate::directory::Directory;
+use crate::frame::{FrameHeader, FrameKind};
+use crate::head::Tail;
+use crate::layout::HEAD_LEN;
+use crate::reader::tests::build::{path, text};
+use crate::reader::walk::{Step, Walk};
+use crate::reader::{NraReader, frames, open_remains};
+use crate::recovery::protect;
+use crate::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::codec::{Codec, Dictionary, looks_incompressible};
+use nra_core::crypt::{Argon2Cost, Keyring, SEGMENT, Secret, TAG_LEN};
+use nra_core::digest::Digest;
+use nra_core::entry::{Attribute, Entry, Kind, Namespace};
+use nra_core::error::Result;
+use nra_core::progress::Recorder;
+use nra_core::source::{FileStore, MemorySource};
+use nra_core::testing::noise;
 
 /// First cell of a row, and what is tried.
 type Row = (&'static str, fn(&Sample));
@@ -550,7 +551,7 @@ fn what_the_table_says_survives_in_an_encrypted_archive_of_several_commits() {
 
 #[test]
 fn the_table_of_the_specification_has_these_rows() {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/format/nra.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/format/nra.md")).unwrap();
     let section = page.split("\n## 22.").nth(1).unwrap().split("\n## ").next().unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     // What recovery data mends is tested with them.

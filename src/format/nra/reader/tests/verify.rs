@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use crate::format::archive::{Archive, Damage, Depth, Verdict};
-use crate::format::codec::{Dictionary, Method};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::Error;
-use crate::format::nra::content::{Extent, Segment};
-use crate::format::nra::directory::Piece;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::reader::tests::build::{Builder, path, small, text};
-use crate::format::nra::reader::tests::{content, open};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Recorder};
-use crate::testing::noise;
+use crate::content::{Extent, Segment};
+use crate::directory::Piece;
+use crate::frame::FrameKind;
+use crate::reader::tests::build::{Builder, path, small, text};
+use crate::reader::tests::{content, open};
+use nra_core::archive::{Archive, Damage, Depth, Verdict};
+use nra_core::codec::{Dictionary, Method};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::Error;
+use nra_core::path::EntryPath;
+use nra_core::progress::{Counter, Recorder};
+use nra_core::testing::noise;
 
 fn verify(bytes: &[u8], depth: Depth) -> Verdict {
     open(bytes).unwrap().verify(depth, None, &Recorder::default()).unwrap()

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::archive::Depth;
-use crate::format::checksum::content_checksum;
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::crypt::FramePart;
-use crate::format::digest::Digest;
-use crate::format::error::Result;
-use crate::format::nra::chunks::ChunkPage;
-use crate::format::nra::commit::{Commit, parse_attributes};
-use crate::format::nra::content::BlockRef;
-use crate::format::nra::directory::Directory;
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameHeader, FrameKind};
-use crate::format::nra::page::Page;
-use crate::format::nra::reader::frames::{self, Start};
-use crate::format::nra::reader::verify::ledger::{DamageId, Finding};
-use crate::format::nra::reader::verify::prints::{self, RecordPrint};
-use crate::format::nra::reader::window::Window;
+use crate::chunks::ChunkPage;
+use crate::commit::{Commit, parse_attributes};
+use crate::content::BlockRef;
+use crate::directory::Directory;
+use crate::extents::ExtentPage;
+use crate::frame::{FrameHeader, FrameKind};
+use crate::page::Page;
+use crate::reader::frames::{self, Start};
+use crate::reader::verify::ledger::{DamageId, Finding};
+use crate::reader::verify::prints::{self, RecordPrint};
+use crate::reader::window::Window;
+use nra_core::archive::Depth;
+use nra_core::checksum::content_checksum;
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::crypt::FramePart;
+use nra_core::digest::Digest;
+use nra_core::error::Result;
 
 /// A frame to be checked.
 pub(super) struct Job {

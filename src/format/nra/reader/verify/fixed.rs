@@ -1,15 +1,15 @@
 //! Head, slots, tail, and the chain of commits.
 
-use crate::format::error::{Error, Result};
-use crate::format::nra::commit::{Commit, parse_attributes};
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::head::{Head, Slot, TAIL_LEN, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::reader::frames;
-use crate::format::nra::reader::history::Chain;
-use crate::format::nra::reader::verify::ledger::{Finding, Ledger};
-use crate::format::nra::reader::window::Window;
-use crate::format::progress::Monitor;
+use crate::commit::{Commit, parse_attributes};
+use crate::frame::FrameKind;
+use crate::head::{Head, Slot, TAIL_LEN, Tail};
+use crate::layout::HEAD_LEN;
+use crate::reader::frames;
+use crate::reader::history::Chain;
+use crate::reader::verify::ledger::{Finding, Ledger};
+use crate::reader::window::Window;
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
 
 /// Checks head and slots. `tail`: the last one, if there is one.
 pub(super) fn head(window: &Window, tail: Option<&Tail>, ledger: &mut Ledger) -> Result<()> {

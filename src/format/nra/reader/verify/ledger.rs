@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::format::archive::Damage;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::{BlockRef, Extent};
-use crate::format::path::EntryPath;
+use crate::content::{BlockRef, Extent};
+use nra_core::archive::Damage;
+use nra_core::error::{Error, Result};
+use nra_core::path::EntryPath;
 
 /// Paths kept with one damage.
 const MAX_PATHS: usize = 1_000;

@@ -20,17 +20,17 @@ mod tree;
 
 use std::collections::BTreeSet;
 
-use crate::format::archive::{Archive, Depth, Verdict};
-use crate::format::entry::Entry;
-use crate::format::error::Result;
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::Segment;
-use crate::format::nra::frame::FrameKind;
-use crate::format::nra::page::Child;
-use crate::format::nra::reader::window::Window;
-use crate::format::nra::reader::{NraReader, Root};
-use crate::format::nra::recovery;
-use crate::format::progress::{Counter, Monitor};
+use crate::commit::Commit;
+use crate::content::Segment;
+use crate::frame::FrameKind;
+use crate::page::Child;
+use crate::reader::window::Window;
+use crate::reader::{NraReader, Root};
+use crate::recovery;
+use nra_core::archive::{Archive, Depth, Verdict};
+use nra_core::entry::Entry;
+use nra_core::error::Result;
+use nra_core::progress::{Counter, Monitor};
 
 use ledger::{Finding, Ledger};
 use survey::Survey;

@@ -1,13 +1,14 @@
 //! Prints: 64 bits that stand for a record, a piece or raw content, so that what is told twice can be compared without keeping it.
 
+use crate::content::HasContent as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::format::entry::{Entry, Metadata};
-use crate::format::nra::content::{BlockRef, Content, Extent, Segment};
-use crate::format::nra::records::form;
+use crate::content::{BlockRef, Content, Extent, Segment};
+use crate::records::form;
+use nra_core::entry::{Entry, Metadata};
 
 /// Prints of a kind, 8 bytes each; sorted before they are looked up.
 #[derive(Default)]

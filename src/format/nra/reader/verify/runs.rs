@@ -1,15 +1,15 @@
 //! Chunk runs: that they list every piece, and nothing else.
 
-use crate::format::error::{Error, Result};
-use crate::format::nra::chunks::ChunkPage;
-use crate::format::nra::content::FrameRef;
-use crate::format::nra::frame::{FrameKind, HEADER_LEN};
-use crate::format::nra::reader::frames;
-use crate::format::nra::reader::verify::ledger::{Finding, Ledger};
-use crate::format::nra::reader::verify::prints;
-use crate::format::nra::reader::verify::survey::Survey;
-use crate::format::nra::reader::window::Window;
-use crate::format::progress::Monitor;
+use crate::chunks::ChunkPage;
+use crate::content::FrameRef;
+use crate::frame::{FrameKind, HEADER_LEN};
+use crate::reader::frames;
+use crate::reader::verify::ledger::{Finding, Ledger};
+use crate::reader::verify::prints;
+use crate::reader::verify::survey::Survey;
+use crate::reader::window::Window;
+use nra_core::error::{Error, Result};
+use nra_core::progress::Monitor;
 
 /// A page to be read: what leads to it says its first key, the pieces below it and its level.
 struct Next {

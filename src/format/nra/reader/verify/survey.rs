@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::format::archive::Depth;
-use crate::format::codec::Dictionary;
-use crate::format::crypt::SALT_LEN;
-use crate::format::error::{Error, Result};
-use crate::format::nra::content::BlockRef;
-use crate::format::nra::frame::{FrameKind, HEADER_LEN};
-use crate::format::nra::head::{TAIL_LEN, Tail};
-use crate::format::nra::reader::frames::{self, Start};
-use crate::format::nra::reader::opener;
-use crate::format::nra::reader::verify::block::{self, Hurt, Job, Report};
-use crate::format::nra::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
-use crate::format::nra::reader::verify::prints::{Prints, Records};
-use crate::format::nra::reader::walk::{Step, Walk, peek};
-use crate::format::nra::reader::window::Window;
-use crate::format::progress::{Counter, Monitor};
+use crate::content::BlockRef;
+use crate::frame::{FrameKind, HEADER_LEN};
+use crate::head::{TAIL_LEN, Tail};
+use crate::reader::frames::{self, Start};
+use crate::reader::opener;
+use crate::reader::verify::block::{self, Hurt, Job, Report};
+use crate::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
+use crate::reader::verify::prints::{Prints, Records};
+use crate::reader::walk::{Step, Walk, peek};
+use crate::reader::window::Window;
+use nra_core::archive::Depth;
+use nra_core::codec::Dictionary;
+use nra_core::crypt::SALT_LEN;
+use nra_core::error::{Error, Result};
+use nra_core::progress::{Counter, Monitor};
 
 /// Frames that are looked up before they are checked.
 const BATCH: usize = 256;

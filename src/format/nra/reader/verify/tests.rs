@@ -2,31 +2,32 @@
 
 mod lies;
 
+use crate::content::HasContent as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::format::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
-use crate::format::checksum::{checksum, content_checksum};
-use crate::format::codec::{Codec, Dictionary};
-use crate::format::digest::Digest;
-use crate::format::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{BlockRef, Content, Extent, FrameRef, Segment};
-use crate::format::nra::directory::{Directory, Piece};
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{Head, TAIL_LEN, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::page::{Child, InnerPage, Page, separator};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Recorder};
-use crate::format::source::MemorySource;
-use crate::testing::noise;
+use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::commit::Commit;
+use crate::content::{BlockRef, Content, Extent, FrameRef, Segment};
+use crate::directory::{Directory, Piece};
+use crate::extents::ExtentPage;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::head::{Head, TAIL_LEN, Tail};
+use crate::layout::HEAD_LEN;
+use crate::page::{Child, InnerPage, Page, separator};
+use crate::reader::NraReader;
+use crate::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
+use nra_core::archive::{Archive, Damage, Depth, OpenOptions, Verdict};
+use nra_core::checksum::{checksum, content_checksum};
+use nra_core::codec::{Codec, Dictionary};
+use nra_core::digest::Digest;
+use nra_core::entry::{Attribute, Entry, Kind, Namespace, Timestamp};
+use nra_core::path::EntryPath;
+use nra_core::progress::{Counter, Recorder};
+use nra_core::source::MemorySource;
+use nra_core::testing::noise;
 
 fn text(len: usize, seed: u64) -> Vec<u8> {
     noise(len, seed).iter().flat_map(|byte| format!("row {byte} of {seed}\n").into_bytes()).take(len).collect()
@@ -82,7 +83,7 @@ fn archive() -> Vec<u8> {
     writer.finish(&Recorder::default()).unwrap().0
 }
 
-fn open(bytes: Vec<u8>) -> crate::format::Result<NraReader> {
+fn open(bytes: Vec<u8>) -> nra_core::error::Result<NraReader> {
     NraReader::open(Arc::new(MemorySource::new(bytes)), &OpenOptions::default())
 }
 
@@ -299,5 +300,5 @@ fn verifying_can_be_stopped() {
     let recorder = Recorder::default();
     recorder.cancel();
     let reader = open(archive()).unwrap();
-    assert!(matches!(reader.verify(Depth::Full, None, &recorder), Err(crate::format::Error::Cancelled)));
+    assert!(matches!(reader.verify(Depth::Full, None, &recorder), Err(nra_core::error::Error::Cancelled)));
 }

@@ -1,26 +1,27 @@
 //! The entry tree and the content of its entries.
 
+use crate::content::HasContent as _;
 use std::collections::HashMap;
 use std::vec;
 
-use crate::format::archive::{Archive, Verdict};
-use crate::format::codec::Codec;
-use crate::format::entry::{Entry, Kind};
-use crate::format::error::{Error, Result};
-use crate::format::limits::MAX_LIST_EXTENTS;
-use crate::format::links::LinkGroups;
-use crate::format::nra::content::{Content, Extent, FrameRef, Segment};
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameKind, HEADER_LEN};
-use crate::format::nra::page::{Child, Page};
-use crate::format::nra::reader::map::LeafOrder;
-use crate::format::nra::reader::verify::ledger::{DamageId, Finding, Flaw, Found, Ledger, overlaps};
-use crate::format::nra::reader::verify::prints;
-use crate::format::nra::reader::verify::survey::Survey;
-use crate::format::nra::reader::{NraReader, frames};
-use crate::format::nra::records::blocks::are_one;
-use crate::format::path::compare;
-use crate::format::progress::{Counter, Monitor};
+use crate::content::{Content, Extent, FrameRef, Segment};
+use crate::extents::ExtentPage;
+use crate::frame::{FrameKind, HEADER_LEN};
+use crate::page::{Child, Page};
+use crate::reader::map::LeafOrder;
+use crate::reader::verify::ledger::{DamageId, Finding, Flaw, Found, Ledger, overlaps};
+use crate::reader::verify::prints;
+use crate::reader::verify::survey::Survey;
+use crate::reader::{NraReader, frames};
+use crate::records::blocks::are_one;
+use nra_core::archive::{Archive, Verdict};
+use nra_core::codec::Codec;
+use nra_core::entry::{Entry, Kind};
+use nra_core::error::{Error, Result};
+use nra_core::limits::MAX_LIST_EXTENTS;
+use nra_core::links::LinkGroups;
+use nra_core::path::compare;
+use nra_core::progress::{Counter, Monitor};
 
 /// Goes through entries in path order and finds out which do not read.
 pub(super) struct EntryCheck<'a> {

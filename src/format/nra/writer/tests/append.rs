@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::disk::{Disk, source};
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::nra::reader::NraReader;
+use crate::reader::NraReader;
+use nra_core::archive::{Archive, Depth, OpenOptions};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -292,7 +292,7 @@ fn other_files_are_refused() {
     let mut bytes = small();
     // An optional feature that nobody knows yet.
     bytes[12] = 2;
-    let sum = crate::format::checksum::checksum(&bytes[..56], 0);
+    let sum = nra_core::checksum::checksum(&bytes[..56], 0);
     bytes[56..64].copy_from_slice(&sum.to_le_bytes());
     assert!(matches!(Writer::append(Disk::new(bytes), options()), Err(Error::Unsupported { .. })));
 }

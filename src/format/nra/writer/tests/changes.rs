@@ -1,18 +1,19 @@
 //! Random changes, commits and compactions against a map of paths; every commit must read as the map was then.
 
+use crate::content::HasContent as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
 use super::disk::{Disk, NewFile, source};
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-use crate::format::nra::changes::Change as Difference;
-use crate::format::nra::compact::compact;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::revert::revert;
-use crate::format::nra::writer::trees::PageSizes;
+use crate::changes::Change as Difference;
+use crate::compact::compact;
+use crate::reader::NraReader;
+use crate::revert::revert;
+use crate::writer::trees::PageSizes;
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::crypt::{Argon2Cost, Keyring, Secret};
 
 /// What the model knows of an entry.
 #[derive(Debug, Clone, PartialEq)]

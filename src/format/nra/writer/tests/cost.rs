@@ -5,8 +5,8 @@ use std::fs;
 use super::append::put;
 use super::disk::Disk;
 use super::*;
-use crate::format::nra::revert::revert;
-use crate::format::source::FileStore;
+use crate::revert::revert;
+use nra_core::source::FileStore;
 
 /// An archive of small files with names and contents that have little in common.
 fn large(entries: u64) -> Vec<u8> {

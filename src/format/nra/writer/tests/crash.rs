@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use super::append::{append, files, pack, put};
 use super::disk::{Disk, NewFile, Step, source};
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
-use crate::format::nra::compact::compact;
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::recovery::protect;
+use crate::compact::compact;
+use crate::reader::NraReader;
+use crate::recovery::protect;
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::crypt::{Argon2Cost, KeyInfo, Keyring, Secret};
 
 type Change = fn(&mut Writer<StoreEnd>);
 

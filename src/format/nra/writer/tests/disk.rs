@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::format::error::{Error, Result};
-use crate::format::source::{MemorySource, ReadAt, Store};
+use nra_core::error::{Error, Result};
+use nra_core::source::{MemorySource, ReadAt, Store};
 
 /// Something that was done to the file.
 #[derive(Debug, Clone)]

@@ -12,15 +12,16 @@ mod remains;
 mod sealed;
 
 use super::*;
-use crate::format::codec::{Method, looks_incompressible};
-use crate::format::entry::{Attribute, Metadata, Namespace, Timestamp};
-use crate::format::nra::commit::parse_attributes;
-use crate::format::nra::content::{Content, Segment};
-use crate::format::nra::frame::{FrameKind, HEADER_LEN};
-use crate::format::nra::writer::run::MAX_WEIGHT;
-use crate::format::path::EntryPath;
-use crate::format::progress::{Counter, Recorder};
-use crate::testing::noise;
+use crate::commit::parse_attributes;
+use crate::content::HasContent as _;
+use crate::content::{Content, Segment};
+use crate::frame::{FrameKind, HEADER_LEN};
+use crate::writer::run::MAX_WEIGHT;
+use nra_core::codec::{Method, looks_incompressible};
+use nra_core::entry::{Attribute, Metadata, Namespace, Timestamp};
+use nra_core::path::EntryPath;
+use nra_core::progress::{Counter, Recorder};
+use nra_core::testing::noise;
 use parts::Parts;
 
 fn path(text: &str) -> EntryPath {

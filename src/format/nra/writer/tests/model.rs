@@ -6,14 +6,14 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{file, noise, options, path, text, whole};
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::codec::{Method, looks_incompressible};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::writer::{BlockPolicy, EntryId, NewContent, Writer, WriterOptions};
-use crate::format::progress::Recorder;
-use crate::format::source::MemorySource;
+use crate::reader::NraReader;
+use crate::writer::{BlockPolicy, EntryId, NewContent, Writer, WriterOptions};
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::codec::{Method, looks_incompressible};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::progress::Recorder;
+use nra_core::source::MemorySource;
 
 /// A part of a large file.
 #[derive(Debug, Clone)]

@@ -1,21 +1,22 @@
 //! Takes archives apart with the structures of the format alone, and checks everything on the way.
 
+use crate::content::HasContent as _;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::format::checksum::{checksum, content_checksum};
-use crate::format::codec::{Dictionary, decompress};
-use crate::format::digest::Digest;
-use crate::format::entry::{Entry, Kind};
-use crate::format::nra::chunks::{ChunkPage, ChunkPlace};
-use crate::format::nra::commit::Commit;
-use crate::format::nra::content::{Content, FrameRef, Segment};
-use crate::format::nra::directory::Directory;
-use crate::format::nra::extents::ExtentPage;
-use crate::format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
-use crate::format::nra::head::{Head, TAIL_LEN, Tail};
-use crate::format::nra::layout::HEAD_LEN;
-use crate::format::nra::page::Page;
-use crate::format::path::EntryPath;
+use crate::chunks::{ChunkPage, ChunkPlace};
+use crate::commit::Commit;
+use crate::content::{Content, FrameRef, Segment};
+use crate::directory::Directory;
+use crate::extents::ExtentPage;
+use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
+use crate::head::{Head, TAIL_LEN, Tail};
+use crate::layout::HEAD_LEN;
+use crate::page::Page;
+use nra_core::checksum::{checksum, content_checksum};
+use nra_core::codec::{Dictionary, decompress};
+use nra_core::digest::Digest;
+use nra_core::entry::{Entry, Kind};
+use nra_core::path::EntryPath;
 
 /// A frame of an archive.
 pub(super) struct Frame {

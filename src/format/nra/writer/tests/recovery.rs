@@ -6,10 +6,10 @@ use super::append::{append, files, open, pack, put};
 use super::crash::{Random, images, read};
 use super::disk::Disk;
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::nra::reader::NraReader;
-use crate::format::nra::recovery::{Geometry, Report, check, protect, restore};
-use crate::format::source::MemorySource;
+use crate::reader::NraReader;
+use crate::recovery::{Geometry, Report, check, protect, restore};
+use nra_core::archive::{Archive, Depth, OpenOptions};
+use nra_core::source::MemorySource;
 
 /// Memory for groups as long as they get, bytes.
 const MEMORY: u64 = 256 << 20;
@@ -429,7 +429,7 @@ fn numbers_of_a_hostile_trailer_do_no_harm() {
         for value in [0, 1, 0x7f, 0xff] {
             let mut bytes = whole.clone();
             bytes[front + at] = value;
-            let sum = crate::format::checksum::checksum(&bytes[front..front + 56], front as u64);
+            let sum = nra_core::checksum::checksum(&bytes[front..front + 56], front as u64);
             bytes[front + 56..front + 64].copy_from_slice(&sum.to_le_bytes());
             if let Ok(again) = repaired(&bytes) {
                 let len = usize::try_from(geometry.protected).unwrap();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::append::{append, files, pack, put};
 use super::disk::{Disk, source};
 use super::*;
-use crate::format::archive::{Archive, Depth, OpenOptions};
-use crate::format::nra::reader::{NraReader, open_remains};
-use crate::format::nra::recovery::protect;
+use crate::reader::{NraReader, open_remains};
+use crate::recovery::protect;
+use nra_core::archive::{Archive, Depth, OpenOptions};
 
 /// Memory for recovery data, bytes.
 const MEMORY: u64 = 32 << 20;

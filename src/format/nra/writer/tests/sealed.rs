@@ -3,10 +3,10 @@
 use super::append::put;
 use super::disk::{Disk, source};
 use super::*;
-use crate::format::archive::{Access, Archive, Depth, OpenOptions, Part};
-use crate::format::crypt::{Argon2Cost, Keyring, Secret};
-use crate::format::nra::head::{Slot, TAIL_LEN};
-use crate::format::nra::reader::NraReader;
+use crate::head::{Slot, TAIL_LEN};
+use crate::reader::NraReader;
+use nra_core::archive::{Access, Archive, Depth, OpenOptions, Part};
+use nra_core::crypt::{Argon2Cost, Keyring, Secret};
 
 const KEY: [u8; 32] = [7; 32];
 const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 32, passes: 1, lanes: 1 };
@@ -387,7 +387,7 @@ fn entries_are_found_without_an_index() {
 fn no_key_seals_twice_with_one_nonce() {
     // Real writers: a new archive, two copies of it that go on separately from the same place, and many small commits.
     let keyring = keyring();
-    crate::format::crypt::watch::begin(&keyring);
+    nra_core::crypt::watch::begin(&keyring);
     let tiny = BlockPolicy { min_raw_bytes: 1, max_raw_bytes: 64, stored_bytes: 1, max_cheap_bytes: 64 };
     let options = WriterOptions { block: tiny, encryption: Some(keyring.clone()), ..options() };
     let fill = |writer: &mut dyn FnMut(&str, &[u8]), first: u64, count: u64| {
@@ -408,7 +408,7 @@ fn no_key_seals_twice_with_one_nonce() {
     for commit in 0..40 {
         last = go_on(last, 40_000 + commit, 1);
     }
-    let sealed = crate::format::crypt::watch::end(&keyring);
+    let sealed = nra_core::crypt::watch::end(&keyring);
     assert_eq!(sealed.repeats, 0);
     assert!(sealed.count() >= 100_000, "{}", sealed.count());
 }

@@ -1,6 +1,7 @@
 //! Archives whose parts contradict each other, with right checksums.
 
 use super::*;
+use crate::content::HasContent as _;
 
 /// An archive made by hand, so that single statements in it can be wrong while all checksums are right.
 struct Forge {

@@ -1,0 +1,155 @@
+//! The command line: arguments, one file a command, output, progress, failures.
+//!
+//! A command is short: arguments, one call into the library, print. Nothing below this module prints.
+
+pub mod args;
+pub mod awaited;
+pub mod changing;
+pub mod code;
+pub mod commands;
+pub mod console;
+pub mod earlier;
+pub mod help;
+pub mod inputs;
+pub mod inside;
+pub mod keys;
+pub mod line;
+pub mod listing;
+pub mod opening;
+pub mod packing;
+pub mod progress;
+pub mod reading;
+pub mod refusal;
+pub mod report;
+pub mod signals;
+pub mod tree;
+pub mod ui;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::args::GlobalArgs;
+use crate::code::Code;
+use crate::commands::Command;
+use crate::report::Failure;
+use crate::ui::Ui;
+/// Archives of large sets of files, read entry by entry
+#[derive(Debug, Parser)]
+#[command(
+    name = "nra",
+    version,
+    max_term_width = 80,
+    override_usage = help::USAGE,
+    subcommand_value_name = "COMMAND",
+    after_long_help = help::EXIT_CODES
+)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Returns the definition of the command line, for help, completions and man pages.
+pub fn definition() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the program and returns its exit code.
+pub fn main() -> ExitCode {
+    report::install_panic_hook();
+    signals::install();
+    let run = std::panic::AssertUnwindSafe(|| run(earlier::translate(std::env::args_os().collect())));
+    // The hook has told of the panic.
+    let code = std::panic::catch_unwind(run).unwrap_or(Code::Failed);
+    ExitCode::from(code.number())
+}
+
+fn run(mut arguments: Vec<OsString>) -> Code {
+    if opens_browser(&arguments) {
+        arguments.insert(1, "browse".into());
+    }
+    // Help is for people, whatever else was said.
+    if arguments.get(1).is_some_and(|verb| verb == "help") {
+        arguments.retain(|argument| !line::is_option(argument));
+    }
+    let asked = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
+    let definition = if asked("--help") || asked("help") { definition() } else { help::short(definition()) };
+    let cli = match definition.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error, &arguments),
+    };
+    let mut ui = match Ui::new(&cli.global) {
+        Ok(ui) => ui,
+        Err(failure) => return tell(failure, &cli.global),
+    };
+    let result = cli.command.run(&mut ui);
+    ui.end(result)
+}
+
+/// Says whether a terminal is to show the browser: the first argument is a file, perhaps at a commit, or a directory, and no command, and options alone
+/// follow; or there is none and archives lie here.
+fn opens_browser(arguments: &[OsString]) -> bool {
+    #[cfg(feature = "tui")]
+    {
+        let is_wanted = match arguments {
+            [_] => !commands::browse::archives_in(std::path::Path::new(".")).is_empty(),
+            [_, word, rest @ ..] => {
+                let found = reading::locate(std::path::Path::new(word), None).is_ok_and(|(path, _)| path.exists());
+                found && definition().find_subcommand(word).is_none() && rest.first().is_none_or(|next| line::is_option(next))
+            }
+            _ => false,
+        };
+        is_wanted && commands::browse::is_interactive()
+    }
+    #[cfg(not(feature = "tui"))]
+    {
+        let _ = arguments;
+        false
+    }
+}
+
+/// Ends when the arguments were not understood, or ask for help or version.
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            return match error.print() {
+                Err(io) if io.kind() != std::io::ErrorKind::BrokenPipe => tell(Failure::output(&io), &GlobalArgs::default()),
+                _ => Code::Done,
+            };
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return Code::Usage;
+        }
+        _ => {}
+    }
+    let given = |option: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == option);
+    let global = GlobalArgs { json: given("--json"), jsonl: given("--jsonl"), ..GlobalArgs::default() };
+    tell(refusal::explain(error, arguments), &global)
+}
+
+/// Tells a failure that came before there was a [`Ui`].
+fn tell(failure: Failure, global: &GlobalArgs) -> Code {
+    let plain = GlobalArgs { log_file: None, ..global.clone() };
+    match Ui::new(&plain) {
+        Ok(ui) => ui.end(Err(failure)),
+        // Only a log file can fail, and there is none.
+        Err(_) => failure.code(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+}

@@ -1,0 +1,309 @@
+//! The archive key with all its slots, and the key frame that holds them.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::crypt::session::{SALT_LEN, Session};
+use crate::crypt::slot::{SLOT_LEN, Slot};
+use crate::crypt::{Argon2Cost, KEY_LEN, KeyBytes, KeyKind, PasswordWork, Secret, derive, random};
+use crate::error::{Error, Result};
+use crate::layout::keys as field;
+use crate::limits::{MAX_KEY_SLOTS, MAX_PASSWORD_WORK};
+use crate::wire::Malformed;
+
+/// Length of the authentication code of a key frame, bytes.
+pub const MAC_LEN: usize = 32;
+/// Length of the payload up to the slots.
+pub const FIXED_LEN: usize = field::MAC.offset + MAC_LEN;
+
+const KEYS_INFO: &[u8] = b"nra5 keys";
+
+/// What can be told of a key without having it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// What the slot takes.
+    pub kind: KeyKind,
+    /// What the user calls it.
+    pub label: String,
+}
+
+/// Where a key frame is and what it was written for: what its authentication code covers beside the payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyPlace {
+    /// Offset of the frame.
+    pub offset: u64,
+    /// Number of the commit.
+    pub commit: u64,
+}
+
+/// The payload of a key frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFrame {
+    slots: Vec<Slot>,
+    /// Salt of the frames of the commit that it was written for.
+    pub salt: [u8; SALT_LEN],
+    mac: [u8; MAC_LEN],
+}
+
+impl KeyFrame {
+    /// Returns the payload.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; FIXED_LEN];
+        let count = u16::try_from(self.slots.len()).expect("the number of slots is limited");
+        field::SLOTS.put(&mut bytes, count.to_le_bytes());
+        field::SALT.put(&mut bytes, self.salt);
+        field::MAC.put(&mut bytes, self.mac);
+        self.slots.iter().for_each(|slot| bytes.extend_from_slice(&slot.encode()));
+        bytes
+    }
+
+    /// Parses the payload. Nothing in it is authentic until a secret has opened it.
+    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+        let Some((fixed, slots)) = payload.split_at_checked(FIXED_LEN) else {
+            return Err(format!("{} bytes", payload.len()));
+        };
+        let count = usize::from(u16::from_le_bytes(field::SLOTS.get(fixed)));
+        if count == 0 || count > MAX_KEY_SLOTS || slots.len() != count * SLOT_LEN {
+            return Err(format!("{count} key slots in {} bytes", payload.len()));
+        }
+        if !field::RESERVED.is_zero(fixed) {
+            return Err("reserved bytes are not zero".into());
+        }
+        let (slots, _) = slots.as_chunks();
+        let slots = slots.iter().map(Slot::parse).collect::<Result<_, _>>()?;
+        Ok(Self { slots, salt: field::SALT.get(fixed), mac: field::MAC.get(fixed) })
+    }
+
+    /// Returns what can be told of the keys.
+    pub fn list(&self) -> Vec<KeyInfo> {
+        list(&self.slots)
+    }
+
+    /// Computes the authentication code: it depends on the archive key, so it also says that all slots hold the same one.
+    fn code(&self, archive_key: &KeyBytes, place: KeyPlace) -> [u8; MAC_LEN] {
+        let payload = self.encode();
+        let mut mac = [0; MAC_LEN];
+        let (before, behind) = (&payload[..field::MAC.offset], &payload[FIXED_LEN..]);
+        let info = [KEYS_INFO, &place.offset.to_le_bytes(), &place.commit.to_le_bytes(), before, behind];
+        derive(archive_key, &[], &info, &mut mac);
+        mac
+    }
+
+    /// Opens the frame at `place` with a secret.
+    ///
+    /// # Errors
+    ///
+    /// `WrongKey` when it opens no slot; `Limit` when that would take more than what is left of `work`; `Corrupt` when the frame was changed.
+    pub fn unlock(self, secret: &Secret, place: KeyPlace, work: &mut PasswordWork) -> Result<Keyring> {
+        let Some((number, archive_key)) = find(&self.slots, secret, work)? else { return Err(Error::WrongKey) };
+        self.unlock_with(&archive_key, place).map(|keyring| Keyring { used: Some(number), ..keyring })
+    }
+
+    /// Says whether it has the slots of a keyring: whoever opened that opens this.
+    pub fn has_slots_of(&self, keyring: &Keyring) -> bool {
+        self.slots == keyring.slots
+    }
+
+    /// Opens the frame at `place`, which has the slots of a keyring, by that.
+    pub fn unlock_again(self, keyring: &Keyring, place: KeyPlace) -> Result<Keyring> {
+        self.unlock_with(&keyring.archive_key, place).map(|again| Keyring { used: keyring.used, ..again })
+    }
+
+    /// Opens the frame at `place` with the archive key itself.
+    pub fn unlock_with(self, archive_key: &KeyBytes, place: KeyPlace) -> Result<Keyring> {
+        if !is_equal(&self.code(archive_key, place), &self.mac) {
+            return Err(Error::corrupt("keys", place.offset, "it is not the one that was written here"));
+        }
+        Ok(Keyring { archive_key: archive_key.clone(), slots: self.slots, used: None })
+    }
+}
+
+/// Compares authentication codes, in the same time wherever they differ.
+fn is_equal(a: &[u8; MAC_LEN], b: &[u8; MAC_LEN]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |difference, (a, b)| std::hint::black_box(difference | (a ^ b)));
+    difference == 0
+}
+
+/// Returns the number of the slot that a secret opens, and the key in it.
+fn find(slots: &[Slot], secret: &Secret, work: &mut PasswordWork) -> Result<Option<(usize, KeyBytes)>> {
+    for (number, slot) in slots.iter().enumerate() {
+        if let Some(archive_key) = slot.unwrap(secret, work)? {
+            return Ok(Some((number, archive_key)));
+        }
+    }
+    Ok(None)
+}
+
+fn list(slots: &[Slot]) -> Vec<KeyInfo> {
+    slots.iter().map(|slot| KeyInfo { kind: slot.kind, label: slot.label.clone() }).collect()
+}
+
+/// The keys of an archive, unlocked.
+#[derive(Clone)]
+pub struct Keyring {
+    archive_key: KeyBytes,
+    slots: Vec<Slot>,
+    /// The slot that opened it.
+    used: Option<usize>,
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyring").field("keys", &self.list()).finish_non_exhaustive()
+    }
+}
+
+impl Keyring {
+    /// Makes a new random archive key that `secret` opens. `cost` is for passwords; `label` has at most 16 bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` for an empty password or a label that does not fit; `Io` when the system gives no random bytes or memory.
+    pub fn create(secret: &Secret, cost: Argon2Cost, label: &str) -> Result<Self> {
+        let mut archive_key = Zeroizing::new([0; KEY_LEN]);
+        random(&mut *archive_key)?;
+        let mut keyring = Self { archive_key, slots: Vec::new(), used: Some(0) };
+        keyring.add(secret, cost, label)?;
+        Ok(keyring)
+    }
+
+    /// Lets a further secret open the archive.
+    ///
+    /// # Errors
+    ///
+    /// As [`Keyring::create`]; `Limit` when there are as many as can be, or trying all of them would take too long.
+    pub fn add(&mut self, secret: &Secret, cost: Argon2Cost, label: &str) -> Result<()> {
+        let (found, limit) = (self.slots.len() as u64 + 1, MAX_KEY_SLOTS as u64);
+        if found > limit {
+            return Err(Error::Limit { what: "number of keys", found, limit });
+        }
+        self.slots.push(self.slot(secret, cost, label, None)?);
+        Ok(())
+    }
+
+    /// Takes a key away, by its number from 0.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when there is none of this number, or it is the last one.
+    pub fn remove(&mut self, number: usize) -> Result<()> {
+        if number >= self.slots.len() {
+            let detail = format!("there is no key {}; the archive has {}", number + 1, self.slots.len());
+            return Err(Error::Usage { detail });
+        }
+        if self.slots.len() == 1 {
+            return Err(Error::Usage { detail: "the last key cannot be removed: nobody could open the archive".into() });
+        }
+        self.slots.remove(number);
+        self.used = self.used.filter(|&used| used != number).map(|used| used - usize::from(used > number));
+        Ok(())
+    }
+
+    /// Replaces a key, by its number from 0; its label stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Keyring::add`] and [`Keyring::remove`].
+    pub fn replace(&mut self, number: usize, secret: &Secret, cost: Argon2Cost) -> Result<()> {
+        let Some(slot) = self.slots.get(number) else {
+            let detail = format!("there is no key {}; the archive has {}", number + 1, self.slots.len());
+            return Err(Error::Usage { detail });
+        };
+        self.slots[number] = self.slot(secret, cost, &slot.label, Some(number))?;
+        Ok(())
+    }
+
+    /// Makes a slot that goes beside the others, but for that of number `but`. No reader would try passwords on more than it may.
+    fn slot(&self, secret: &Secret, cost: Argon2Cost, label: &str, but: Option<usize>) -> Result<Slot> {
+        let others = self.slots.iter().enumerate().filter(|(number, _)| Some(*number) != but);
+        let own = if matches!(secret, Secret::Password(_)) { cost.work() } else { 0 };
+        let found = others.map(|(_, slot)| slot.work()).sum::<u64>().saturating_add(own);
+        if found > MAX_PASSWORD_WORK {
+            return Err(Error::Limit { what: "work of trying the passwords", found, limit: MAX_PASSWORD_WORK });
+        }
+        Slot::wrap(&self.archive_key, secret, cost, label)
+    }
+
+    /// Returns the number of the key, from 0, that is this secret.
+    ///
+    /// # Errors
+    ///
+    /// `Io` when the system gives no memory.
+    pub fn opened_by(&self, secret: &Secret) -> Result<Option<usize>> {
+        Ok(find(&self.slots, secret, &mut PasswordWork::new())?.map(|(number, _)| number))
+    }
+
+    /// Returns what can be told of the keys, in the order of their numbers.
+    pub fn list(&self) -> Vec<KeyInfo> {
+        list(&self.slots)
+    }
+
+    /// Number of the key that opened the archive, from 0.
+    pub fn used(&self) -> Option<usize> {
+        self.used
+    }
+
+    /// Says whether both have the same archive key.
+    pub fn is_of_same_archive(&self, other: &Self) -> bool {
+        self.archive_key == other.archive_key
+    }
+
+    /// Returns the key that everything of the archive is encrypted with.
+    pub fn archive_key(&self) -> &KeyBytes {
+        &self.archive_key
+    }
+
+    /// Begins the sealing of a commit.
+    pub fn session(&self) -> Result<Session> {
+        Session::new(&self.archive_key)
+    }
+
+    /// Goes on with the salt of frames that are there.
+    pub fn session_of(&self, salt: [u8; SALT_LEN]) -> Session {
+        Session::with_salt(&self.archive_key, salt)
+    }
+
+    /// Returns the payload of a key frame at `place`, for a commit whose frames have this salt.
+    pub fn frame(&self, salt: [u8; SALT_LEN], place: KeyPlace) -> Vec<u8> {
+        let mut frame = KeyFrame { slots: self.slots.clone(), salt, mac: [0; MAC_LEN] };
+        frame.mac = frame.code(&self.archive_key, place);
+        frame.encode()
+    }
+
+    /// Length of that payload, bytes.
+    pub fn frame_len(&self) -> usize {
+        FIXED_LEN + self.slots.len() * SLOT_LEN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most that one slot may ask for.
+    const DEAR: Argon2Cost = Argon2Cost { memory_kib: 1 << 20, passes: 4, lanes: 1 };
+    const CHEAP: Argon2Cost = Argon2Cost { memory_kib: 8, passes: 1, lanes: 1 };
+
+    #[test]
+    fn passwords_are_no_more_work_than_a_reader_takes_on() {
+        let mut keyring = Keyring::create(&Secret::password("a"), CHEAP, "").unwrap();
+        for _ in 0..4 {
+            let mut slot = keyring.slots[0].clone();
+            slot.kind = KeyKind::Password(DEAR);
+            keyring.slots.push(slot);
+        }
+        keyring.slots.remove(0);
+        assert!(matches!(keyring.add(&Secret::password("b"), CHEAP, ""), Err(Error::Limit { .. })));
+        keyring.add(&Secret::raw([1; KEY_LEN]), DEAR, "").unwrap();
+        keyring.replace(0, &Secret::password("b"), CHEAP).unwrap();
+        keyring.add(&Secret::password("c"), CHEAP, "").unwrap();
+        // What is tried is counted: no slot is when nothing is left.
+        let mut work = PasswordWork::of(2 * CHEAP.work());
+        assert!(find(&keyring.slots[..1], &Secret::password("x"), &mut work).unwrap().is_none());
+        assert!(find(&keyring.slots[..1], &Secret::password("b"), &mut work).unwrap().is_some() && !work.is_spent());
+        assert!(matches!(find(&keyring.slots[..1], &Secret::password("b"), &mut work), Err(Error::Limit { .. })));
+        assert!(work.is_spent());
+        assert!(find(&keyring.slots, &Secret::raw([1; KEY_LEN]), &mut work).unwrap().is_some(), "raw keys are no work");
+    }
+}

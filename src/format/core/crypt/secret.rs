@@ -1,0 +1,153 @@
+//! What a user has: a password or a raw key.
+
+use std::fmt;
+
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::crypt::{KEY_LEN, KeyBytes};
+use crate::error::{Error, Result};
+use crate::limits::{MAX_ARGON2_LANES, MAX_ARGON2_MEMORY, MAX_ARGON2_WORK, MAX_PASSWORD_WORK};
+
+/// What opens an archive.
+#[derive(Clone)]
+pub enum Secret {
+    /// A password: its bytes as they are, without normalisation.
+    Password(Zeroizing<Vec<u8>>),
+    /// 32 random bytes.
+    Raw(Zeroizing<[u8; KEY_LEN]>),
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Password(_) => "Secret::Password(…)",
+            Self::Raw(_) => "Secret::Raw(…)",
+        })
+    }
+}
+
+impl Secret {
+    /// Takes a password.
+    pub fn password(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Password(Zeroizing::new(bytes.into()))
+    }
+
+    /// Takes a raw key.
+    pub fn raw(mut key: [u8; KEY_LEN]) -> Self {
+        let secret = Self::Raw(Zeroizing::new(key));
+        key.zeroize();
+        secret
+    }
+
+    /// Parses a raw key of 64 hexadecimal digits; `None` for anything else.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 2 * KEY_LEN {
+            return None;
+        }
+        let mut key = Zeroizing::new([0; KEY_LEN]);
+        for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self::Raw(key))
+    }
+}
+
+/// What one guess of a password costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argon2Cost {
+    /// Memory, KiB.
+    pub memory_kib: u32,
+    /// Passes over that memory.
+    pub passes: u32,
+    /// Lanes.
+    pub lanes: u32,
+}
+
+/// The work that may still be done to try passwords: a file can ask for many guesses that are dear each.
+#[derive(Debug)]
+pub struct PasswordWork {
+    left: u64,
+    is_spent: bool,
+}
+
+impl PasswordWork {
+    /// Begins with all that one opening may take.
+    pub fn new() -> Self {
+        Self { left: MAX_PASSWORD_WORK, is_spent: false }
+    }
+
+    /// Begins with this much, KiB.
+    #[cfg(test)]
+    pub(super) fn of(left: u64) -> Self {
+        Self { left, is_spent: false }
+    }
+
+    /// Says whether a guess was not made for want of it.
+    pub fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Takes what one guess costs.
+    pub(super) fn take(&mut self, cost: Argon2Cost) -> Result<()> {
+        match self.left.checked_sub(cost.work()) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                self.is_spent = true;
+                let found = (MAX_PASSWORD_WORK - self.left).saturating_add(cost.work());
+                Err(Error::Limit { what: "work of trying the password", found, limit: MAX_PASSWORD_WORK })
+            }
+        }
+    }
+}
+
+impl Default for Argon2Cost {
+    /// The second choice of RFC 9106: 64 MiB, 3 passes, 4 lanes.
+    fn default() -> Self {
+        Self { memory_kib: 64 << 10, passes: 3, lanes: 4 }
+    }
+}
+
+impl Argon2Cost {
+    /// Memory times passes, KiB.
+    pub(super) fn work(self) -> u64 {
+        u64::from(self.memory_kib) * u64::from(self.passes)
+    }
+
+    /// Says what is wrong with a cost that no archive may ask for, before any memory is taken for it.
+    pub(super) fn check(self) -> Result<(), String> {
+        let Self { memory_kib, passes, lanes } = self;
+        let least = lanes.saturating_mul(8);
+        if lanes == 0 || lanes > MAX_ARGON2_LANES || passes == 0 || memory_kib < least || memory_kib > MAX_ARGON2_MEMORY {
+            return Err(format!("Argon2 with {memory_kib} KiB, {passes} passes and {lanes} lanes"));
+        }
+        if self.work() > MAX_ARGON2_WORK {
+            return Err(format!("Argon2 with {passes} passes over {memory_kib} KiB, more than {MAX_ARGON2_WORK} KiB in all"));
+        }
+        Ok(())
+    }
+
+    /// Computes Argon2id, version 1.3. The cost was checked.
+    pub(super) fn stretch(self, password: &[u8], salt: &[u8]) -> Result<KeyBytes> {
+        let refused = |error: argon2::Error| Error::Usage { detail: format!("the password cannot be used: {error}") };
+        let params = Params::new(self.memory_kib, self.passes, self.lanes, Some(KEY_LEN)).map_err(refused)?;
+        let count = params.block_count();
+        let mut memory: Vec<Block> = Vec::new();
+        memory.try_reserve_exact(count).map_err(|_| {
+            let source = std::io::Error::from(std::io::ErrorKind::OutOfMemory);
+            Error::io("get memory for", "Argon2", source)
+        })?;
+        memory.resize(count, Block::default());
+        let mut key = Zeroizing::new([0; KEY_LEN]);
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        let result = argon2.hash_password_into_with_memory(password, salt, &mut *key, &mut memory);
+        memory.iter_mut().for_each(Zeroize::zeroize);
+        result.map_err(refused)?;
+        Ok(key)
+    }
+}

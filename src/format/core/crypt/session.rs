@@ -1,0 +1,162 @@
+//! Sealing and opening of frames.
+//!
+//! All frames that one writer makes for one commit share a random salt, and each of them has a place of its own in the file: so no two
+//! frames, also of copies of a file that were written on separately, have the same key.
+
+use std::fmt;
+use std::ops::Range;
+
+use aes_gcm::aead::AeadInOut;
+use aes_gcm::{Aes256Gcm, KeyInit};
+use zeroize::Zeroizing;
+
+use crate::crypt::{KEY_LEN, KeyBytes, derive, random};
+use crate::error::Result;
+
+/// Length of the salt of a commit, bytes.
+pub const SALT_LEN: usize = 24;
+/// Length of the tag that ends each segment, bytes.
+pub const TAG_LEN: usize = 16;
+/// Bytes of a payload or directory that are sealed together: what a reader of a few bytes has to open.
+pub const SEGMENT: u32 = 16 << 10;
+
+const FRAME_INFO: &[u8] = b"nra5 frame";
+const CHECK_LEN: usize = 8;
+
+/// Returns the length of `len` bytes in segments, each with its tag.
+pub fn sealed_len(len: u32) -> u64 {
+    u64::from(len) + u64::from(len.div_ceil(SEGMENT)) * TAG_LEN as u64
+}
+
+/// A part of a frame: the first number of a nonce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum FramePart {
+    /// Header of a frame.
+    Header = 0,
+    /// Payload of a frame.
+    Payload = 1,
+    /// Index of a block.
+    Directory = 2,
+}
+
+/// What was sealed is not what was written, or not here, or not with this key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAuthentic;
+
+/// Makes the keys of the frames of one commit.
+#[derive(Clone)]
+pub struct Session {
+    archive_key: KeyBytes,
+    salt: [u8; SALT_LEN],
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Session(…)")
+    }
+}
+
+impl Session {
+    /// Begins with a new random salt.
+    pub(super) fn new(archive_key: &KeyBytes) -> Result<Self> {
+        let mut salt = [0; SALT_LEN];
+        random(&mut salt)?;
+        Ok(Self::with_salt(archive_key, salt))
+    }
+
+    /// Goes on with the salt of frames that are there.
+    pub(super) fn with_salt(archive_key: &KeyBytes, salt: [u8; SALT_LEN]) -> Self {
+        Self { archive_key: archive_key.clone(), salt }
+    }
+
+    /// The salt, which stands at the beginning of each frame.
+    pub fn salt(&self) -> &[u8; SALT_LEN] {
+        &self.salt
+    }
+
+    /// Makes the key of the frame at `offset`. `required`: the required features of the archive.
+    pub fn frame_key(&self, offset: u64, required: u32) -> FrameKey {
+        let mut bytes = Zeroizing::new([0; KEY_LEN + CHECK_LEN]);
+        let info = [FRAME_INFO, &required.to_le_bytes(), &offset.to_le_bytes()];
+        derive(&self.archive_key, &self.salt, &info, &mut *bytes);
+        let (key, check) = bytes.split_at(KEY_LEN);
+        let cipher = Aes256Gcm::new_from_slice(key).expect("32 bytes");
+        FrameKey {
+            cipher,
+            check: u64::from_le_bytes(check.try_into().expect("8 bytes")),
+            #[cfg(any(test, feature = "testing"))]
+            mark: super::watch::Mark::new(&self.archive_key, key),
+        }
+    }
+}
+
+/// The key of one frame, and the check that stands for it in references.
+#[derive(Clone)]
+pub struct FrameKey {
+    cipher: Aes256Gcm,
+    /// Header check of the frame.
+    pub check: u64,
+    #[cfg(any(test, feature = "testing"))]
+    mark: super::watch::Mark,
+}
+
+impl fmt::Debug for FrameKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FrameKey(…)")
+    }
+}
+
+/// Returns the nonce of a segment: part, then number.
+pub(super) fn nonce(part: FramePart, segment: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[..4].copy_from_slice(&(part as u32).to_le_bytes());
+    nonce[4..].copy_from_slice(&segment.to_le_bytes());
+    nonce
+}
+
+impl FrameKey {
+    /// Seals a segment in place and returns its tag.
+    pub fn seal(&self, part: FramePart, segment: u64, bytes: &mut [u8]) -> [u8; TAG_LEN] {
+        #[cfg(any(test, feature = "testing"))]
+        self.mark.seal(nonce(part, segment));
+        let tag = self.cipher.encrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into());
+        tag.expect("a segment is far shorter than AES-GCM allows").into()
+    }
+
+    /// Opens a segment in place.
+    pub fn open(&self, part: FramePart, segment: u64, bytes: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), NotAuthentic> {
+        let opened = self.cipher.decrypt_inout_detached(&nonce(part, segment).into(), &[], bytes.into(), tag.into());
+        opened.map_err(|_| NotAuthentic)
+    }
+
+    /// Opens whole segments of a part, the first of which has number `first`; what does not open reads as zeros. Returns the bytes, and
+    /// whether all of them opened.
+    pub fn open_segments(&self, part: FramePart, first: u64, sealed: &[u8]) -> (Vec<u8>, bool) {
+        let (segment, tag_len) = (usize::try_from(SEGMENT).expect("16 KiB"), TAG_LEN);
+        let mut plain = Vec::with_capacity(sealed.len());
+        let mut whole = true;
+        for (number, sealed) in (first..).zip(sealed.chunks(segment + tag_len)) {
+            let Some((bytes, tag)) = sealed.split_last_chunk() else {
+                whole = false;
+                break;
+            };
+            let start = plain.len();
+            plain.extend_from_slice(bytes);
+            let plain = &mut plain[start..];
+            if self.open(part, number, plain, tag).is_err() {
+                plain.fill(0);
+                whole = false;
+            }
+        }
+        (plain, whole)
+    }
+}
+
+/// Returns the numbers of the segments that `range` of a part of `len` bytes lies in, and where these segments lie among the sealed bytes.
+pub fn segments_of(range: Range<u64>, len: u32) -> (u64, Range<u64>) {
+    let (segment, sealed) = (u64::from(SEGMENT), u64::from(SEGMENT) + TAG_LEN as u64);
+    let first = range.start / segment;
+    let last = range.end.saturating_sub(1).max(range.start) / segment;
+    (first, first * sealed..((last + 1) * sealed).min(sealed_len(len)))
+}

@@ -1,0 +1,29 @@
+//! What every engine of nra builds on: entries, the reading contract of archives, errors, limits, monitors, byte sources, codecs and keys.
+//!
+//! This crate knows no container. An engine implements [`archive::Archive`] with what is here and knows no other engine.
+
+pub mod archive;
+pub mod checksum;
+pub mod chunker;
+pub mod codec;
+pub mod crypt;
+pub mod description;
+pub mod digest;
+pub mod entry;
+pub mod error;
+pub mod layout;
+pub mod limits;
+pub mod links;
+pub mod names;
+pub mod path;
+pub mod progress;
+pub mod source;
+pub mod table;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+pub mod top;
+pub mod wire;
+pub mod zeros;
+
+pub use error::{Error, Result};

@@ -1,0 +1,106 @@
+//! How long work reports what it does, and how it is told to stop.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+use crate::path::Quoted;
+
+/// What is counted while work goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Counter {
+    /// Entries done.
+    Entries = 0,
+    /// Content bytes done.
+    Bytes = 1,
+    /// Bytes taken of an input that does not tell how much content it has.
+    Input = 2,
+}
+
+/// Something that went wrong without ending the work.
+#[derive(Debug)]
+pub struct Warning {
+    /// The file or entry concerned.
+    pub path: Vec<u8>,
+    /// What happened, lower case, without the path: `permission denied`, `set-uid bit not restored`.
+    pub message: String,
+    /// Something is missing from the result because of this: exit code 3. Otherwise only a remark.
+    pub degraded: bool,
+    /// The archive is damaged here: exit code 4.
+    pub damage: bool,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", Quoted::new(&self.path), self.message) }
+    }
+}
+
+/// Receives what long work reports. Called from several threads; must not block.
+pub trait Monitor: Send + Sync {
+    /// Adds to a counter.
+    fn add(&self, counter: Counter, amount: u64) {
+        let _ = (counter, amount);
+    }
+    /// Raises the expected total of a counter.
+    fn expect(&self, counter: Counter, amount: u64) {
+        let _ = (counter, amount);
+    }
+    /// Names what is in work.
+    fn current(&self, path: &[u8]) {
+        let _ = path;
+    }
+    /// Takes a warning.
+    fn warn(&self, warning: Warning);
+    /// Says whether the work should stop soon.
+    fn cancelled(&self) -> bool {
+        false
+    }
+    /// Fails when the work should stop.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`] once [`Monitor::cancelled`] says so.
+    fn check(&self) -> Result<()> {
+        if self.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// A monitor that keeps counts and warnings, for tests and for callers without a screen.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    counters: [AtomicU64; 3],
+    warnings: Mutex<Vec<Warning>>,
+    cancel: AtomicBool,
+}
+
+impl Recorder {
+    /// Returns the value of a counter.
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Takes the warnings so far.
+    pub fn take_warnings(&self) -> Vec<Warning> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// Asks the work to stop.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Monitor for Recorder {
+    fn add(&self, counter: Counter, amount: u64) {
+        self.counters[counter as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+    fn warn(&self, warning: Warning) {
+        self.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(warning);
+    }
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}

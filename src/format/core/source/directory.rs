@@ -1,0 +1,21 @@
+//! Names that are given to files.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+/// Makes sure that names given in a directory survive a failing machine, where the system can do that.
+pub fn sync_directory(directory: &Path) -> io::Result<()> {
+    let opened = match File::open(directory) {
+        // A directory may take names and not be read.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
+        opened => opened?,
+    };
+    match opened.sync_all() {
+        // Some file systems sync files only.
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INVAL | Errno::NOTSUP)) => Ok(()),
+        done => done,
+    }
+}

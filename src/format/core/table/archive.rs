@@ -1,0 +1,399 @@
+//! The reading face of an engine whose entries are in a table.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::rows::Table;
+use super::verify;
+use crate::archive::{Access, Archive, Damage, Depth, Info, Part, Totals, Verdict};
+use crate::digest::Digest;
+use crate::entry::{Entry, Kind};
+use crate::error::{Error, Result};
+use crate::progress::Monitor;
+use crate::top::Top;
+use crate::zeros::each_run;
+
+/// The content of an entry, as its engine knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Number that the engine gave it.
+    pub number: u64,
+    /// Where it begins in the container.
+    pub place: (u64, u64),
+    /// Its length, bytes.
+    pub size: u64,
+}
+
+impl Member {
+    fn of(entry: &Entry) -> Result<Option<Self>> {
+        if entry.kind != Kind::File {
+            return Ok(None);
+        }
+        match entry.location.number() {
+            Some((number, place)) => Ok(Some(Self { number, place, size: entry.size })),
+            None => Err(Error::Usage { detail: format!("{} is an entry of another archive", entry.path) }),
+        }
+    }
+}
+
+/// What an engine knows about the content of its members. Called from several threads.
+///
+/// A member that is not empty is asked for with a range that is not empty and lies within its size.
+pub trait Members: Send + Sync {
+    /// Hands the part of a member that lies in `range` to `sink`, run by run in order.
+    ///
+    /// With [`Access::Sequential`] callers come in the order of places, several threads each with a share of them: what is decoded on the way
+    /// should be kept for the members that follow. Bytes are handed out once their checksum was compared, where the container allows it.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the content is damaged. What was handed out before was right as far as the container tells. Errors of `sink` end the work.
+    fn with_range(
+        &self,
+        member: &Member,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Checks a member. `Quick` compares the checksums of what is stored, if the container has any; `Full` decodes it and compares digests.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when it is damaged.
+    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+        match depth {
+            Depth::Full if member.size > 0 => read(self, member, 0..member.size, Access::Sequential, &mut |_| Ok(())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what belongs to no member: the index, trailers. Units checked are counted in `blocks`.
+    ///
+    /// # Errors
+    ///
+    /// Only what keeps it from checking; damage is returned.
+    fn check_container(&self, depth: Depth, blocks: &mut u64, monitor: &dyn Monitor) -> Result<Vec<Damage>> {
+        let _ = (depth, blocks, monitor);
+        Ok(Vec::new())
+    }
+
+    /// Says whether the container is damaged, so that entries may be missing from the table.
+    fn is_damaged(&self) -> bool {
+        false
+    }
+
+    /// Says whether something of the container is not served; the remarks of the archive tell what.
+    fn omits_entries(&self) -> bool {
+        false
+    }
+
+    /// Returns how many entries the engine left out of the table.
+    fn omitted(&self) -> u64 {
+        0
+    }
+
+    /// Says in which way members are read when most of them are, as [`Archive::is_sequential`] does.
+    fn is_sequential(&self) -> bool {
+        false
+    }
+
+    /// Says whether a part of the member costs what the part is long, as [`Archive::reads_ranges`] does.
+    fn reads_ranges(&self, member: &Member) -> bool {
+        let _ = member;
+        false
+    }
+
+    /// Says whether the content of the member is encrypted, as [`Archive::is_encrypted`] does.
+    fn is_encrypted(&self, member: &Member) -> bool {
+        let _ = member;
+        false
+    }
+
+    /// Returns the holes of the member, as [`Archive::holes`] does.
+    fn holes(&self, member: &Member) -> Vec<Range<u64>> {
+        let _ = member;
+        Vec::new()
+    }
+
+    /// Returns how many bytes of the container hold the member, if the container says.
+    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+        let _ = member;
+        None
+    }
+
+    /// Returns what headers tell of a member, or of the whole, as [`Archive::describe`] does.
+    ///
+    /// # Errors
+    ///
+    /// `Corrupt` when the header of the member is damaged.
+    fn describe(&self, member: Option<&Member>) -> Result<Option<crate::description::Description>> {
+        let _ = member;
+        Ok(None)
+    }
+
+    /// Looks up a path while there is no table yet ([`TableArchive::on_demand`]); `None`: the table tells it.
+    fn find(&self, path: &[u8]) -> Option<Entry> {
+        let _ = path;
+        None
+    }
+
+    /// Adds to the entry of a member what each has for itself: the table keeps what many have in common.
+    fn complete(&self, member: &Member, entry: &mut Entry) {
+        let _ = (member, entry);
+    }
+
+    /// Returns the digest of a member if it is known without reading the content.
+    fn digest(&self, member: &Member) -> Option<Digest> {
+        let _ = member;
+        None
+    }
+}
+
+/// Reads a range that is not empty and holds the engine to the lengths it told.
+pub(super) fn read<M: Members + ?Sized>(
+    members: &M,
+    member: &Member,
+    range: Range<u64>,
+    access: Access,
+    sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+) -> Result<()> {
+    let expected = range.end - range.start;
+    let mut given = 0u64;
+    let wrong = |found: String| {
+        Error::corrupt("member", member.place.0, format!("its content has {found} than the {} bytes of the index", member.size))
+    };
+    members.with_range(member, range, access, &mut |part| {
+        given = given.saturating_add(match part {
+            Part::Data(bytes) => bytes.len() as u64,
+            Part::Hole(len) => len,
+        });
+        if given > expected {
+            return Err(wrong("more".into()));
+        }
+        sink(part)
+    })?;
+    if given < expected { Err(wrong("less".into())) } else { Ok(()) }
+}
+
+/// An archive of a table and the engine that knows the content of its entries.
+pub struct TableArchive<M> {
+    pub(super) members: M,
+    /// What is known without the table.
+    known: Info,
+    whole: OnceLock<Whole>,
+    make: fn(&M) -> Table,
+}
+
+/// The table, and what is known with it.
+struct Whole {
+    table: Table,
+    info: Info,
+}
+
+impl Whole {
+    fn new(mut table: Table, mut info: Info) -> Self {
+        info.attributes.extend(table.top.take().map(Top::into_attributes).unwrap_or_default());
+        info.remarks.extend_from_slice(table.remarks());
+        (info.entries, info.files, info.content_bytes) = (table.len() as u64, table.files(), table.content_bytes());
+        Self { table, info }
+    }
+}
+
+impl<M: Members> TableArchive<M> {
+    /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
+    pub fn new(table: Table, members: M, info: Info) -> Self {
+        let whole = Whole::new(table, info);
+        let known = Info { format: whole.info.format.clone(), ..Info::default() };
+        Self { members, known, whole: OnceLock::from(whole), make: |_| unreachable!("the table is there") }
+    }
+
+    /// As [`new`](Self::new), but the table is made when it is first needed: looking up a path ([`Archive::find_entry`]) may do without. What is to
+    /// be said about names comes to light with it.
+    pub fn on_demand(members: M, info: Info, make: fn(&M) -> Table) -> Self {
+        Self { members, known: info, whole: OnceLock::new(), make }
+    }
+
+    fn whole(&self) -> &Whole {
+        self.whole.get_or_init(|| Whole::new((self.make)(&self.members), self.known.clone()))
+    }
+
+    /// Returns the table.
+    pub(super) fn table(&self) -> &Table {
+        &self.whole().table
+    }
+
+    /// Returns the engine.
+    pub fn members(&self) -> &M {
+        &self.members
+    }
+
+    /// Returns an entry by number.
+    fn at(&self, number: usize) -> Option<Entry> {
+        let mut entry = self.table().entry(number)?;
+        if let Ok(Some(member)) = Member::of(&entry) {
+            self.members.complete(&member, &mut entry);
+        }
+        Some(entry)
+    }
+
+    fn range(&self, range: Range<u64>) -> Range<usize> {
+        let within = |number: u64| usize::try_from(number).unwrap_or(usize::MAX).min(self.table().len());
+        within(range.start)..within(range.end)
+    }
+}
+
+impl<M: Members> Archive for TableArchive<M> {
+    fn info(&self) -> &Info {
+        &self.whole().info
+    }
+
+    fn format(&self) -> &str {
+        &self.known.format
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.whole.get().map_or(&self.known, |whole| &whole.info).remarks.clone()
+    }
+
+    fn is_recovered(&self) -> bool {
+        self.members.is_damaged()
+    }
+
+    fn omits_entries(&self) -> bool {
+        self.whole.get().is_some_and(|whole| whole.table.omits_entries()) || self.members.omits_entries()
+    }
+
+    fn omitted(&self) -> u64 {
+        self.whole.get().map_or(0, |whole| whole.table.omitted()) + self.members.omitted()
+    }
+
+    fn is_sequential(&self) -> bool {
+        self.members.is_sequential()
+    }
+
+    fn entry(&self, number: u64) -> Result<Entry> {
+        let entry = usize::try_from(number).ok().and_then(|number| self.at(number));
+        entry.ok_or_else(|| Error::Usage {
+            detail: format!("there is no entry number {number}, the archive has {}", self.table().len()),
+        })
+    }
+
+    fn find(&self, path: &[u8]) -> Result<Option<(u64, Entry)>> {
+        let found = self.table().find(path).and_then(|number| Some((number as u64, self.at(number)?)));
+        Ok(found)
+    }
+
+    fn find_entry(&self, path: &[u8]) -> Result<Option<Entry>> {
+        let found = if self.whole.get().is_none() { self.members.find(path) } else { None };
+        Ok(match found {
+            Some(entry) => Some(entry),
+            None => self.find(path)?.map(|(_, entry)| entry),
+        })
+    }
+
+    fn subtree(&self, directory: Option<&[u8]>) -> Result<Range<u64>> {
+        let range = self.table().subtree(directory);
+        Ok(range.start as u64..range.end as u64)
+    }
+
+    fn totals(&self, range: Range<u64>) -> Result<Totals> {
+        Ok(self.table().totals(self.range(range)))
+    }
+
+    fn entries(&self, range: Range<u64>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        Box::new(self.range(range).filter_map(|number| self.at(number)).map(Ok))
+    }
+
+    fn children(&self, directory: Option<&[u8]>) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_> {
+        let Range { start, end } = self.table().subtree(directory);
+        let table = self.table();
+        let mut next = if directory.is_some() { start + 1 } else { start };
+        Box::new(std::iter::from_fn(move || {
+            let number = next;
+            (number < end).then(|| next = table.behind(number))?;
+            self.at(number).map(Ok)
+        }))
+    }
+
+    fn read_at(&self, entry: &Entry, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let len = entry.size.saturating_sub(offset).min(buffer.len() as u64);
+        let mut at = 0;
+        self.with_range(entry, offset..offset.saturating_add(len), Access::Random, &mut |part| {
+            match part {
+                Part::Data(bytes) => {
+                    buffer[at..at + bytes.len()].copy_from_slice(bytes);
+                    at += bytes.len();
+                }
+                Part::Hole(len) => {
+                    let len = usize::try_from(len).expect("no more than the buffer holds");
+                    buffer[at..at + len].fill(0);
+                    at += len;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(at)
+    }
+
+    fn with_content(&self, entry: &Entry, access: Access, sink: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+        self.with_range(entry, 0..entry.size, access, sink)
+    }
+
+    fn with_range(
+        &self,
+        entry: &Entry,
+        range: Range<u64>,
+        access: Access,
+        sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let range = range.start..range.end.min(entry.size);
+        match Member::of(entry)? {
+            Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),
+            _ => Ok(()),
+        }
+    }
+
+    fn reads_ranges(&self, entry: &Entry) -> bool {
+        matches!(Member::of(entry), Ok(Some(member)) if self.members.reads_ranges(&member))
+    }
+
+    fn is_encrypted(&self, entry: &Entry) -> bool {
+        matches!(Member::of(entry), Ok(Some(member)) if self.members.is_encrypted(&member))
+    }
+
+    fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
+        Ok(Member::of(entry)?.map_or_else(Vec::new, |member| self.members.holes(&member)))
+    }
+
+    fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
+        Ok(match Member::of(entry)? {
+            Some(member) => self.members.stored_bytes(&member),
+            None => Some(0),
+        })
+    }
+
+    fn describe(&self, entry: Option<&Entry>) -> Result<Option<crate::description::Description>> {
+        let Some(entry) = entry else { return self.members.describe(None) };
+        Member::of(entry)?.map_or(Ok(None), |member| self.members.describe(Some(&member)))
+    }
+
+    fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
+        let Some(member) = Member::of(entry)? else { return Ok(None) };
+        if let Some(digest) = self.members.digest(&member) {
+            return Ok(Some(digest));
+        }
+        let mut hasher = blake3::Hasher::new();
+        self.with_content(entry, Access::Random, &mut |part| {
+            each_run(part, &mut |bytes| {
+                hasher.update(bytes);
+                Ok(())
+            })
+        })?;
+        Ok(Some(hasher.finalize().into()))
+    }
+
+    fn verify(&self, depth: Depth, select: Option<&(dyn Fn(&Entry) -> bool + Sync)>, monitor: &dyn Monitor) -> Result<Verdict> {
+        verify::run(self, depth, select, monitor)
+    }
+}

@@ -1,0 +1,312 @@
+//! From entries in the order of the container to a table in path order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::names::{Cleaned, Remarked, clean};
+use super::rows::{Extra, NO_TIME, Row, Table};
+use crate::entry::{Attribute, Device, Kind, Metadata, Timestamp};
+use crate::error::{Error, Result};
+use crate::limits::MAX_OFFSET;
+use crate::path::compare;
+use crate::top::Top;
+
+/// Which of several entries of the same path is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Winner {
+    /// The first one in the container.
+    First,
+    /// The last one in the container.
+    Last,
+}
+
+/// What an engine knows of an entry, beside its name.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// Length of the content, bytes; of files alone.
+    pub size: u64,
+    /// Time of last modification, if known.
+    pub modified: Option<Timestamp>,
+    /// Mode, owner, attributes. Equal ones are kept once; handing in the same `Arc` for entries in a row saves comparing.
+    pub metadata: Arc<Metadata>,
+    /// Files of the same group (other than 0) are hard links of each other: they have the same `number`, `place` and `size`.
+    pub link_group: u64,
+    /// Target of a symlink.
+    pub target: Box<[u8]>,
+    /// Numbers of a device.
+    pub device: Option<Device>,
+    /// The engine's number for the content: it comes back as [`Member::number`](super::Member::number).
+    pub number: u64,
+    /// Where the content begins in the container, as [`Entry::place`](crate::entry::Entry::place) says.
+    pub place: (u64, u64),
+}
+
+impl Item {
+    /// Returns an item of `kind` of which nothing else is known: mode 0644 (directories 0755), no content.
+    pub fn new(kind: Kind) -> Self {
+        let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
+        Self::with_metadata(kind, Arc::new(Metadata { mode, ..Metadata::default() }))
+    }
+
+    /// Returns an item of `kind` of which only `metadata` is known.
+    pub fn with_metadata(kind: Kind, metadata: Arc<Metadata>) -> Self {
+        Self {
+            kind,
+            size: 0,
+            modified: None,
+            metadata,
+            link_group: 0,
+            target: Box::default(),
+            device: None,
+            number: 0,
+            place: (0, 0),
+        }
+    }
+}
+
+/// Collects the entries of a container.
+#[derive(Debug)]
+pub struct TableBuilder {
+    winner: Winner,
+    limit: u64,
+    /// Bytes beside paths and rows.
+    beside: u64,
+    paths: Vec<u8>,
+    rows: Vec<Row>,
+    metadata: Vec<Arc<Metadata>>,
+    known: HashMap<Arc<Metadata>, u32>,
+    extras: Vec<Extra>,
+    content_bytes: u64,
+    left_out: Remarked,
+    absolute: Remarked,
+    top: Option<Top>,
+}
+
+impl TableBuilder {
+    /// Starts a table that takes at most `limit` bytes of memory, about.
+    pub fn new(winner: Winner, limit: u64) -> Self {
+        Self {
+            winner,
+            limit,
+            beside: 0,
+            paths: Vec::new(),
+            rows: Vec::new(),
+            metadata: Vec::new(),
+            known: HashMap::new(),
+            extras: Vec::new(),
+            content_bytes: 0,
+            left_out: Remarked::default(),
+            absolute: Remarked::default(),
+            top: None,
+        }
+    }
+
+    /// Adds the entry of this name. One whose name can't be used is left out and remarked.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` when the table would take more memory than it may, or the sizes add up to more than a file can have.
+    pub fn add(&mut self, name: &[u8], item: Item) -> Result<()> {
+        let start = self.paths.len();
+        match clean(name, &mut self.paths) {
+            Ok(Cleaned::Path) => {}
+            Ok(Cleaned::Relative) => self.absolute.add(name),
+            Ok(Cleaned::Top) => {
+                match item.kind {
+                    Kind::Directory => self.top = Some(Top::of_entry(&item.metadata, item.modified)),
+                    // The top is a directory: this has no place.
+                    _ => self.left_out.add(name),
+                }
+                return Ok(());
+            }
+            Err(_) => {
+                self.left_out.add(name);
+                return Ok(());
+            }
+        }
+        let size = if item.kind == Kind::File { item.size } else { 0 };
+        self.content_bytes = self.content_bytes.checked_add(size).filter(|&sum| sum <= MAX_OFFSET).ok_or(Error::Limit {
+            what: "sum of the sizes",
+            found: u64::MAX,
+            limit: MAX_OFFSET,
+        })?;
+        let extra = self.extra(&item)?;
+        let metadata = self.intern(item.metadata)?;
+        let (seconds, nanoseconds) = item.modified.map_or((0, NO_TIME), |time| (time.seconds, time.nanoseconds.min(999_999_999)));
+        self.rows.push(Row {
+            start: start as u64,
+            len: u16::try_from(self.paths.len() - start).expect("a path has at most 65,535 bytes"),
+            kind: item.kind,
+            implied: false,
+            metadata,
+            extra,
+            nanoseconds,
+            seconds,
+            size,
+            before: 0,
+            number: item.number,
+            place: item.place,
+        });
+        self.check_memory(self.rows.len())
+    }
+
+    /// Makes room for `count` more entries.
+    pub fn reserve(&mut self, count: usize) {
+        self.rows.reserve(count);
+    }
+
+    /// Sets the places of all entries by their numbers, for containers that tell them last.
+    pub fn set_places(&mut self, place: impl Fn(u64) -> (u64, u64)) {
+        self.rows.iter_mut().for_each(|row| row.place = place(row.number));
+    }
+
+    /// Sorts, resolves what contradicts itself, adds missing parents.
+    ///
+    /// # Errors
+    ///
+    /// `Limit` when implied parents make the table larger than it may be.
+    pub fn finish(mut self) -> Result<Table> {
+        let (mut hidden, mut in_the_way) = (Remarked::default(), Remarked::default());
+        let paths = std::mem::take(&mut self.paths);
+        let path = |row: &Row| row.path(&paths);
+        let mut rows = std::mem::take(&mut self.rows);
+        // Paths were added in the order of the container, so that their places in the arena tell it.
+        let last_first = self.winner == Winner::Last;
+        rows.sort_unstable_by(|a, b| {
+            let by_age = || if last_first { b.start.cmp(&a.start) } else { a.start.cmp(&b.start) };
+            compare(path(a), path(b)).then_with(by_age)
+        });
+        rows.dedup_by(|next, kept| {
+            let same = path(next) == path(kept);
+            // Directories that are named again are nothing to speak of.
+            if same && !(next.kind == Kind::Directory && kept.kind == Kind::Directory) {
+                hidden.add(path(next));
+            }
+            same
+        });
+        // Directories that are missing, each with the place of the row that it comes in front of.
+        let mut missing: Vec<(usize, Row)> = Vec::new();
+        // Lengths of the directories that the last row lies in, itself included.
+        let mut open: Vec<u16> = Vec::new();
+        let implied = self.intern(Arc::new(Metadata { mode: 0o755, ..Metadata::default() }))?;
+        let mut last: &[u8] = &[];
+        for place in 0..rows.len() {
+            let row = rows[place];
+            let bytes = path(&row);
+            while open.last().is_some_and(|&len| !is_below(bytes, &last[..usize::from(len)])) {
+                open.pop();
+            }
+            if let Some(&len) = open.last()
+                && let Some(parent) = place.checked_sub(1).map(|place| &mut rows[place])
+                && parent.len == len
+                && parent.kind != Kind::Directory
+            {
+                in_the_way.add(path(parent));
+                *parent = parent.as_directory(implied);
+            }
+            let known = open.last().map_or(0, |&len| usize::from(len) + 1);
+            for slash in (known..bytes.len()).filter(|&at| bytes[at] == b'/') {
+                let len = u16::try_from(slash).expect("shorter than the path");
+                missing.push((place, Row { len, ..row }.as_directory(implied)));
+                open.push(len);
+            }
+            open.push(row.len);
+            last = bytes;
+            self.check_memory_with(&paths, rows.len().saturating_add(missing.len().saturating_mul(2)))?;
+        }
+        insert(&mut rows, &missing);
+        drop(missing);
+        let mut before = 0u64;
+        for row in &mut rows {
+            row.before = before;
+            before = before.saturating_add(row.size);
+        }
+        let mut remarks = Vec::new();
+        let nowhere = "can't be reached, as the name means no place in an archive";
+        self.left_out.tell(nowhere, "can't be reached, as their names mean no place in an archive", &mut remarks);
+        let stepped_on = "can't be reached, as there are entries below";
+        in_the_way.tell(stepped_on, stepped_on, &mut remarks);
+        self.absolute.tell("has an absolute name, taken as relative", "have absolute names, taken as relative", &mut remarks);
+        let which = if last_first { "later" } else { "earlier" };
+        hidden.tell(
+            &format!("is hidden by one of the same name that comes {which}"),
+            &format!("are hidden by ones of the same names that come {which}"),
+            &mut remarks,
+        );
+        let omitted = self.left_out.count() + in_the_way.count();
+        Ok(Table {
+            paths,
+            rows,
+            metadata: self.metadata,
+            extras: self.extras,
+            content_bytes: before,
+            remarks,
+            omitted,
+            top: self.top,
+        })
+    }
+
+    /// Keeps what few entries have; 0 stands for nothing.
+    fn extra(&mut self, item: &Item) -> Result<u32> {
+        if item.link_group == 0 && item.target.is_empty() && item.device.is_none() {
+            return Ok(0);
+        }
+        self.beside = self.beside.saturating_add((item.target.len() + size_of::<Extra>()) as u64);
+        self.extras.push(Extra { link_group: item.link_group, target: item.target.clone(), device: item.device });
+        u32::try_from(self.extras.len()).map_err(|_| self.too_large(u64::MAX))
+    }
+
+    fn intern(&mut self, metadata: Arc<Metadata>) -> Result<u32> {
+        let last = self.rows.last().map(|row| row.metadata);
+        if let Some(last) = last
+            && Arc::ptr_eq(&self.metadata[last as usize], &metadata)
+        {
+            return Ok(last);
+        }
+        if let Some(&number) = self.known.get(&metadata) {
+            return Ok(number);
+        }
+        let number = u32::try_from(self.metadata.len()).map_err(|_| self.too_large(u64::MAX))?;
+        let attribute = |attribute: &Attribute| size_of::<Attribute>() + attribute.name.len() + attribute.value.len();
+        let attributes: usize = metadata.attributes.iter().map(attribute).sum();
+        self.beside = self.beside.saturating_add((attributes + 2 * size_of::<Metadata>()) as u64);
+        self.metadata.push(Arc::clone(&metadata));
+        self.known.insert(metadata, number);
+        Ok(number)
+    }
+
+    fn check_memory(&self, rows: usize) -> Result<()> {
+        self.check_memory_with(&self.paths, rows)
+    }
+
+    fn check_memory_with(&self, paths: &[u8], rows: usize) -> Result<()> {
+        let found = Table::bytes(paths.len() as u64, rows as u64).saturating_add(self.beside);
+        if found > self.limit { Err(self.too_large(found)) } else { Ok(()) }
+    }
+
+    fn too_large(&self, found: u64) -> Error {
+        Error::Limit { what: "memory for the index", found, limit: self.limit }
+    }
+}
+
+/// Puts rows in front of the ones at their places, which ascend.
+fn insert(rows: &mut Vec<Row>, missing: &[(usize, Row)]) {
+    let mut from = rows.len();
+    if let Some((_, any)) = missing.first() {
+        rows.reserve_exact(missing.len());
+        rows.resize(from + missing.len(), *any);
+    }
+    // From the back, so that each row moves once.
+    for (already, (place, row)) in missing.iter().enumerate().rev() {
+        rows.copy_within(*place..from, place + already + 1);
+        rows[place + already] = *row;
+        from = *place;
+    }
+}
+
+/// Says whether `path` lies below `directory`, at any depth.
+pub(super) fn is_below(path: &[u8], directory: &[u8]) -> bool {
+    path.len() > directory.len() && path[directory.len()] == b'/' && path.starts_with(directory)
+}

@@ -1,0 +1,122 @@
+//! Names as other containers write them, made into paths.
+
+use crate::path::{self, PathError, Quoted};
+
+/// Names given in a remark.
+const SHOWN: usize = 3;
+/// Bytes of a name given in a remark.
+const SHOWN_BYTES: usize = 200;
+
+/// What became of a name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Cleaned {
+    /// The path is good.
+    Path,
+    /// The path is good without the slash that the name began with.
+    Relative,
+    /// The name is that of the top directory itself.
+    Top,
+}
+
+/// Appends the path that `name` means to `out`.
+///
+/// # Errors
+///
+/// [`PathError`] for names that mean no place in the archive; `out` is as before then.
+pub fn clean(name: &[u8], out: &mut Vec<u8>) -> Result<Cleaned, PathError> {
+    let start = out.len();
+    if name.is_empty() {
+        return Err(PathError::Empty);
+    }
+    for component in name.split(|&byte| byte == b'/') {
+        if component.is_empty() || component == b"." {
+            continue;
+        }
+        if out.len() > start {
+            out.push(b'/');
+        }
+        out.extend_from_slice(component);
+    }
+    if out.len() == start {
+        return Ok(Cleaned::Top);
+    }
+    if let Err(error) = path::check(&out[start..]) {
+        out.truncate(start);
+        return Err(error);
+    }
+    Ok(if name[0] == b'/' { Cleaned::Relative } else { Cleaned::Path })
+}
+
+/// Names that are to be remarked together.
+#[derive(Debug, Default)]
+pub(super) struct Remarked {
+    count: u64,
+    shown: Vec<Box<[u8]>>,
+}
+
+impl Remarked {
+    pub(super) fn add(&mut self, name: &[u8]) {
+        self.count += 1;
+        if self.shown.len() < SHOWN {
+            self.shown.push(name[..name.len().min(SHOWN_BYTES)].into());
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Appends a remark about these names, if there are any, in the words for one or for several: `2 entries are left out: a, b`.
+    pub(super) fn tell(&self, one: &str, several: &str, remarks: &mut Vec<String>) {
+        if self.count == 0 {
+            return;
+        }
+        let names: Vec<String> = self.shown.iter().map(|name| Quoted::new(name).to_string()).collect();
+        let more = self.count - names.len() as u64;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let entries = if self.count == 1 { format!("1 entry {one}") } else { format!("{} entries {several}", self.count) };
+        remarks.push(format!("{entries}: {}{more}", names.join(", ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_paths() {
+        for (name, expected) in [
+            (&b"a/b"[..], Ok((Cleaned::Path, &b"a/b"[..]))),
+            (b"./a//b/", Ok((Cleaned::Path, b"a/b"))),
+            (b"/a", Ok((Cleaned::Relative, b"a"))),
+            (b"//a/./b", Ok((Cleaned::Relative, b"a/b"))),
+            (b"./", Ok((Cleaned::Top, b""))),
+            (b"/", Ok((Cleaned::Top, b""))),
+            (b"", Err(PathError::Empty)),
+            (b"a/../b", Err(PathError::DotComponent)),
+            (b"..", Err(PathError::DotComponent)),
+            (b"a\0b", Err(PathError::Nul)),
+            (&[b'a'; 70_000], Err(PathError::TooLong)),
+        ] {
+            let mut out = b"before".to_vec();
+            let result = clean(name, &mut out).map(|cleaned| (cleaned, &out[6..]));
+            assert_eq!(result, expected, "{}", Quoted::new(name));
+            if result.is_err() {
+                assert_eq!(out, b"before");
+            }
+        }
+    }
+
+    #[test]
+    fn remarks_name_a_few() {
+        let mut names = Remarked::default();
+        let mut remarks = Vec::new();
+        names.tell("is left out", "are left out", &mut remarks);
+        assert!(remarks.is_empty());
+        for name in ["a", "b b", "c", "d", "e"] {
+            names.add(name.as_bytes());
+        }
+        names.tell("is left out", "are left out", &mut remarks);
+        assert_eq!(remarks, ["5 entries are left out: a, 'b b', c and 2 more"]);
+    }
+}

@@ -1,0 +1,18 @@
+//! What an archive is: entries, paths, limits, and the engines that read and write containers.
+//!
+//! Nothing here prints, knows a terminal or a command line.
+
+pub mod archive;
+pub mod inside;
+mod registry;
+
+#[cfg(any(test, feature = "testing"))]
+pub use nra_core::testing;
+pub use nra_core::{Error, Result};
+pub use nra_core::{
+    checksum, chunker, codec, crypt, digest, entry, error, limits, links, names, path, progress, source, table, top, wire, zeros,
+};
+pub use {
+    nra_nra4 as nra4, nra_nra5 as nra, nra_sevenz as sevenz, nra_shard as shard, nra_stream as stream, nra_tar as tar,
+    nra_zip as zip,
+};

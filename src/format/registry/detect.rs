@@ -1,0 +1,165 @@
+//! Tells in words what a file is that nra can't open.
+
+use crate::registry::Ending;
+use nra_core::archive::EngineName;
+use nra_core::error::{Error, Looks, Result};
+use nra_core::source::ReadAt;
+use nra_nra5::head::VERSION;
+
+/// Bytes looked at; a tar header ends its magic at 263.
+const PROBE: u64 = 512;
+
+/// First bytes of files that people may take for an archive, and their names.
+const MAGICS: [(&[u8], &str); 15] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"PK\x03\x04", "zip"),
+    (b"PK\x05\x06", "zip (without entries)"),
+    (b"PK\x07\x08", "zip (split)"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"7z\xbc\xaf\x27\x1c", "7z"),
+    (b"Rar!\x1a\x07", "rar"),
+    (b"hsqs", "squashfs"),
+    (b"!<arch>\n", "ar"),
+    (b"070701", "cpio"),
+    (b"070702", "cpio"),
+    (b"070707", "cpio"),
+];
+
+/// Returns the error for a file that is not an archive nra can open, or none of the kind that it should be.
+///
+/// # Errors
+///
+/// `Io` when the file can't be read.
+pub(super) fn refusal(source: &dyn ReadAt, engine: Option<EngineName>) -> Result<Error> {
+    let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
+    source.read_exact_at(0, &mut first)?;
+    let version = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_le_bytes(*bytes));
+    if let Some(found) = version.filter(|&version| version > VERSION) {
+        return Ok(Error::Unsupported { what: "NRA version", found: found.to_string(), known: format!("1 to {VERSION}") });
+    }
+    Ok(Error::NotAnArchive { looks: looks(&first), wanted: engine })
+}
+
+/// Says whether a file begins like an archive of NRA 5.
+pub fn is_nra(source: &dyn ReadAt) -> bool {
+    let mut first = [0; 6];
+    source.len() >= 6
+        && source.read_exact_at(0, &mut first).is_ok()
+        && first.strip_prefix(b"NRA\0").is_some_and(|version| version == VERSION.to_le_bytes())
+}
+
+/// Says whether the first 512 bytes of a file show that it is no archive: there are none, or they are text, or all zero.
+pub fn is_no_archive(first: &[u8]) -> bool {
+    matches!(looks(first), Looks::Empty | Looks::Text | Looks::Zeros)
+}
+
+/// Says what a file looks like by its first bytes.
+fn looks(first: &[u8]) -> Looks {
+    if first.is_empty() {
+        return Looks::Empty;
+    }
+    if let Some(version) = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()) {
+        return Looks::Like(format!("NRA {}", u16::from_le_bytes(*version)));
+    }
+    if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| first.starts_with(magic)) {
+        return Looks::Like((*name).into());
+    }
+    if first.get(257..262) == Some(b"ustar") || is_old_tar(first) {
+        return Looks::Like("tar".into());
+    }
+    if first.iter().all(|&byte| byte == 0) {
+        return Looks::Zeros;
+    }
+    let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()));
+    if is_text { Looks::Text } else { Looks::Unknown }
+}
+
+/// Says whether this is a tar header without magic: its checksum tells.
+fn is_old_tar(first: &[u8]) -> bool {
+    let Some(field) = first.get(148..156).filter(|_| first.len() == 512) else { return false };
+    let digits: Vec<u8> = field.iter().copied().filter(u8::is_ascii_digit).collect();
+    let Some(stored) = std::str::from_utf8(&digits).ok().and_then(|digits| u32::from_str_radix(digits, 8).ok()) else {
+        return false;
+    };
+    let sum: u32 = first.iter().map(|&byte| u32::from(byte)).sum();
+    let blank: u32 = field.iter().map(|&byte| u32::from(byte)).sum();
+    stored == sum - blank + 8 * u32::from(b' ')
+}
+
+/// Returns a remark when the name of a file promises another kind of archive than it is; `format` as in [`Info::format`](nra_core::archive::Info::format).
+pub fn misnamed(name: &[u8], format: &str) -> Option<String> {
+    let ending = Ending::of(name)?;
+    (!ending.container.is_kept_by(format)).then(|| format!("its name ends with {}, but it is {format}", ending.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_promise_something_else() {
+        for (name, format, misleads) in [
+            ("a.zip", "zip", false),
+            ("a.zip", "tar, gzip", true),
+            ("a.ZIP", "NRA 5", true),
+            ("a.tar.gz", "tar, gzip", false),
+            ("a.gz", "gzip", false),
+            ("a.gz", "tar, gzip", false),
+            ("a.gz", "tar, xz", true),
+            ("a.taz", "tar, gzip", false),
+            ("a.smpl", "zip", true),
+            ("a.tgz", "gzip", true),
+            ("a.tar", "tar, gzip", true),
+            ("a.nra", "NRA 4.5", false),
+            ("a.shard", "Shard 2 (data)", false),
+            ("a.jar", "zip", false),
+            ("a.jar", "tar", true),
+            ("zip", "tar", false),
+        ] {
+            assert_eq!(misnamed(name.as_bytes(), format).is_some(), misleads, "{name} {format}");
+        }
+    }
+
+    use nra_core::source::MemorySource;
+
+    fn tar_header() -> Vec<u8> {
+        let mut header = vec![0; 512];
+        header[..5].copy_from_slice(b"a.txt");
+        header[148..156].fill(b' ');
+        let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        header
+    }
+
+    #[test]
+    fn files_are_named_by_content() {
+        let ustar = [&[0; 257][..], b"ustar\x0000", &[0; 300]].concat();
+        for (bytes, expected) in [
+            (&b""[..], "is empty"),
+            (b"\x1f\x8b\x08\0", "looks like gzip"),
+            (b"PK\x03\x04rest", "looks like zip"),
+            (b"\xfd7zXZ\0\0", "looks like xz"),
+            (b"\x28\xb5\x2f\xfd", "looks like zstd"),
+            (b"BZh9", "looks like bzip2"),
+            (b"\x04\x22\x4d\x18", "looks like lz4"),
+            (b"7z\xbc\xaf\x27\x1c", "looks like 7z"),
+            (b"NRA\0\x02\0", "looks like NRA 2"),
+            (b"NRA\0", "looks like no kind that is known"),
+            (b"hello\n", "looks like text"),
+            (&[0; 700], "begins with zero bytes only"),
+            (b"\x00\xff\x01", "looks like no kind that is known"),
+            (&ustar, "looks like tar"),
+            (&tar_header(), "looks like tar"),
+        ] {
+            let error = refusal(&MemorySource::new(bytes), None).unwrap().to_string();
+            assert_eq!(error, format!("no archive that nra reads: it {expected}"));
+        }
+        let error = refusal(&MemorySource::new(&b"NRA\0\x06\0"[..]), None).unwrap();
+        assert_eq!(error.to_string(), "NRA version 6 is not supported (known: 1 to 5)");
+        let error = refusal(&MemorySource::new(&b"PK\x03\x04rest"[..]), Some("tar")).unwrap();
+        assert_eq!(error.to_string(), "not tar: it looks like zip");
+    }
+}

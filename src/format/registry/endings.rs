@@ -1,0 +1,177 @@
+//! Endings of file names and what they promise, in one table.
+
+use nra_shard::Role;
+use nra_stream::Compression;
+
+/// A kind of container, as the name of a file can tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Container {
+    /// NRA 5, or an earlier version.
+    Nra,
+    /// NRA 4.5, to be told from NRA 5 when one is written.
+    Nra4,
+    /// A Shard file of this role.
+    Shard(Role),
+    /// A zip archive.
+    Zip,
+    /// A 7z archive.
+    SevenZ,
+    /// A tar archive, compressed or not.
+    Tar(Option<Compression>),
+    /// A compressed file; that it is a tar archive is not told by its name.
+    Compressed(Compression),
+}
+
+/// An ending of names.
+#[derive(Debug)]
+pub struct Ending {
+    /// The ending, with the dot.
+    pub text: &'static str,
+    /// What is called so.
+    pub container: Container,
+    /// Archives that nra writes may be called so; other names mean something more special than the container.
+    pub written: bool,
+}
+
+const fn ending(text: &'static str, container: Container) -> Ending {
+    Ending { text, container, written: true }
+}
+
+const fn read_only(text: &'static str, container: Container) -> Ending {
+    Ending { text, container, written: false }
+}
+
+/// All endings that are known. Those that end with another one of the table come before it.
+pub static ENDINGS: &[Ending] = &[
+    ending(".nra", Container::Nra),
+    ending(".nra4", Container::Nra4),
+    ending(".tar", Container::Tar(None)),
+    ending(".tar.gz", Container::Tar(Some(Compression::Gzip))),
+    ending(".tgz", Container::Tar(Some(Compression::Gzip))),
+    ending(".taz", Container::Tar(Some(Compression::Gzip))),
+    ending(".tar.zst", Container::Tar(Some(Compression::Zstd))),
+    ending(".tzst", Container::Tar(Some(Compression::Zstd))),
+    ending(".tar.xz", Container::Tar(Some(Compression::Xz))),
+    ending(".txz", Container::Tar(Some(Compression::Xz))),
+    ending(".tar.bz2", Container::Tar(Some(Compression::Bzip2))),
+    ending(".tbz2", Container::Tar(Some(Compression::Bzip2))),
+    ending(".tbz", Container::Tar(Some(Compression::Bzip2))),
+    ending(".tar.lz4", Container::Tar(Some(Compression::Lz4))),
+    ending(".tlz4", Container::Tar(Some(Compression::Lz4))),
+    read_only(".tar.lzma", Container::Tar(Some(Compression::Lzma))),
+    read_only(".tlz", Container::Tar(Some(Compression::Lzma))),
+    ending(".zip", Container::Zip),
+    read_only(".jar", Container::Zip),
+    read_only(".whl", Container::Zip),
+    read_only(".7z", Container::SevenZ),
+    ending(".shard", Container::Shard(Role(0))),
+    ending(".mosh", Container::Shard(Role::MODEL)),
+    ending(".smpl", Container::Shard(Role::SAMPLES)),
+    ending(".gemm", Container::Shard(Role::GEMM)),
+    ending(".wshard", Container::Shard(Role::EPISODE)),
+    ending(".gshard", Container::Shard(Role::GRAPH)),
+    ending(".tshard", Container::Shard(Role::TRACE)),
+    ending(".cshard", Container::Shard(Role::COLUMNS)),
+    read_only(".gz", Container::Compressed(Compression::Gzip)),
+    read_only(".zst", Container::Compressed(Compression::Zstd)),
+    read_only(".xz", Container::Compressed(Compression::Xz)),
+    read_only(".bz2", Container::Compressed(Compression::Bzip2)),
+    read_only(".lz4", Container::Compressed(Compression::Lz4)),
+    read_only(".lzma", Container::Compressed(Compression::Lzma)),
+];
+
+/// Endings of archives that nra neither reads nor writes.
+const FOREIGN: [&str; 16] = [
+    ".rar",
+    ".cpio",
+    ".iso",
+    ".cab",
+    ".deb",
+    ".rpm",
+    ".squashfs",
+    ".sqfs",
+    ".lha",
+    ".lzh",
+    ".arj",
+    ".xar",
+    ".wim",
+    ".zpaq",
+    ".tar.lz",
+    ".tar.Z",
+];
+
+/// Returns the ending that `name` has if it is that of an archive which nra neither reads nor writes.
+pub fn foreign(name: &[u8]) -> Option<&'static str> {
+    FOREIGN.into_iter().find(|ending| ends_with(name, ending))
+}
+
+/// Says whether a name is more than this ending, and has it.
+fn ends_with(name: &[u8], ending: &str) -> bool {
+    name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+}
+
+impl Ending {
+    /// Returns the ending that `name` has; a name is more than an ending.
+    pub fn of(name: &[u8]) -> Option<&'static Self> {
+        ENDINGS.iter().find(|ending| ends_with(name, ending.text))
+    }
+
+    /// Returns the ending of this text, which may lack the dot.
+    pub fn named(text: &str) -> Option<&'static Self> {
+        let text = text.strip_prefix('.').unwrap_or(text);
+        ENDINGS.iter().find(|ending| ending.text[1..].eq_ignore_ascii_case(text))
+    }
+
+    /// Returns `name` without this ending.
+    pub fn stem<'a>(&self, name: &'a [u8]) -> &'a [u8] {
+        &name[..name.len() - self.text.len()]
+    }
+}
+
+impl Container {
+    /// Returns the name of its engine in [`ENGINES`](super::ENGINES).
+    pub fn engine(self) -> &'static str {
+        match self {
+            Self::Nra => "NRA 5",
+            Self::Nra4 => "NRA 1 to 4.5",
+            Self::Shard(_) => "Shard 2",
+            Self::Zip => "zip",
+            Self::SevenZ => "7z",
+            Self::Tar(None) => "tar",
+            Self::Tar(Some(compression)) | Self::Compressed(compression) => compression.name(),
+        }
+    }
+
+    /// Says whether an archive of `format`, as [`Info::format`](nra_core::archive::Info::format) has it, may be called so.
+    pub fn is_kept_by(self, format: &str) -> bool {
+        match self {
+            Self::Nra | Self::Nra4 => format.starts_with("NRA "),
+            Self::Shard(_) => format.starts_with("Shard "),
+            Self::Zip | Self::SevenZ | Self::Tar(None) => format == self.engine(),
+            Self::Tar(Some(compression)) => format.strip_prefix("tar, ") == Some(compression.name()),
+            Self::Compressed(compression) => format.strip_prefix("tar, ").unwrap_or(format) == compression.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ENGINES;
+    use super::*;
+
+    #[test]
+    fn each_ending_is_found_and_leads_to_an_engine() {
+        for ending in ENDINGS {
+            let name = format!("a{}", ending.text.to_ascii_uppercase());
+            let found = Ending::of(name.as_bytes()).unwrap();
+            assert_eq!(found.text, ending.text);
+            assert_eq!(found.stem(name.as_bytes()), b"a");
+            assert!(Ending::of(ending.text.as_bytes()).is_none_or(|shorter| shorter.text != ending.text));
+            assert!(ENGINES.iter().any(|engine| engine.name == ending.container.engine()), "{}", ending.text);
+        }
+        // What an engine calls usual is known.
+        for engine in ENGINES {
+            assert!(Ending::named(engine.extension).is_some(), "{}", engine.name);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Opening an archive of any known kind.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::registry::{ENGINES, detect};
+use nra_core::archive::{Archive, OpenOptions};
+use nra_core::error::{Bound, Error, Result, Subject};
+use nra_core::source::{FileSource, MemorySource, ReadAt, is_locked};
+
+/// Opens an archive; what it is is told by its content, unless [`OpenOptions::from`] says it.
+///
+/// # Errors
+///
+/// `KeyNeeded` and `WrongKey` for an encrypted archive; `NotAnArchive` with what the file looks like when nra does not read it; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
+/// does.
+pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    let engines = ENGINES.iter().filter(|engine| options.engine.is_none_or(|name| name == engine.name));
+    for engine in engines {
+        let Some(archive) = (engine.probe)(&source, options)? else { continue };
+        return match options.commit {
+            Some(number) if archive.info().commit != Some(number) => {
+                let format = &archive.info().format;
+                Err(Error::Usage { detail: format!("there is no commit {number}: {format} keeps no history") })
+            }
+            _ => Ok(archive),
+        };
+    }
+    Err(detect::refusal(&*source, options.engine)?)
+}
+
+/// Opens the archive file at `path`.
+///
+/// # Errors
+///
+/// `Io` when there is no such regular file; otherwise as [`open`].
+pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    settled(path, &mut || open(Arc::new(FileSource::open(path)?), options))
+}
+
+/// Opens the archive file at `path` by `open`, and again when it looks damaged, or as if a change had stopped, while somebody changes it: between
+/// two writes of a commit the head tells of one whose end is not there yet.
+///
+/// # Errors
+///
+/// Those of `open`.
+pub fn settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archive>>) -> Result<Box<dyn Archive>> {
+    let mut attempts = 0;
+    loop {
+        let opened = open();
+        let patience = match &opened {
+            Ok(archive) if archive.is_recovered() => SETTLING_TRIES,
+            // Bytes behind the last commit: a change that is under way may take long, and then they are told.
+            Ok(archive) if !archive.remarks().is_empty() => SHORT_TRIES,
+            Err(Error::Corrupt { .. }) => SETTLING_TRIES,
+            _ => return opened,
+        };
+        let changes = || is_locked(path) || path.metadata().and_then(|status| status.modified()).is_ok_and(is_recent);
+        if attempts >= patience || !changes() {
+            return opened;
+        }
+        attempts += 1;
+        std::thread::sleep(SETTLING);
+    }
+}
+
+/// How long two writes of a commit may lie apart: a disk is synced between them.
+const SETTLING: Duration = Duration::from_millis(20);
+/// How often that is waited for.
+const SETTLING_TRIES: u32 = 50;
+/// How often a change is waited for that may take any time.
+const SHORT_TRIES: u32 = 10;
+
+fn is_recent(time: SystemTime) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed < 4 * SETTLING)
+}
+
+/// Reads a stream (a pipe, say) to its end and opens what it held as an archive in memory. `name` is used in messages.
+///
+/// # Errors
+///
+/// `Beyond` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
+pub fn open_stream(stream: &mut dyn Read, name: impl Into<Subject>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
+    let name = name.into();
+    let mut bytes = Vec::new();
+    stream
+        .take(options.stream_limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::io("read", &name, error))?;
+    let found = bytes.len() as u64;
+    if found > options.stream_limit {
+        return Err(Error::Beyond { bound: Bound::Stream, found, limit: options.stream_limit });
+    }
+    open(Arc::new(MemorySource::named(bytes, name.name())), options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_is_opened_in_memory_up_to_its_limit() {
+        let bytes = nra_nra5::testing::lying_archive();
+        let mut options = OpenOptions::default();
+        let archive = open_stream(&mut &bytes[..], "standard input", &options).unwrap();
+        assert_eq!(archive.entry_count(), 4);
+        options.stream_limit = 100;
+        let error = open_stream(&mut &bytes[..], "standard input", &options).err().unwrap();
+        assert!(matches!(error, Error::Beyond { found: 101, limit: 100, .. }));
+    }
+}

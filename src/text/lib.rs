@@ -1,0 +1,409 @@
+//! Values as text: sizes, counts, times, names.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use nra_core::entry::{Kind, Timestamp};
+use nra_core::path::{Quoted, is_unsafe_to_show};
+
+/// How sizes are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SizeStyle {
+    /// Powers of 1,024: `1.5 KiB`.
+    #[default]
+    Binary,
+    /// Powers of 1,000: `1.5 kB`.
+    Decimal,
+    /// Bytes: `1536 B`, in a column `1536`.
+    Exact,
+}
+
+impl SizeStyle {
+    /// Returns `bytes` as they stand in a column, where exact ones are numbers for programs.
+    pub fn column(self, bytes: u64) -> String {
+        if self == Self::Exact { bytes.to_string() } else { self.show(bytes) }
+    }
+
+    /// Returns `bytes` as text.
+    pub fn show(self, bytes: u64) -> String {
+        let (step, units) = match self {
+            Self::Exact => return format!("{bytes} B"),
+            Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+            Self::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
+        };
+        let mut value = bytes as f64;
+        let mut unit = 0;
+        // Rounding must not show 1024.0 of the smaller unit.
+        while value >= step - 0.05 && unit + 1 < units.len() && (unit > 0 || value >= step) {
+            value /= step;
+            unit += 1;
+        }
+        if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", units[unit]) }
+    }
+}
+
+/// What is said of a text that is no size.
+const NO_SIZE: &str = "not a size (examples: 4096, 64K, 1.5G)";
+
+/// Reads a size: a number with an optional unit (`K`, `KiB`, `KB` … `E`); all units are powers of 1,024 but `kB`, `MB` … of 1,000.
+///
+/// # Errors
+///
+/// What is wrong with the text.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim();
+    if number.is_empty() {
+        return Err(NO_SIZE.to_owned());
+    }
+    let (prefix, step) = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => ("", 1024u64),
+        lower if lower.len() == 2 && lower.ends_with('b') => (&unit[..1], 1000),
+        lower if lower.len() == 1 || (lower.len() == 3 && lower.ends_with("ib")) => (&unit[..1], 1024),
+        _ => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+    };
+    let power = match prefix.to_ascii_lowercase().as_str() {
+        "" => 0,
+        other => match "kmgtpe".find(other) {
+            Some(at) => at + 1,
+            None => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+        },
+    };
+    let factor = step.checked_pow(u32::try_from(power).expect("at most 6")).expect("1024^6 fits 64 bits");
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(|| "too large".to_owned());
+    }
+    let value = number.parse::<f64>().map_err(|_| NO_SIZE.to_owned())? * factor as f64;
+    // A float that is no whole number of bytes is cut; what does not fit saturates and is refused.
+    if value < u64::MAX as f64 { Ok(value as u64) } else { Err("too large".to_owned()) }
+}
+
+/// Reads a point in time: a date, a time (without a zone: UTC), `@SECONDS` since 1970, or an age such as `90m`, `12h`, `7d`, `2w`.
+///
+/// # Errors
+///
+/// What would be one.
+pub fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let bad = || "not a time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
+    let utc = jiff::tz::TimeZone::UTC;
+    let time = if let Some(seconds) = text.strip_prefix('@') {
+        return Ok(Timestamp { seconds: seconds.parse().map_err(|_| bad())?, nanoseconds: 0 });
+    } else if let Some(ago) = parse_ago(text) {
+        jiff::Timestamp::now().checked_sub(std::time::Duration::from_secs(ago)).map_err(|_| bad())?
+    } else if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        time
+    } else if let Ok(time) = text.parse::<jiff::civil::DateTime>() {
+        utc.to_timestamp(time).map_err(|_| bad())?
+    } else {
+        let date = text.parse::<jiff::civil::Date>().map_err(|_| bad())?;
+        utc.to_timestamp(date.at(0, 0, 0, 0)).map_err(|_| bad())?
+    };
+    // Before 1970 the parts of the clock type are both negative; ours counts upwards from the second before.
+    let nanoseconds = i64::from(time.subsec_nanosecond());
+    let seconds = time.as_second() - i64::from(nanoseconds < 0);
+    Ok(Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).expect("below 10^9") })
+}
+
+/// Reads `90m`, `12h`, `7d`, `2w` as seconds.
+fn parse_ago(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
+    };
+    text[..text.len() - 1].parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Returns a number with its digits in groups of three.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Returns `1 entry`, `2 entries`: a number with the form of the word that fits.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Returns a part of a whole as percent with one digit: `87.6 %`.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
+}
+
+/// Returns a part of a whole as percent; `None` when it is more than the whole, which a percentage would only blur.
+pub fn share(part: u64, whole: u64) -> Option<String> {
+    (part <= whole && whole > 0).then(|| percent(part, whole))
+}
+
+/// Returns a part of a whole as percent without digits: `88 %`.
+pub fn whole_percent(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.0} %", part as f64 * 100.0 / whole as f64) }
+}
+
+/// Returns a duration as people say it: `0.42 s`, `3.1 s`, `2:05`, `1:02:05`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{:.2} s", duration.as_secs_f64()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60),
+    }
+}
+
+fn instant(time: Timestamp) -> Option<jiff::Timestamp> {
+    jiff::Timestamp::new(time.seconds, i32::try_from(time.nanoseconds).ok()?).ok()
+}
+
+/// Returns a time in RFC 3339, UTC, with as many digits as it has. Times beyond the year 9999 are seconds: `@SECONDS`.
+pub fn rfc3339(time: Timestamp) -> String {
+    instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.to_string())
+}
+
+/// Returns a time for a table, to the second, UTC: `2026-11-28 03:30:00`.
+pub fn table_time(time: Timestamp) -> String {
+    instant(time).map_or_else(|| format!("@{}", time.seconds), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Returns kind and permissions as `ls -l` does: `-rw-r--r--`.
+pub fn mode(kind: Kind, mode: u16) -> String {
+    let mut text = String::with_capacity(10);
+    text.push(match kind {
+        Kind::File => '-',
+        Kind::Directory => 'd',
+        Kind::Symlink => 'l',
+        Kind::Fifo => 'p',
+        Kind::CharacterDevice => 'c',
+        Kind::BlockDevice => 'b',
+    });
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (bits & 1 != 0, mode & special != 0) {
+            (true, true) => letter,
+            (false, true) => letter.to_ascii_uppercase(),
+            (true, false) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// Returns the word for a kind, as in JSON.
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::CharacterDevice => "character-device",
+        Kind::BlockDevice => "block-device",
+    }
+}
+
+/// Replaces what a terminal could act on by escapes such as `\x1b`; everything else stays.
+pub fn harmless(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => clean.push_str("\\n"),
+            '\t' => clean.push_str("\\t"),
+            '\r' => clean.push_str("\\r"),
+            c if is_unsafe_to_show(c) => {
+                let mut utf8 = [0; 4];
+                for byte in c.encode_utf8(&mut utf8).bytes() {
+                    let _ = write!(clean, "\\x{byte:02x}");
+                }
+            }
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// Returns a name for a line of output: as it is, or quoted (`$'a\nb'`, see [`Quoted`]).
+///
+/// A terminal gets quoted what would not show as itself. Elsewhere the bytes stay, but for a name with control characters in it: a line is a name, and
+/// what a pipe carries may end on a terminal.
+/// What looks like a quoted name is quoted, too, so that [`unquoted`] brings back every name.
+pub fn name(bytes: &[u8], terminal: bool) -> Cow<'_, [u8]> {
+    let is_plain = !bytes.is_empty()
+        && !bytes.starts_with(b"$'")
+        && match std::str::from_utf8(bytes) {
+            _ if !terminal => !bytes.iter().any(u8::is_ascii_control),
+            Ok(text) => !text.chars().any(is_unsafe_to_show),
+            Err(_) => false,
+        };
+    if is_plain { Cow::Borrowed(bytes) } else { Cow::Owned(Quoted::in_dollars(bytes).to_string().into_bytes()) }
+}
+
+/// Returns the name that a line of output, or a word, stands for: the other way round than [`name`].
+pub fn unquoted(line: &[u8]) -> Cow<'_, [u8]> {
+    nra_core::path::unquoted(line).map_or(Cow::Borrowed(line), Cow::Owned)
+}
+
+/// Cuts the middle out of a text that is longer than `most` characters.
+pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= most {
+        return Cow::Borrowed(text);
+    }
+    let head = most / 2;
+    let tail = most.saturating_sub(head + 1);
+    Cow::Owned(text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect())
+}
+
+/// The path of an archive in JSON: text, and the exact bytes beside it when they are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchiveField {
+    archive: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_b64: Option<String>,
+}
+
+impl ArchiveField {
+    /// Wraps the path of an archive.
+    pub fn new(path: &Path) -> Self {
+        let field = PathField::new(path.as_os_str().as_encoded_bytes());
+        Self { archive: field.path.into_owned(), archive_b64: field.path_b64 }
+    }
+}
+
+/// A path in JSON: text, and the exact bytes beside it when they are not UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathField<'a> {
+    /// The path; bytes that are not UTF-8 are replaced by U+FFFD.
+    pub path: Cow<'a, str>,
+    /// The bytes in base64, only when they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_b64: Option<String>,
+}
+
+impl<'a> PathField<'a> {
+    /// Wraps the bytes of a path.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let path = String::from_utf8_lossy(bytes);
+        let path_b64 = matches!(path, Cow::Owned(_)).then(|| base64::engine::general_purpose::STANDARD.encode(bytes));
+        Self { path, path_b64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_and_read() {
+        for (bytes, binary, decimal) in [
+            (0, "0 B", "0 B"),
+            (1000, "1000 B", "1.0 kB"),
+            (1023, "1023 B", "1.0 kB"),
+            (1536, "1.5 KiB", "1.5 kB"),
+            (1_048_575, "1.0 MiB", "1.0 MB"),
+            (u64::MAX, "16.0 EiB", "18.4 EB"),
+        ] {
+            assert_eq!(SizeStyle::Binary.show(bytes), binary);
+            assert_eq!(SizeStyle::Decimal.show(bytes), decimal);
+            assert_eq!(SizeStyle::Exact.show(bytes), format!("{bytes} B"));
+            assert_eq!(SizeStyle::Exact.column(bytes), bytes.to_string());
+            assert_eq!(SizeStyle::Binary.column(bytes), binary);
+        }
+        for (text, bytes) in
+            [("0", 0), ("10", 10), ("1K", 1024), ("1KiB", 1024), ("1kB", 1000), ("1.5M", 3 << 19), ("2 GiB", 2 << 30), ("7b", 7)]
+        {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "x", "1X", "1.2.3", "99999999999E", "-1", "1KiBB", "é"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shorten("short", 10), "short");
+        assert_eq!(shorten("abcdefghijklmnop", 9), "abcd…mnop");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, shown) in [(0, "0"), (999, "999"), (1000, "1,000"), (60_000, "60,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(number), shown);
+        }
+        assert_eq!(counted(1, "entry", "entries"), "1 entry");
+        assert_eq!(percent(876, 1000), "87.6 %");
+        assert_eq!(percent(1, 0), "-");
+        assert_eq!((share(876, 1000).as_deref(), share(1001, 1000), share(0, 0)), (Some("87.6 %"), None, None));
+    }
+
+    #[test]
+    fn times_are_utc() {
+        let time = Timestamp { seconds: 0, nanoseconds: 500_000_000 };
+        assert_eq!(rfc3339(time), "1970-01-01T00:00:00.5Z");
+        assert_eq!(table_time(time), "1970-01-01 00:00:00");
+        assert_eq!(rfc3339(Timestamp { seconds: i64::MAX, nanoseconds: 0 }), format!("@{}", i64::MAX));
+        assert_eq!(duration(Duration::from_millis(3100)), "3.1 s");
+        assert_eq!(duration(Duration::from_secs(3725)), "1:02:05");
+    }
+
+    #[test]
+    fn times_are_read_as_utc() {
+        let at = |seconds, nanoseconds| Ok(Timestamp { seconds, nanoseconds });
+        assert_eq!(parse_time("1970-01-02"), at(86_400, 0));
+        assert_eq!(parse_time("1970-01-01T00:00:01.5Z"), at(1, 500_000_000));
+        assert_eq!(parse_time("1970-01-01T00:00:01"), at(1, 0));
+        assert_eq!(parse_time("1969-12-31T23:59:59.5Z"), at(-1, 500_000_000));
+        assert_eq!(parse_time("@-5"), at(-5, 0));
+        assert!(
+            parse_time("7d").is_ok() && parse_time("yesterday").is_err() && parse_time("").is_err() && parse_time("é").is_err()
+        );
+    }
+
+    #[test]
+    fn modes_look_like_those_of_ls() {
+        assert_eq!(mode(Kind::File, 0o644), "-rw-r--r--");
+        assert_eq!(mode(Kind::Directory, 0o1777), "drwxrwxrwt");
+        assert_eq!(mode(Kind::File, 0o6700), "-rws--S---");
+    }
+
+    #[test]
+    fn names_are_plain_or_quoted() {
+        for (bytes, terminal, expected) in [
+            (&b"a b"[..], false, &b"a b"[..]),
+            (b"a 'b'", true, b"a 'b'"),
+            ("ä/ö".as_bytes(), true, "ä/ö".as_bytes()),
+            (b"a\x1b[0m", true, b"$'a\\x1b[0m'"),
+            (b"a\x1b[0m", false, b"$'a\\x1b[0m'"),
+            (b"a\nb", false, b"$'a\\nb'"),
+            (b"$'a'", false, b"$'$\\'a\\''"),
+            (b"$'", false, b"$'$\\''"),
+            ("a\u{200d}b".as_bytes(), false, "a\u{200d}b".as_bytes()),
+            ("a\u{200d}b".as_bytes(), true, b"$'a\\xe2\\x80\\x8db'"),
+            (b"\xff", true, b"$'\\xff'"),
+            (b"\xff", false, b"\xff"),
+        ] {
+            let shown = name(bytes, terminal);
+            assert_eq!(&*shown, expected);
+            assert_eq!(&*unquoted(&shown), bytes);
+        }
+        assert_eq!(PathField::new(b"\xff").path_b64.as_deref(), Some("/w=="));
+    }
+}

@@ -195,7 +195,7 @@ impl Made<'_> {
         if is_protected {
             let verb = if dry_run { "would go" } else { "went" };
             let message = format!("the recovery data of {name} {verb} with this change; nra protect {name} makes it anew");
-            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            ui.console().warn(Warning::remark([], message));
         }
     }
 }

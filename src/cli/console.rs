@@ -17,7 +17,7 @@ use crate::signals;
 
 use nra_format::Error;
 use nra_format::error::Subject;
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 
 /// Warnings of one wording that are printed before the rest is only counted.
 const SHOWN_WARNINGS: u64 = 5;
@@ -69,8 +69,8 @@ struct Screen {
 struct Warnings {
     groups: Vec<Group>,
     records: Vec<WarningRecord>,
-    degraded: bool,
-    damage: bool,
+    /// The greatest severity of all warnings.
+    severity: Option<Severity>,
 }
 
 /// Warnings of the same wording.
@@ -191,8 +191,7 @@ impl Console {
         let line = nra_text::harmless(&format!("nra: warning: {warning}"));
         let show = {
             let mut warnings = lock(&self.warnings);
-            warnings.degraded |= warning.degraded;
-            warnings.damage |= warning.damage;
+            warnings.severity = warnings.severity.max(Some(warning.severity));
             let seen = warnings.count(&warning.message);
             if warnings.records.len() < MAX_RECORDS {
                 warnings.records.push(WarningRecord::new(&warning));
@@ -230,14 +229,9 @@ impl Console {
         std::mem::take(&mut lock(&self.warnings).records)
     }
 
-    /// Says whether a warning told that something is missing from the result.
-    pub fn is_degraded(&self) -> bool {
-        lock(&self.warnings).degraded
-    }
-
-    /// Says whether a warning told of damage.
-    pub fn is_damaged(&self) -> bool {
-        lock(&self.warnings).damage
+    /// Returns the greatest severity of all warnings so far.
+    pub fn severity(&self) -> Option<Severity> {
+        lock(&self.warnings).severity
     }
 
     /// Draws the bar under the lines, unless a question stands there.
@@ -372,7 +366,14 @@ impl WarningRecord {
         let field = (!warning.path.is_empty()).then(|| nra_text::PathField::new(&warning.path));
         let (path, path_b64) = field.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
         let message = warning.message.clone();
-        Self { record: "warning", path, path_b64, message, degraded: warning.degraded, damage: warning.damage }
+        Self {
+            record: "warning",
+            path,
+            path_b64,
+            message,
+            degraded: warning.severity >= Severity::Degraded,
+            damage: warning.severity == Severity::Damage,
+        }
     }
 }
 
@@ -387,7 +388,7 @@ mod tests {
     }
 
     fn warning(path: &str, message: &str) -> Warning {
-        Warning { path: path.into(), message: message.into(), degraded: true, damage: false }
+        Warning::degraded(path, message)
     }
 
     #[test]
@@ -405,7 +406,7 @@ mod tests {
         assert!(text.contains("nra: warning: f0: permission denied\n"));
         assert!(text.contains("nra: warning: $'a\\nb': gone\n"));
         assert!(text.ends_with("nra: warning: and 412 more: permission denied (-v lists them)\n"), "{text}");
-        assert!(console.is_degraded() && !console.is_damaged());
+        assert_eq!(console.severity(), Some(Severity::Degraded));
         assert_eq!(console.take_warning_records().len(), 418);
     }
 
@@ -421,7 +422,7 @@ mod tests {
         quiet.finish_warnings();
         assert_eq!(buffer.text().lines().count(), 20);
         assert_eq!(nothing.text(), "");
-        assert!(quiet.is_degraded());
+        assert_eq!(quiet.severity(), Some(Severity::Degraded));
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
             // Content is whole all the same, as far as its container tells.
             Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } => {
                 let message = error.to_string();
-                ui.console().warn(Warning { path: path.to_vec(), message, degraded: false, damage: false });
+                ui.console().warn(Warning::remark(path, message));
                 Ok(None)
             }
             other => Err(other),

@@ -24,7 +24,7 @@ use nra_format::entry::Entry;
 use nra_format::error::{Looks, STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 use nra_format::source::{FileSource, is_locked};
 
 /// An opened archive and what it is called in messages.
@@ -235,7 +235,7 @@ pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<O
 pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) -> CommandResult<Outcome> {
     remark(opened, ui);
     let unmatched = selection.unmatched();
-    if !matched && !unmatched.is_empty() && !ui.console().is_damaged() {
+    if !matched && !unmatched.is_empty() && ui.console().severity() != Some(Severity::Damage) {
         let shown = |pattern: &&[u8]| {
             let fault = selection.fault(pattern).map_or_else(String::new, |fault| format!(" (no glob: {fault})"));
             format!("{}{fault}", Quoted::new(pattern))
@@ -246,7 +246,7 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
         return Err(failure.hint(format!("nra list {} shows what is in it; quote globs", opened.name)));
     }
     for pattern in unmatched {
-        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
     }
     Ok(Outcome::Done)
 }
@@ -257,7 +257,7 @@ pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
     let is_misnamed = misleads.is_some();
     if let Some(message) = misleads {
         let path = path.as_os_str().as_bytes().to_vec();
-        ui.console().warn(Warning { path, message, degraded: false, damage: false });
+        ui.console().warn(Warning::remark(path, message));
     }
     is_misnamed
 }
@@ -266,11 +266,15 @@ pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
 pub fn remark(opened: &Opened, ui: &Ui) {
     if opened.needless_key {
         let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        ui.console().warn(Warning::remark([], message));
     }
     remark_name(&opened.path, opened.archive.format(), ui);
     let damage = opened.archive.is_recovered();
-    let degraded = damage || opened.archive.omits_entries();
+    let severity = match (damage, opened.archive.omits_entries()) {
+        (true, _) => Severity::Damage,
+        (false, true) => Severity::Degraded,
+        (false, false) => Severity::Remark,
+    };
     let mut remarks = opened.archive.remarks();
     // What an append has written so far is no remains of one.
     if let Some(remains) =
@@ -282,7 +286,7 @@ pub fn remark(opened: &Opened, ui: &Ui) {
         remarks.push("the index is damaged; entries were found without it".to_owned());
     }
     for remark in remarks {
-        ui.console().warn(Warning { path: Vec::new(), message: format!("{}: {remark}", opened.name), degraded, damage });
+        ui.console().warn(Warning::new(severity, [], format!("{}: {remark}", opened.name)));
     }
 }
 
@@ -315,7 +319,7 @@ pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) ->
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. })) => {
-            console.warn(Warning { path: path.to_vec(), message: error.to_string(), degraded: true, damage: true });
+            console.warn(Warning::damage(path, error.to_string()));
             Ok(None)
         }
         Err(error) if path.is_empty() => Err(error),

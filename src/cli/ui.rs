@@ -366,12 +366,10 @@ impl Ui {
 
     /// Returns the exit code for `outcome` and the warnings so far.
     pub fn final_code(&self, outcome: Outcome) -> Code {
-        let warned = if self.console.is_damaged() {
-            Code::Damaged
-        } else if self.console.is_degraded() {
-            Code::Degraded
-        } else {
-            Code::Done
+        let warned = match self.console.severity() {
+            Some(Severity::Damage) => Code::Damaged,
+            Some(Severity::Degraded) => Code::Degraded,
+            Some(Severity::Remark) | None => Code::Done,
         };
         warned.max(outcome.code())
     }
@@ -486,7 +484,7 @@ impl Write for SharedBuffer {
 mod tests {
     use super::*;
 
-    use nra_format::progress::Warning;
+    use nra_format::progress::{Severity, Warning};
 
     #[test]
     fn json_has_nothing_that_changes_a_terminal() {
@@ -544,7 +542,7 @@ mod tests {
     #[test]
     fn warnings_raise_the_code() {
         let (mut ui, out, err) = Ui::for_test(Form::Json);
-        ui.console().warn(Warning { path: b"a".to_vec(), message: "x".into(), degraded: true, damage: false });
+        ui.console().warn(Warning::degraded(b"a", "x"));
         let result = ui.finish(Outcome::Done, "summary", &Item { n: 1 });
         assert_eq!(ui.end(result), Code::Degraded);
         assert_eq!(err.text(), "nra: warning: a: x\n");

@@ -115,7 +115,7 @@ mod tests {
     use nra_format::archive::{Depth, OpenOptions, open, open_path};
     use nra_format::entry::Device;
     use nra_format::path::EntryPath;
-    use nra_format::progress::Recorder;
+    use nra_format::progress::{Recorder, Severity};
     use nra_format::source::MemorySource;
 
     fn opened(bytes: Vec<u8>) -> Box<dyn Archive> {
@@ -184,7 +184,7 @@ mod tests {
         assert!(matches!(converted(&*archive, false, &monitor), Err(Error::Corrupt { .. })));
         let (kept, stats) = converted(&*archive, true, &monitor).unwrap();
         assert_eq!((stats.entries, stats.left_out, kept.entry_count()), (2, 1, 2));
-        assert!(monitor.take_warnings().iter().any(|warning| warning.damage));
+        assert!(monitor.take_warnings().iter().any(|warning| warning.severity == Severity::Damage));
         assert!(kept.verify(Depth::Full, None, &monitor).unwrap().damage.is_empty());
     }
 

@@ -3,7 +3,7 @@
 use nra_format::archive::Archive;
 use nra_format::entry::Attribute;
 use nra_format::error::{Error, Result};
-use nra_format::progress::{Monitor, Warning};
+use nra_format::progress::{Monitor, Severity, Warning};
 use nra_format::shard;
 
 /// What is written.
@@ -66,7 +66,7 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
     let losses =
         [earlier.then(|| "earlier commits are not kept".to_owned()), not_in("attributes of the archive").filter(|_| attributes)];
     for message in losses.into_iter().flatten() {
-        monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+        monitor.warn(Warning::degraded([], message));
     }
 }
 
@@ -85,9 +85,13 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found without it".to_owned());
     }
-    let degraded = damage || archive.omits_entries();
+    let severity = match (archive.is_recovered(), archive.omits_entries()) {
+        (true, _) => Severity::Damage,
+        (false, true) => Severity::Degraded,
+        (false, false) => Severity::Remark,
+    };
     for message in remarks {
-        monitor.warn(Warning { path: Vec::new(), message, degraded, damage });
+        monitor.warn(Warning::new(severity, [], message));
     }
     Ok(())
 }
@@ -96,6 +100,6 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
 pub(crate) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
         let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)".into();
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
 }

@@ -13,7 +13,7 @@ use nra_format::archive::{Access, Archive, Part};
 use nra_format::entry::{Entry, Kind, Metadata};
 use nra_format::error::{Error, Result};
 use nra_format::path::{EntryPath, Quoted};
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_format::shard;
 
 /// What is the same for all containers that are written.
@@ -185,7 +185,7 @@ impl<'a> Outgoing<'a> {
 
     /// Tells what of an entry is lost.
     pub(super) fn lost(&self, path: &EntryPath, message: String) {
-        self.monitor.warn(Warning { path: path.as_bytes().to_vec(), message, degraded: true, damage: false });
+        self.monitor.warn(Warning::degraded(path.as_bytes(), message));
     }
 
     /// An entry does not read: that ends the work, or it is left out. `counted`: the entry, if it was counted, and its content.
@@ -211,7 +211,8 @@ impl<'a> Outgoing<'a> {
     /// An entry can't be in the container that is written.
     pub(super) fn omit(&mut self, path: &[u8], why: &str, damage: bool) {
         self.stats.left_out += 1;
-        self.monitor.warn(Warning { path: path.to_vec(), message: format!("left out: {why}"), degraded: true, damage });
+        let severity = if damage { Severity::Damage } else { Severity::Degraded };
+        self.monitor.warn(Warning::new(severity, path, format!("left out: {why}")));
     }
 
     /// Gives the archive its name, as nothing was wrong.
@@ -220,7 +221,7 @@ impl<'a> Outgoing<'a> {
         if self.loses_facts {
             let kind = self.target.name();
             let message = format!("what a Shard file says of its entries beside names can't be kept in a {kind}");
-            self.monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            self.monitor.warn(Warning::remark([], message));
         }
         self.monitor.check()?;
         out.output.publish(self.options.sync)?;

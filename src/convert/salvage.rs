@@ -101,7 +101,7 @@ fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<
     ) {
         return Err(error);
     }
-    monitor.warn(Warning { path: path.to_vec(), message: format!("{what}: {error}"), degraded: true, damage: true });
+    monitor.warn(Warning::damage(path, format!("{what}: {error}")));
     Ok(())
 }
 
@@ -123,7 +123,7 @@ impl Taker<'_> {
         new.link_group = 0;
         if key.is_some_and(|key| self.links.differs(key)) {
             let path = entry.path.as_bytes().to_vec();
-            self.monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
+            self.monitor.warn(Warning::degraded(path, NO_LINK));
         }
         if let Some(&first) = key.and_then(|key| self.taken.get(&key)) {
             self.writer.add_link(new, first)?;

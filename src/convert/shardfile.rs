@@ -94,7 +94,7 @@ pub fn write_shard(
     let len = output.seek(SeekFrom::End(0)).map_err(|error| Error::io("write", &name, error))?;
     if former.is_some_and(|former| differs(&former, len, options, &planned)) {
         let message = "the file has other bytes than the Shard file that its entries came from".into();
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
     from.publish(Counted::whole(output, len))
 }
@@ -171,7 +171,7 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
     planned.sort_by_key(|planned| planned.record.map_or(u32::MAX, |record| record.number));
     if facts {
         let message = "modes, times and owners can't be kept in a Shard file".into();
-        from.monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        from.monitor.warn(Warning::remark([], message));
     }
     Ok(planned)
 }
@@ -204,7 +204,7 @@ fn role(asked: Option<Role>, former: Option<Role>, monitor: &dyn Monitor) -> Rol
     };
     if let (Some(was), Some(is)) = (former.filter(|former| *former != role).and_then(Role::name), role.name()) {
         let message = format!("OUT says that it is a {is}, its entries are still those of a {was}");
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
     role
 }

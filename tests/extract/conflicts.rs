@@ -7,6 +7,7 @@ use nra::convert::extract::{Action, Answer, ExtractStats, Overwrite};
 use nra::format::Error;
 use nra::format::entry::Kind;
 use nra::format::error::Obstacle;
+use nra::format::progress::Severity;
 
 use crate::fake::{Fake, Run, group, mode, time};
 use crate::{Place, expect, messages};
@@ -330,7 +331,7 @@ fn the_old_file_stands_until_the_new_one_is_whole() {
         let archive = Fake::new().runs("a.txt", vec![Run::Data(b"half".to_vec()), Run::Damage], |_| {});
         let (result, warnings) = place.extract_with(&archive, |options| options.overwrite = overwrite);
         assert_eq!(result.unwrap().damaged, 1);
-        assert!(warnings[0].damage);
+        assert!(warnings[0].severity == Severity::Damage);
         let tree = place.tree();
         assert_eq!((&*tree["a.txt"], tree.len()), ("file 644 old", 5), "{tree:?}");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use nra::convert::extract::{ExtractOptions, Target, extract};
 use nra::convert::select::Selection;
 use nra::format::Error;
-use nra::format::progress::{Counter, Monitor, Recorder, Warning};
+use nra::format::progress::{Counter, Monitor, Recorder, Severity, Warning};
 
 use crate::common::child;
 use crate::fake::{Fake, Run};
@@ -23,7 +23,7 @@ fn damage_costs_the_entries_it_touches() {
     let (result, warnings) = place.extract(&archive);
     let stats = result.unwrap();
     assert_eq!((stats.files, stats.omitted, stats.damaged), (2, 2, 3));
-    assert!(warnings.iter().all(|warning| warning.damage));
+    assert!(warnings.iter().all(|warning| warning.severity == Severity::Damage));
     let mut texts = messages(&warnings);
     texts.sort();
     assert_eq!(
@@ -171,5 +171,5 @@ fn room_that_does_not_suffice_is_said_beforehand() {
     let (_, warnings) = place.extract(&archive);
     let texts = messages(&warnings);
     assert!(texts[0].contains("the content takes up to 1073741824.0 MiB, but only "), "{texts:?}");
-    assert!(!warnings[0].degraded);
+    assert!(warnings[0].severity == Severity::Remark);
 }

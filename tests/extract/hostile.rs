@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use nra::format::Error;
 use nra::format::entry::Kind;
 use nra::format::error::Obstacle;
+use nra::format::progress::Severity;
 
 use crate::fake::{Fake, group, mode};
 use crate::{Place, expect, messages};
@@ -18,7 +19,7 @@ fn nothing_is_written_through_a_symlink_of_the_archive() {
         let stats = result.unwrap();
         assert_eq!((stats.files, stats.symlinks, stats.omitted), (1, 1, 3));
         assert_eq!(warnings.len(), 3);
-        assert!(warnings.iter().all(|warning| warning.degraded && !warning.damage));
+        assert!(warnings.iter().all(|warning| warning.severity == Severity::Degraded));
         assert_eq!(place.tree(), expect([("a", &format!("symlink {target}")), ("ok", "file 644 fine")]));
         place.check_outside();
     }
@@ -135,7 +136,7 @@ fn set_id_bits_and_devices_come_on_request_only() {
     let tree = place.tree();
     assert_eq!((&*tree["su"], &*tree["dir/su"], tree.contains_key("console")), ("file 755 x", "file 755 x", false));
     assert_eq!(messages(&warnings), ["console: left out: a device", "set-id bits or capabilities of 3 entries not restored",]);
-    assert_eq!(warnings.iter().filter(|warning| warning.degraded).count(), 1);
+    assert_eq!(warnings.iter().filter(|warning| warning.severity == Severity::Degraded).count(), 1);
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn content_that_lies_about_its_length_is_refused() {
     let (result, warnings) = place.extract(&archive);
     let stats = result.unwrap();
     assert_eq!((stats.files, stats.damaged), (1, 2));
-    assert!(warnings.iter().all(|warning| warning.damage));
+    assert!(warnings.iter().all(|warning| warning.severity == Severity::Damage));
     assert_eq!(place.tree(), expect([("ok", "file 644 fine")]));
 }
 

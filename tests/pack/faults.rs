@@ -8,7 +8,7 @@ use std::thread;
 
 use nra::convert::pack::{Destination, Input, PackOptions, pack, survey};
 use nra::format::Error;
-use nra::format::progress::{Counter, Monitor, Recorder, Warning};
+use nra::format::progress::{Counter, Monitor, Recorder, Severity, Warning};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::common::{child, noise};
@@ -42,7 +42,7 @@ fn what_is_not_readable_is_told_and_the_rest_is_packed() {
                 format!("{prefix}/secret.txt: permission denied"),
             ]
         );
-        assert!(warnings.iter().all(|warning| warning.degraded));
+        assert!(warnings.iter().all(|warning| warning.severity == Severity::Degraded));
         let packed = Packed::open(&place.output());
         assert_eq!(packed.paths(), ["blind", "closed", "fine"]);
         assert_eq!(packed.entry("closed").metadata.mode, 0);
@@ -113,7 +113,7 @@ fn a_growing_file_is_stored_as_long_as_it_was() {
     let (result, warnings) = meddler.pack(&place, &narrow());
     result.unwrap();
     assert_eq!(warnings.len(), 1);
-    assert!(!warnings[0].degraded && warnings[0].message.contains("grew"), "{warnings:?}");
+    assert!(warnings[0].severity == Severity::Remark && warnings[0].message.contains("grew"), "{warnings:?}");
     let packed = Packed::open(&place.output());
     assert!(packed.content("a.log") == content);
     assert_eq!(packed.content("b.log"), b"behind");
@@ -128,7 +128,10 @@ fn a_shrinking_file_is_stored_as_far_as_it_was_read() {
     });
     let (result, warnings) = meddler.pack(&place, &narrow());
     result.unwrap();
-    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].message.contains("shrank"), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].message.contains("shrank"),
+        "{warnings:?}"
+    );
     let packed = Packed::open(&place.output());
     let stored = packed.content("a.log");
     assert!(stored.len() < content.len() && content.starts_with(&stored));
@@ -145,7 +148,10 @@ fn a_rewritten_file_is_told_of() {
     });
     let (result, warnings) = meddler.pack(&place, &narrow());
     result.unwrap();
-    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].message.contains("changed"), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].message.contains("changed"),
+        "{warnings:?}"
+    );
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn what_vanishes_is_told_of() {
     let (result, warnings) = meddler.pack(&place, &narrow());
     result.unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].degraded && warnings[0].message.contains("vanished"));
+    assert!(warnings[0].severity == Severity::Degraded && warnings[0].message.contains("vanished"));
     assert_eq!(Packed::open(&place.output()).paths().len(), 2003);
 }
 
@@ -262,8 +268,8 @@ fn the_output_is_not_packed_itself() {
         let stats = pack(&[Input::new(place.at("in"))], destination, &options(), &monitor).unwrap();
         assert_eq!((stats.written.entries, stats.left_out), (1, 0), "{overwrite}");
         // A new one has no name yet when the directory is read; that an old one is there is told.
-        let told: Vec<_> = monitor.take_warnings().iter().map(|warning| (warning.message.clone(), warning.degraded)).collect();
-        assert!(told.iter().all(|told| *told == ("left out: the archive itself".to_owned(), false)), "{told:?}");
+        let told: Vec<_> = monitor.take_warnings().iter().map(|warning| (warning.message.clone(), warning.severity)).collect();
+        assert!(told.iter().all(|told| *told == ("left out: the archive itself".to_owned(), Severity::Remark)), "{told:?}");
         assert!(told.len() == 1 || !overwrite, "{told:?}");
     }
     let (mut found, monitor) = (Vec::new(), Recorder::default());

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nra::convert::pack::{Destination, Filter, Input, PackOptions, pack, survey};
 use nra::format::entry::Kind;
-use nra::format::progress::Recorder;
+use nra::format::progress::{Recorder, Severity};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -66,7 +66,7 @@ fn different_files_of_one_path_are_told_of() {
         place.pack_inputs(&[Input::new(place.input("a.txt")), Input::new(place.input("other/a.txt"))], &options());
     result.unwrap();
     assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].degraded && warnings[0].path.ends_with(b"other/a.txt"));
+    assert!(warnings[0].severity == Severity::Degraded && warnings[0].path.ends_with(b"other/a.txt"));
     assert_eq!(Packed::open(&place.output()).content("a.txt"), b"a");
 }
 
@@ -123,7 +123,10 @@ fn a_list_may_name_what_has_gone() {
     let kept = |path: &str| Input { keep_path: true, ..relative(&place, path) };
     let (result, warnings) = place.pack_inputs(&[kept("a.txt"), kept("gone")], &options());
     result.unwrap();
-    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].path.ends_with(b"gone"), "{warnings:?}");
+    assert!(
+        warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].path.ends_with(b"gone"),
+        "{warnings:?}"
+    );
     assert_eq!(Packed::open(&place.output()).paths(), ["a.txt"]);
     fs::remove_file(place.output()).unwrap();
     assert!(place.pack_inputs(&[kept("gone"), kept("lost")], &options()).0.is_err());

@@ -208,7 +208,7 @@ fn none_of(missing: &[&OsString], all: usize, place: &str, ui: &Ui) -> Option<Fa
     }
     for name in missing {
         let message = format!("{place} no attribute {}", quoted(name));
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+        ui.console().warn(Warning::degraded([], message));
     }
     None
 }
@@ -278,7 +278,7 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
         return Err(changing::nothing_matches(&unmatched, &change.name));
     }
     for pattern in unmatched {
-        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
     }
     if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: what matches has", change.name), ui) {
         return Err(failure);

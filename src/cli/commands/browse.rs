@@ -19,7 +19,7 @@ use nra_format::archive::{Archive, Container, Ending as NameEnding, OpenOptions,
 use nra_format::crypt::{Keyring, Secret};
 use nra_format::nra::reader::{NraReader, open_remains};
 use nra_format::path::Quoted;
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 use nra_format::source::FileSource;
 use nra_tui::canvas::Pictures;
 use nra_tui::config::{Config, ThemeName};
@@ -222,13 +222,13 @@ fn follow(mut left: Left, ui: &Ui) -> CommandResult {
             Told::Ended(job) => {
                 let Some((ending, text)) = job.ending else { continue };
                 for message in job.log {
-                    let bad = ending != Ending::Done;
-                    console.warn(Warning { path: Vec::new(), message, degraded: bad, damage: false });
+                    let severity = if ending == Ending::Done { Severity::Remark } else { Severity::Degraded };
+                    console.warn(Warning::new(severity, [], message));
                 }
                 match ending {
                     Ending::Done => console.note(&text),
                     Ending::Degraded => {
-                        console.warn(Warning { path: Vec::new(), message: text, degraded: true, damage: false });
+                        console.warn(Warning::degraded([], text));
                     }
                     // The last one is what the process ends with, unless a signal ends it.
                     Ending::Failed | Ending::Cancelled => {

@@ -19,7 +19,7 @@ use nra_format::archive::{Access, Part};
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::Subject;
 use nra_format::path::{Quoted, normal};
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 use nra_format::zeros::each_zero;
 use nra_text::{self, PathField};
 
@@ -163,8 +163,8 @@ impl Gap {
     }
 
     fn warning(self) -> Warning {
-        let damage = self.failure.code() == Code::Damaged;
-        Warning { path: self.path, message: self.why, degraded: true, damage }
+        let severity = if self.failure.code() == Code::Damaged { Severity::Damage } else { Severity::Degraded };
+        Warning::new(severity, self.path, self.why)
     }
 }
 

@@ -283,7 +283,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let opened = opened.map_err(|error| explain(error, &source, &output, args.keep_going))?;
         if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
             let message = format!("{name}: it is not encrypted; the key was not used");
-            ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            ui.console().warn(Warning::remark([], message));
         }
         Input::Archive(opened)
     };
@@ -355,7 +355,7 @@ fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn 
     })?);
     let name = path.as_os_str().as_bytes();
     if let Some(message) = misnamed(name, &archive.info().format) {
-        progress.warn(Warning { path: name.to_vec(), message, degraded: false, damage: false });
+        progress.warn(Warning::remark(name, message));
     }
     Ok(archive)
 }
@@ -423,7 +423,7 @@ fn tell_idle(args: &Args, kind: Kind, ui: &Ui) {
     };
     for option in args.compression.given().filter(|option| !used.contains(option)) {
         let message = format!("{option} has no effect on {what}");
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        ui.console().warn(Warning::remark([], message));
     }
 }
 

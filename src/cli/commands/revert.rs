@@ -73,7 +73,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     for pattern in selection.unmatched() {
         let message = format!("nothing that it matches differs from commit {commit}");
-        ui.console().warn(Warning { path: pattern.to_vec(), message, degraded: true, damage: false });
+        ui.console().warn(Warning::degraded(pattern, message));
     }
     let what =
         if done.entries == 0 { "attributes of the archive".into() } else { nra_text::counted(done.entries, "entry", "entries") };

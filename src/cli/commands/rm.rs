@@ -52,7 +52,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(changing::nothing_matches(&unmatched, &change.name));
     }
     for pattern in unmatched {
-        ui.console().warn(Warning { path: pattern.to_vec(), message: "no entry matches".into(), degraded: true, damage: false });
+        ui.console().warn(Warning::degraded(pattern, "no entry matches"));
     }
     change.finish(&format!("removed {}", nra_text::counted(count, "entry", "entries")), ui)
 }

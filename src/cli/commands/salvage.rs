@@ -19,7 +19,7 @@ use nra_format::archive::{Archive, OpenOptions, open_path};
 use nra_format::nra::reader::{NraReader, open_remains};
 use nra_format::nra::writer::WriterOptions;
 use nra_format::path::Quoted;
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 use nra_format::source::{FileSource, ReadAt};
 use nra_text::{self, ArchiveField, PathField};
 
@@ -121,8 +121,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let stats = result.map_err(|error| pack::explain(error, &args.output))?;
     let console = ui.console();
-    let warn = |message: String, damage| {
-        console.warn(Warning { path: Vec::new(), message: format!("{name}: {message}"), degraded: damage, damage });
+    let warn = |message: String, is_damage| {
+        let severity = if is_damage { Severity::Damage } else { Severity::Remark };
+        console.warn(Warning::new(severity, [], format!("{name}: {message}")));
     };
     if base > 0 {
         warn(format!("{base} bytes in front of the archive were left out"), true);

@@ -101,7 +101,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if is_busy {
         verdict.damage.clear();
         let message = format!("{}: another process is changing it; what is behind its last commit was not checked", opened.name);
-        ui.console().warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        ui.console().warn(Warning::remark([], message));
     }
     for damage in &verdict.damage {
         tell(damage, ui)?;

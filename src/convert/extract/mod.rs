@@ -140,7 +140,7 @@ impl<'a> Selected<'a> {
                 Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. })) => {
                     selected.lost += 1;
                     let message = format!("entries are lost: {error}");
-                    monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
+                    monitor.warn(Warning::damage([], message));
                 }
                 Err(error) => return Err(error),
             }

@@ -114,7 +114,7 @@ pub(super) fn finish(handle: &OwnedFd, path: &Path, attributes: &[Attribute], ru
     let step = |what: &str, result: Result<(), Errno>| {
         if let Err(errno) = result {
             let message = format!("{what} not restored: {}", reason(errno));
-            monitor.warn(Warning { path: bytes(path), message, degraded: true, damage: false });
+            monitor.warn(Warning::degraded(bytes(path), message));
         }
     };
     if let Some((user, group)) = plan.ids() {
@@ -147,7 +147,7 @@ pub(super) fn check_space(handle: &OwnedFd, path: &Path, needed: u64, monitor: &
         // To the tenth of a MiB: what is less does not matter here.
         let [needed, free] = [needed, free].map(|bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)));
         let message = format!("the content takes up to {needed}, but only {free} are free");
-        monitor.warn(Warning { path: bytes(path), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark(bytes(path), message));
     }
 }
 

@@ -153,7 +153,7 @@ impl Rules {
                 n => format!("{n} entries"),
             };
             let message = format!("{what} of {entries} not restored{why}");
-            monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            monitor.warn(Warning::remark([], message));
         };
         let why = if self.special { ": the owner that they are for is not told, or not restored" } else { "" };
         warn(&self.stripped, "set-id bits or capabilities", why);

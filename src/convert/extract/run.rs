@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use nra_format::archive::Archive;
 use nra_format::entry::{Kind, Location};
 use nra_format::error::{Error, Result, Subject};
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 
 /// What is counted; see [`ExtractStats`].
 #[derive(Debug, Default)]
@@ -170,7 +170,8 @@ impl<'a> Run<'a> {
             Fault::Omit { message, damage } => {
                 self.counts.omitted.fetch_add(1, Ordering::Relaxed);
                 self.counts.damaged.fetch_add(u64::from(damage), Ordering::Relaxed);
-                self.monitor.warn(Warning { path: item.entry.path.as_bytes().to_vec(), message, degraded: true, damage });
+                let severity = if damage { Severity::Damage } else { Severity::Degraded };
+                self.monitor.warn(Warning::new(severity, item.entry.path.as_bytes(), message));
                 self.monitor.add(Counter::Entries, 1);
             }
         }
@@ -186,7 +187,7 @@ impl<'a> Run<'a> {
     /// Warns that something about an entry was not restored.
     pub(super) fn degraded(&self, item: &Item, message: String) {
         let path = item.entry.path.as_bytes().to_vec();
-        self.monitor.warn(Warning { path, message, degraded: true, damage: false });
+        self.monitor.warn(Warning::degraded(path, message));
     }
 
     /// Judges a refusal to make `name` in directory number `parent`: when it is the target that can't be written, nothing can be made.

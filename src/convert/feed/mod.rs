@@ -108,7 +108,7 @@ impl<W: Write + Send> Feed<W> {
             Err(error @ (Error::Usage { .. } | Error::Limit { .. })) => {
                 self.left_out += 1;
                 let message = format!("left out: {error}");
-                monitor.warn(Warning { path: self.path.clone(), message, degraded: true, damage: false });
+                monitor.warn(Warning::degraded(self.path.clone(), message));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -238,7 +238,7 @@ impl<W: Write + Send> Feed<W> {
         self.left_out += 1;
         if let Some(entry) = self.begun.take() {
             let message = format!("left out: {error}");
-            monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+            monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
         }
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn resolve(inputs: &[Input], prefix: &[u8], follow: bool, monitor: &d
             Err(error) if input.keep_path && inputs.len() > 1 && error.kind() == io::ErrorKind::NotFound => {
                 missing = Some(fail(error));
                 let message = "is not there".to_owned();
-                monitor.warn(Warning { path: shown.to_vec(), message, degraded: true, damage: false });
+                monitor.warn(Warning::degraded(shown, message));
                 continue;
             }
             status => status.map_err(fail)?,

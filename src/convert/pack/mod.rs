@@ -224,7 +224,7 @@ fn look(
             if let Some(known) = known {
                 let old = known.find(&path);
                 if let Some(message) = known.bars(old.as_ref(), kind).or_else(|| known.blocks(&path.parent()?)) {
-                    return monitor.warn(Warning { path: bytes.to_vec(), message, degraded: true, damage: false });
+                    return monitor.warn(Warning::degraded(bytes, message));
                 }
                 if old.is_some_and(|old| facts().is_some_and(|facts| known.stays(&old, kind, &facts, &describer))) {
                     return;
@@ -239,11 +239,11 @@ fn look(
         for name in plan.names(&window) {
             let path = || tree.shown_path(name.directory, window.name(name));
             if own.is_some_and(|own| own.1 == name.inode && refusal::is_file(handles, tree, name, window.name(name), own)) {
-                monitor.warn(Warning { path: path(), message: refusal::OWN.to_owned(), degraded: false, damage: false });
+                monitor.warn(Warning::remark(path(), refusal::OWN));
                 continue;
             }
             if let Some(message) = refusal::refusal(handles, tree, name, window.name(name)) {
-                monitor.warn(Warning { path: path(), message, degraded: true, damage: false });
+                monitor.warn(Warning::degraded(path(), message));
                 continue;
             }
             if options.follow_symlinks
@@ -251,7 +251,7 @@ fn look(
                 && let Ok(directory) = handles.get(tree, name.directory)
                 && let Some(message) = refusal::leads_nowhere(&directory, window.name(name))
             {
-                monitor.warn(Warning { path: path(), message, degraded: false, damage: false });
+                monitor.warn(Warning::remark(path(), message));
             }
             tree.stored_path(name.directory, &mut bytes);
             join(&mut bytes, window.name(name));
@@ -276,7 +276,7 @@ fn look(
         if same && later.1 != earlier.1 && (later.1 == Kind::Directory || earlier.1 == Kind::Directory) {
             earlier.1 = Kind::Directory;
             let message = "left out: another input has a directory of this path".to_owned();
-            monitor.warn(Warning { path: later.0.as_bytes().to_vec(), message, degraded: true, damage: false });
+            monitor.warn(Warning::degraded(later.0.as_bytes(), message));
         }
         same
     });
@@ -417,7 +417,7 @@ fn top_attributes(
         xattrs = found;
         describer.narrow(&mut xattrs);
         if let Some(lost) = lost {
-            monitor.warn(Warning { path: shown.to_vec(), message: lost.to_string(), degraded: true, damage: false });
+            monitor.warn(Warning::degraded(shown, lost.to_string()));
         }
     }
     let own = Timestamp { seconds: top.mtime(), nanoseconds: u32::try_from(top.mtime_nsec()).unwrap_or(0) };

@@ -73,12 +73,10 @@ fn drop_repeated(tree: &Tree, window: &Window, ranks: &Ranks, order: &mut Vec<u3
         let (a, b) = (&window.names[*earlier as usize], &window.names[*later as usize]);
         let same = ranks.of(a.directory) == ranks.of(b.directory) && window.name(a) == window.name(b);
         if same && (a.inode != b.inode || device(tree, a.directory) != device(tree, b.directory)) {
-            monitor.warn(Warning {
-                path: tree.shown_path(b.directory, window.name(b)),
-                message: "left out: an earlier input has the same path in the archive".to_owned(),
-                degraded: true,
-                damage: false,
-            });
+            monitor.warn(Warning::degraded(
+                tree.shown_path(b.directory, window.name(b)),
+                "left out: an earlier input has the same path in the archive",
+            ));
         }
         same
     });

@@ -18,7 +18,7 @@ use crate::walk::{AttributeReader, DirId, Facts, Handles, Name, NameKind, Tree, 
 use nra_format::chunker::WHOLE_MAX;
 use nra_format::entry::{Attribute, Entry, Kind};
 use nra_format::path::EntryPath;
-use nra_format::progress::{Monitor, Warning};
+use nra_format::progress::{Monitor, Severity, Warning};
 
 /// Files with fewer bytes are not asked for holes: a hole is at least one page.
 const HOLE_MIN: u64 = 4_096;
@@ -104,16 +104,16 @@ impl<'a> Reader<'a> {
             Ok(()) => Ok(()),
             Err(Failed::Stopped) => Err(Stopped),
             Err(Failed::Told(message)) => {
-                self.warn(name, message, true);
+                self.warn(Severity::Degraded, name, message);
                 outlet.push(place, None, Item::Nothing);
                 Ok(())
             }
         }
     }
 
-    fn warn(&self, name: &Name, message: String, degraded: bool) {
+    fn warn(&self, severity: Severity, name: &Name, message: String) {
         let path = self.context.tree.shown_path(name.directory, self.context.window.name(name));
-        self.context.monitor.warn(Warning { path, message, degraded, damage: false });
+        self.context.monitor.warn(Warning::new(severity, path, message));
     }
 
     /// Returns the handle of a directory and remembers its path in the archive.
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         if self.context.follow
             && let Some(message) = leads_nowhere(directory, bytes)
         {
-            self.warn(name, message, false);
+            self.warn(Severity::Remark, name, message);
         }
         let target = retry_on_intr(|| readlinkat(directory, bytes, Vec::new()))?;
         let attributes = self.attributes_by_name(name, bytes, directory);
@@ -237,7 +237,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Failed> {
         let facts = Facts::new(&statat(directory, bytes, self.at_flags())?);
         if self.context.own.contains(&facts.identity) {
-            self.warn(name, OWN.to_owned(), false);
+            self.warn(Severity::Remark, name, OWN.to_owned());
             outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl<'a> Reader<'a> {
         let (attributes, lost) = self.attributes.read_path(&path);
         // The only file that reports is one that is there; without /proc there is nothing to ask.
         if let Some(lost) = lost.filter(|lost| !lost.is_absent()) {
-            self.warn(name, lost.to_string(), true);
+            self.warn(Severity::Degraded, name, lost.to_string());
         }
         attributes
     }
@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
             return Err(Failed::Told(CHANGED_TYPE.to_owned()));
         }
         if self.context.own.contains(&facts.identity) {
-            self.warn(name, OWN.to_owned(), false);
+            self.warn(Severity::Remark, name, OWN.to_owned());
             outlet.push(place, None, Item::Other(Special::Own));
             return Ok(());
         }
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
             let lost;
             (attributes, lost) = self.attributes.read(&file);
             if let Some(lost) = lost {
-                self.warn(name, lost.to_string(), true);
+                self.warn(Severity::Degraded, name, lost.to_string());
             }
         }
         let (mut entry, old) = self.describe(bytes, Kind::File, &facts, attributes)?;
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
                     outlet.push(place, identity, Item::Abandon);
                     return match failed {
                         Failed::Told(message) => {
-                            self.warn(name, message, true);
+                            self.warn(Severity::Degraded, name, message);
                             Ok(())
                         }
                         Failed::Stopped => Err(failed),
@@ -388,7 +388,7 @@ impl<'a> Reader<'a> {
         let start = outlet.batch.filled;
         let mut len = read_front(file.fd, &mut outlet.batch.bytes[start..=start + size], size)?;
         if len > size {
-            self.warn(name, "grew while it was read: stored as it was at first".to_owned(), false);
+            self.warn(Severity::Remark, name, "grew while it was read: stored as it was at first".to_owned());
             len = size;
         } else if len < size || size > RESTING_MAX || !rests(facts) {
             self.check_unchanged(name, file.fd, facts, len as u64);
@@ -407,15 +407,15 @@ impl<'a> Reader<'a> {
     /// Warns when a file changed while it was read.
     fn check_unchanged(&self, name: &Name, file: &OwnedFd, before: &Facts, read: u64) {
         if read < before.size {
-            self.warn(name, "shrank while it was read".to_owned(), true);
+            self.warn(Severity::Degraded, name, "shrank while it was read".to_owned());
             return;
         }
         let Ok(stat) = fstat(file) else { return };
         let after = Facts::new(&stat);
         if after.size > before.size {
-            self.warn(name, "grew while it was read: stored as long as it was at first".to_owned(), false);
+            self.warn(Severity::Remark, name, "grew while it was read: stored as long as it was at first".to_owned());
         } else if after.size < before.size || after.modified != before.modified {
-            self.warn(name, CHANGED.to_owned(), true);
+            self.warn(Severity::Degraded, name, CHANGED.to_owned());
         }
     }
 }

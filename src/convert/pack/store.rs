@@ -125,7 +125,7 @@ impl<W: Write + Send> Store<W> {
             if let Some(message) = barred {
                 known.leave_out();
                 self.feed.leave_out();
-                monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+                monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
                 return Ok(());
             }
             describe(&mut entry, old.as_ref());

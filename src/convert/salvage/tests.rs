@@ -12,7 +12,7 @@ use nra_format::nra::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use nra_format::nra::reader::open_remains;
 use nra_format::nra::testing::{check_made, check_told, lying_archive};
 use nra_format::path::EntryPath;
-use nra_format::progress::Recorder;
+use nra_format::progress::{Recorder, Severity};
 use nra_format::source::{MemorySource, ReadAt};
 use nra_format::testing::noise;
 
@@ -291,5 +291,8 @@ fn what_the_writer_refuses_is_left_out() {
     let refused = Error::Usage { detail: "x cannot be stored: it has more than fits".into() };
     lost(refused, b"x", "left out", &monitor).unwrap();
     let [told] = &monitor.take_warnings()[..] else { panic!("one warning") };
-    assert!(told.damage && told.message == "left out: x cannot be stored: it has more than fits", "{told:?}");
+    assert!(
+        told.severity == Severity::Damage && told.message == "left out: x cannot be stored: it has more than fits",
+        "{told:?}"
+    );
 }

@@ -15,7 +15,7 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result};
 use nra_format::links::{LinkGroups, NO_LINK};
 use nra_format::path::EntryPath;
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 
 /// The entries of an archive in the order in which they are read, and which of them are hard links of an earlier one.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Order {
         }
         for path in std::mem::take(&mut order.no_links) {
             let path = path.as_bytes().to_vec();
-            monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
+            monitor.warn(Warning::degraded(path, NO_LINK));
         }
         tell_state(archive, keep_going, monitor)?;
         Ok(order)
@@ -133,8 +133,8 @@ pub(crate) fn leave_out(error: Error, path: Vec<u8>, keep_going: bool, monitor: 
     if !keep_going || matches!(error, Error::Io { .. } | Error::Cancelled | Error::KeyNeeded | Error::WrongKey) {
         return Err(error);
     }
-    let damage = matches!(error, Error::Corrupt { .. });
-    monitor.warn(Warning { path, message: format!("left out: {error}"), degraded: true, damage });
+    let severity = if matches!(error, Error::Corrupt { .. }) { Severity::Damage } else { Severity::Degraded };
+    monitor.warn(Warning::new(severity, path, format!("left out: {error}")));
     Ok(())
 }
 

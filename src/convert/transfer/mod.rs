@@ -146,7 +146,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         PlainInput::Encrypted(keyring) if !is_encrypted => {
             writer_options.encryption = Some(keyring.clone());
             let message = "it is not encrypted, so the key encrypts what is made of it".to_owned();
-            monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+            monitor.warn(Warning::remark([], message));
         }
         PlainInput::Refused if !is_encrypted => {
             let detail =
@@ -263,7 +263,7 @@ fn look_at(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Re
                 }
             };
             if let Some(message) = misnamed(source.name(), &format) {
-                monitor.warn(Warning { path: source.name().to_vec(), message, degraded: false, damage: false });
+                monitor.warn(Warning::remark(source.name(), message));
             }
             Ok(opened)
         }

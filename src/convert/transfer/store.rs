@@ -121,7 +121,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         let fate = if entry.is_some_and(|entry| !entry.kept) { "left out: " } else { "" };
         let message = format!("{fate}{error}; what came before is kept{doubt}");
         let path = entry.map_or_else(Vec::new, |entry| entry.path.as_bytes().to_vec());
-        self.monitor.warn(Warning { path, message, degraded: true, damage: true });
+        self.monitor.warn(Warning::damage(path, message));
         Ok(())
     }
 
@@ -131,7 +131,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         }
         self.failed = true;
         let message = format!("{error}; it is left out");
-        self.monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: true });
+        self.monitor.warn(Warning::damage([], message));
         self.feed.leave_out();
         Ok(())
     }
@@ -146,7 +146,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
     fn settle(&mut self, replaced: Option<(Entry, EntryPath)>) -> Result<()> {
         if let Some((entry, _)) = replaced {
             let message = "replaced: a later entry has the same path".to_owned();
-            self.monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: false, damage: false });
+            self.monitor.warn(Warning::remark(entry.path.as_bytes(), message));
         }
         while let Some(((entry, _), target)) = self.links.take_ready() {
             let path = key(&entry.path);
@@ -172,7 +172,7 @@ impl<'a, W: Write + Send> Store<'a, W> {
         for (entry, target) in lost {
             let target = Quoted::new(target.as_bytes());
             let message = format!("left out: a hard link to {target}, which is no file in the archive");
-            self.monitor.warn(Warning { path: entry.path.as_bytes().to_vec(), message, degraded: true, damage: false });
+            self.monitor.warn(Warning::degraded(entry.path.as_bytes(), message));
             self.feed.leave_out();
         }
         self.feed.finish(self.monitor)

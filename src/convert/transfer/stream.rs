@@ -11,7 +11,7 @@ use nra_format::entry::{Entry, Kind, Metadata, Owner};
 use nra_format::error::{Error, Result};
 use nra_format::names::NameEncoding;
 use nra_format::path::{EntryPath, Quoted};
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_format::stream::{Ahead, ByteStream};
 use nra_format::table::{Cleaned, clean};
 use nra_format::tar::{Decoder, Event, Member, MemberKind};
@@ -130,7 +130,7 @@ impl PlaceReader<Special> for StreamReader<'_> {
         match result {
             Ok(()) => {
                 if let Some(remark) = stream.into_inner().and_then(|stream| stream.remark()) {
-                    self.warn(&[], remark, true);
+                    self.warn(Severity::Degraded, &[], remark);
                 }
                 Ok(())
             }
@@ -157,13 +157,8 @@ impl PlaceReader<Special> for StreamReader<'_> {
 }
 
 impl StreamReader<'_> {
-    fn warn(&self, path: &[u8], message: String, degraded: bool) {
-        self.source.monitor.warn(Warning {
-            path: path[..path.len().min(SHOWN_BYTES)].to_vec(),
-            message,
-            degraded,
-            damage: false,
-        });
+    fn warn(&self, severity: Severity, path: &[u8], message: String) {
+        self.source.monitor.warn(Warning::new(severity, &path[..path.len().min(SHOWN_BYTES)], message));
     }
 
     /// Returns the bytes taken of the input, and reports them.
@@ -207,10 +202,10 @@ impl StreamReader<'_> {
             outlet.push(place, None, Item::Other(Special::Message(comment)));
         }
         for remark in decoder.take_remarks() {
-            self.warn(&[], remark, true);
+            self.warn(Severity::Degraded, &[], remark);
         }
         if let Some(remark) = decoder.take_behind() {
-            self.warn(&[], remark, false);
+            self.warn(Severity::Remark, &[], remark);
         }
     }
 
@@ -268,7 +263,7 @@ impl StreamReader<'_> {
     /// Begins an entry; returns its content if that is wanted.
     fn begin(&mut self, place: u32, member: &Member, outlet: &mut Outlet<Special>) -> Result<Option<Content>, End> {
         for remark in &member.remarks {
-            self.warn(&member.name, remark.clone(), true);
+            self.warn(Severity::Degraded, &member.name, remark.clone());
         }
         let owner = Owner {
             user_id: member.user_id,
@@ -286,7 +281,7 @@ impl StreamReader<'_> {
                 return Ok(None);
             }
             Named::Top => {
-                self.warn(&member.name, "left out: the name is that of the top directory".into(), true);
+                self.warn(Severity::Degraded, &member.name, "left out: the name is that of the top directory".into());
                 outlet.push(place, None, Item::Nothing);
                 return Ok(None);
             }
@@ -310,7 +305,7 @@ impl StreamReader<'_> {
                     Some(target) => outlet.push(place, None, Item::Other(Special::Link(Box::new(entry), target))),
                     None => {
                         let message = format!("left out: a hard link to {}, which is no path", Quoted::new(&member.link));
-                        self.warn(&member.name, message, true);
+                        self.warn(Severity::Degraded, &member.name, message);
                         outlet.push(place, None, Item::Nothing);
                     }
                 }
@@ -329,10 +324,10 @@ impl StreamReader<'_> {
         self.path.clear();
         match clean(name, &mut self.path) {
             Ok(Cleaned::Path) => {}
-            Ok(Cleaned::Relative) => self.warn(name, "the slash at its start is left out".into(), false),
+            Ok(Cleaned::Relative) => self.warn(Severity::Remark, name, "the slash at its start is left out".into()),
             Ok(Cleaned::Top) => return Named::Top,
             Err(error) => {
-                self.warn(name, format!("left out: {error}"), true);
+                self.warn(Severity::Degraded, name, format!("left out: {error}"));
                 outlet.push(place, None, Item::Nothing);
                 return Named::Nothing;
             }

@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::filter::{CACHE_SIGNATURE, CACHE_TAG, GITIGNORE, Ignores, Sieve};
 use super::{AttributeReader, DirId, Facts, Handles, NameKind, Tree, WalkOptions, join, reason};
 use nra_format::entry::Attribute;
-use nra_format::progress::Warning;
+use nra_format::progress::{Severity, Warning};
 
 /// Bytes of names asked for in one call.
 const NAMES_BUFFER: usize = 64 << 10;
@@ -78,8 +78,8 @@ impl Listing {
         self.names.iter().any(|listed| bytes_of(&self.bytes, listed) == name)
     }
 
-    fn warn(&mut self, path: Vec<u8>, message: String, degraded: bool) {
-        self.warnings.push(Warning { path, message, degraded, damage: false });
+    fn warn(&mut self, severity: Severity, path: Vec<u8>, message: String) {
+        self.warnings.push(Warning::new(severity, path, message));
     }
 }
 
@@ -119,7 +119,7 @@ impl<'a> Lister<'a> {
         let facts = match fstat(&handle) {
             Ok(stat) => Facts::new(&stat),
             Err(error) => {
-                listing.warn(self.shown(id), reason(error), true);
+                listing.warn(Severity::Degraded, self.shown(id), reason(error));
                 return listing;
             }
         };
@@ -127,7 +127,7 @@ impl<'a> Lister<'a> {
             && let Some(parent) = self.tree.parent(id)
             && self.tree.is_above(parent, facts.identity)
         {
-            listing.warn(self.shown(id), "kept as a symlink: it leads back to a directory above it".to_owned(), false);
+            listing.warn(Severity::Remark, self.shown(id), "kept as a symlink: it leads back to a directory above it".to_owned());
             listing.fate = Fate::Link(facts.identity.1);
             return listing;
         }
@@ -138,7 +138,7 @@ impl<'a> Lister<'a> {
         }
         if let Err(error) = self.read_names(&handle, &mut listing) {
             listing.is_partial = true;
-            listing.warn(self.shown(id), format!("not read to its end: {}", reason(error)), true);
+            listing.warn(Severity::Degraded, self.shown(id), format!("not read to its end: {}", reason(error)));
         }
         self.sift(id, &handle, &mut listing);
         let Listing { names, bytes, .. } = &mut listing;
@@ -168,7 +168,7 @@ impl<'a> Lister<'a> {
             error => reason(error),
         };
         listing.is_partial = true;
-        listing.warn(self.shown(id), message, true);
+        listing.warn(Severity::Degraded, self.shown(id), message);
         let Some(parent) = self.tree.parent(id) else { return };
         let flags = if self.options.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let status = self.handles.get(self.tree, parent).and_then(|handle| statat(&handle, self.tree.name(id), flags));
@@ -186,7 +186,7 @@ impl<'a> Lister<'a> {
         }
         let (attributes, lost) = self.attributes.read(handle);
         if let Some(lost) = lost {
-            listing.warn(self.shown(id), lost.to_string(), true);
+            listing.warn(Severity::Degraded, self.shown(id), lost.to_string());
         }
         attributes
     }
@@ -231,7 +231,11 @@ impl<'a> Lister<'a> {
             self.tree.stored_path(id, &mut path);
             match read_small(handle, GITIGNORE, GITIGNORE_MAX) {
                 Ok(text) => listing.ignores = Some(Arc::new(Ignores::new(&text, &path, listing.ignores.take()))),
-                Err(error) => listing.warn(self.tree.shown_path(id, GITIGNORE), format!("not obeyed: {}", reason(error)), true),
+                Err(error) => listing.warn(
+                    Severity::Degraded,
+                    self.tree.shown_path(id, GITIGNORE),
+                    format!("not obeyed: {}", reason(error)),
+                ),
             }
         }
         if listing.names.is_empty() || (!self.sieve.needs_paths() && listing.ignores.is_none()) {

@@ -298,12 +298,10 @@ impl Walk {
             self.taken += 1;
             if self.tree.child_len(directory, name) > MAX_PATH {
                 self.left_out += 1;
-                monitor.warn(Warning {
-                    path: self.tree.shown_path(directory, name),
-                    message: format!("left out: its path is longer than {MAX_PATH} bytes"),
-                    degraded: true,
-                    damage: false,
-                });
+                monitor.warn(Warning::degraded(
+                    self.tree.shown_path(directory, name),
+                    format!("left out: its path is longer than {MAX_PATH} bytes"),
+                ));
             } else if kind == NameKind::Directory {
                 let id = self.tree.add(directory, name);
                 self.frontier.push_back((id, listing.ignores.clone()));

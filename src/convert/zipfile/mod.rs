@@ -87,7 +87,7 @@ pub fn write_zip(
     if !fits_comment(comment) {
         let message =
             "the message of the commit can't be kept in a zip archive: it is too long, or looks like the end of one".into();
-        monitor.warn(Warning { path: Vec::new(), message, degraded: true, damage: false });
+        monitor.warn(Warning::degraded([], message));
         comment = &[];
     }
     let out = lines.finish(comment)?;
@@ -100,7 +100,7 @@ pub fn write_zip(
         (false, false) => None,
     };
     if let Some(message) = message {
-        monitor.warn(Warning { path: Vec::new(), message: message.into(), degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
     from.publish(out)
 }

@@ -19,17 +19,48 @@ pub enum Counter {
     Input = 2,
 }
 
-/// Something that went wrong without ending the work.
-#[derive(Debug)]
+/// How serious a warning is. The greatest severity of all warnings decides the exit code of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; the result is complete. Exit code 0.
+    Remark,
+    /// The result lacks something: an entry, a mode, a time. Exit code 3.
+    Degraded,
+    /// The archive is damaged, and the result lacks what the damage affects. Exit code 4.
+    Damage,
+}
+
+/// A problem that did not end the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The file or entry concerned.
+    /// How serious it is.
+    pub severity: Severity,
+    /// The file or entry concerned; empty for the archive as a whole.
     pub path: Vec<u8>,
     /// What happened, lower case, without the path: `permission denied`, `set-uid bit not restored`.
     pub message: String,
-    /// Something is missing from the result because of this: exit code 3. Otherwise only a remark.
-    pub degraded: bool,
-    /// The archive is damaged here: exit code 4.
-    pub damage: bool,
+}
+
+impl Warning {
+    /// Returns a warning of this severity.
+    pub fn new(severity: Severity, path: impl Into<Vec<u8>>, message: impl Into<String>) -> Self {
+        Self { severity, path: path.into(), message: message.into() }
+    }
+
+    /// Returns a warning of severity [`Severity::Remark`].
+    pub fn remark(path: impl Into<Vec<u8>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Remark, path, message)
+    }
+
+    /// Returns a warning of severity [`Severity::Degraded`].
+    pub fn degraded(path: impl Into<Vec<u8>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Degraded, path, message)
+    }
+
+    /// Returns a warning of severity [`Severity::Damage`].
+    pub fn damage(path: impl Into<Vec<u8>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Damage, path, message)
+    }
 }
 
 impl fmt::Display for Warning {

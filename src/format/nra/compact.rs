@@ -332,7 +332,7 @@ impl Names {
     fn tell(&mut self, entry: &Entry, monitor: &dyn Monitor) {
         if self.links.key(entry).is_some_and(|key| self.links.differs(key)) {
             let path = entry.path.as_bytes().to_vec();
-            monitor.warn(Warning { path, message: NO_LINK.to_owned(), degraded: true, damage: false });
+            monitor.warn(Warning::degraded(path, NO_LINK));
         }
     }
 

@@ -80,7 +80,7 @@ pub fn revert<W: Write + Send, E: From<Error>>(
                     Ok(false) => {}
                     Err(why) => {
                         let path = change.entry().path.as_bytes().to_vec();
-                        monitor.warn(Warning { path, message: why.to_owned(), degraded: true, damage: false });
+                        monitor.warn(Warning::degraded(path, why));
                         left_out += 1;
                     }
                 }

@@ -9,7 +9,7 @@ use nra_core::entry::{Entry, Kind, Metadata};
 use nra_core::error::Result;
 use nra_core::links::NO_LINK;
 use nra_core::path::EntryPath;
-use nra_core::progress::Recorder;
+use nra_core::progress::{Recorder, Severity};
 use nra_core::source::{FileSource, ReadAt};
 
 use crate::reader::NraReader;
@@ -54,8 +54,8 @@ pub fn check_made(archive: &dyn Archive) {
 
 /// Checks that `c` and `d` were told of, and nothing else.
 pub fn check_told(monitor: &Recorder) {
-    let told: Vec<_> = monitor.take_warnings().into_iter().map(|told| (told.path, told.message, told.degraded)).collect();
-    assert_eq!(told, [b"c", b"d"].map(|path| (path.to_vec(), NO_LINK.to_owned(), true)));
+    let told: Vec<_> = monitor.take_warnings().into_iter().map(|told| (told.path, told.message, told.severity)).collect();
+    assert_eq!(told, [b"c", b"d"].map(|path| (path.to_vec(), NO_LINK.to_owned(), Severity::Degraded)));
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use nra_format::entry::Kind;
 use nra_format::error::{Error, Result};
 use nra_format::nra::writer::WriterOptions;
 use nra_format::path::EntryPath;
-use nra_format::progress::{Counter, Monitor, Warning};
+use nra_format::progress::{Counter, Monitor, Severity, Warning};
 use nra_text::{self, SizeStyle};
 
 /// Bound for what an extraction keeps of entries, bytes: it runs beside a screen and a search that all together stay below 100 MB.
@@ -547,7 +547,7 @@ impl Monitor for Teller {
     }
 
     fn warn(&self, warning: Warning) {
-        if warning.degraded || warning.damage {
+        if warning.severity >= Severity::Degraded {
             self.degraded.store(true, Ordering::Relaxed);
         }
         self.say(&nra_text::harmless(&warning.to_string()));

@@ -29,7 +29,7 @@ pub fn protect(store: &dyn Store, percent: u32, memory_bytes: u64, monitor: &dyn
     if store.len() > end && !is_own {
         let (bytes, number) = (store.len() - end, tail.number);
         let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
     monitor.expect(Counter::Bytes, geometry.protected);
     // On a full disk nothing is begun.

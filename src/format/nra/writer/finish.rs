@@ -29,7 +29,7 @@ use nra_core::entry::{Entry, Kind, Timestamp};
 use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_RUNS;
 use nra_core::path::EntryPath;
-use nra_core::progress::{Monitor, Warning};
+use nra_core::progress::{Monitor, Severity, Warning};
 
 /// Entries whose leaves one worker makes at a time.
 const LEAF_BATCH: usize = 8_192;
@@ -50,7 +50,7 @@ pub(super) fn finish<W: Write + Send>(writer: Writer<W>, monitor: &dyn Monitor) 
     {
         let (bytes, number) = (base.state.remains, base.state.commit.number);
         let message = format!("{bytes} bytes behind commit {number}, the remains of an append that did not finish, are cut off");
-        monitor.warn(Warning { path: Vec::new(), message, degraded: false, damage: false });
+        monitor.warn(Warning::remark([], message));
     }
     let Ordered { ids, again, left_out } = order(&mut index, base.as_ref(), options.repeats, monitor)?;
     for id in again {
@@ -222,7 +222,8 @@ fn order(index: &mut Index, base: Option<&Base>, repeats: bool, monitor: &dyn Mo
                 let (a, b) = (&index.entry(*last).entry, &index.entry(id).entry);
                 if (a.kind, a.size, a.modified, &a.target) != (b.kind, b.size, b.modified, &b.target) {
                     let message = "replaced: a later entry has the same path".to_owned();
-                    monitor.warn(Warning { path: a.path.as_bytes().to_vec(), message, degraded: !repeats, damage: false });
+                    let severity = if repeats { Severity::Remark } else { Severity::Degraded };
+                    monitor.warn(Warning::new(severity, a.path.as_bytes(), message));
                 }
                 index.leave_group(*last);
                 *last = id;
@@ -293,12 +294,7 @@ fn add_parents(
             if let Some(last) = complete.pop_if(|last| index.entry(*last).entry.path == path) {
                 index.leave_group(last);
                 *left_out += 1;
-                monitor.warn(Warning {
-                    path: path.as_bytes().to_vec(),
-                    message: "left out: it is no directory, but entries lie below it".into(),
-                    degraded: true,
-                    damage: false,
-                });
+                monitor.warn(Warning::degraded(path.as_bytes(), "left out: it is no directory, but entries lie below it"));
             }
             base = match base {
                 Some(base) if base.has_directory(&path)? => Some(base),

@@ -20,7 +20,7 @@ use crate::writer::run::MAX_WEIGHT;
 use nra_core::codec::{Method, looks_incompressible};
 use nra_core::entry::{Attribute, Metadata, Namespace, Timestamp};
 use nra_core::path::EntryPath;
-use nra_core::progress::{Counter, Recorder};
+use nra_core::progress::{Counter, Recorder, Severity};
 use nra_core::testing::noise;
 use parts::Parts;
 
@@ -234,7 +234,7 @@ fn a_file_with_entries_below_it_makes_room() {
     let parts = Parts::take(writer.finish(&monitor).unwrap().0);
     assert_eq!(parts.entry("a").kind, Kind::Directory);
     let warnings = monitor.take_warnings();
-    assert!(warnings.len() == 1 && warnings[0].degraded && warnings[0].path == b"a");
+    assert!(warnings.len() == 1 && warnings[0].severity == Severity::Degraded && warnings[0].path == b"a");
 }
 
 #[test]

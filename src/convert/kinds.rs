@@ -1,4 +1,4 @@
-//! The kinds of archives that are written, told by the ending of a name, and one archive written as another.
+//! The kinds of archives that are written, told by the extension of a name, and one archive written as another.
 
 use std::num::NonZero;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,7 +12,7 @@ use crate::shardfile::{ShardOptions, write_shard};
 use crate::tarball::{TarOptions, write_tar};
 use crate::transfer::{Input, TransferOptions, transfer};
 use crate::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use nra_format::archive::{Archive, Container, ENDINGS, Ending, foreign};
+use nra_format::archive::{Archive, Container, EXTENSIONS, Extension, foreign};
 use nra_format::error::Result;
 use nra_format::nra::writer::WriterOptions;
 use nra_format::nra4;
@@ -36,10 +36,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind that is written under names with this ending, if one is.
-    fn of(ending: &Ending) -> Option<Self> {
-        match ending.container {
-            _ if !ending.written => None,
+    /// Returns the kind that is written under names with this extension, if one is.
+    fn of(extension: &Extension) -> Option<Self> {
+        match extension.container {
+            _ if !extension.written => None,
             Container::Nra => Some(Self::Nra),
             Container::Nra4 => Some(Self::Nra4),
             Container::Tar(compression) => Some(Self::Tar(compression)),
@@ -50,37 +50,37 @@ impl Kind {
         }
     }
 
-    /// Returns the kind that people call so: by an ending, with or without its dot.
+    /// Returns the kind that people call so: by an extension, with or without its dot.
     pub fn named(word: &str) -> Option<Self> {
-        Self::of(Ending::named(word)?)
+        Self::of(Extension::named(word)?)
     }
 }
 
-/// Returns the endings of all kinds that are written.
-pub fn endings() -> impl Iterator<Item = &'static str> {
-    ENDINGS.iter().filter(|ending| Kind::of(ending).is_some()).map(|ending| ending.text)
+/// Returns the extensions of all kinds that are written.
+pub fn extensions() -> impl Iterator<Item = &'static str> {
+    EXTENSIONS.iter().filter(|extension| Kind::of(extension).is_some()).map(|extension| extension.text)
 }
 
-/// Tells the kind by the name of the output; `None` when its ending is not known, or nothing is written that is called so.
+/// Tells the kind by the name of the output; `None` when its extension is not known, or nothing is written that is called so.
 pub fn kind_of(output: &Path) -> Option<Kind> {
-    Kind::of(Ending::of(output.as_os_str().as_bytes())?)
+    Kind::of(Extension::of(output.as_os_str().as_bytes())?)
 }
 
-/// Returns the ending of the output if it promises a kind that is not written.
+/// Returns the extension of the output if it promises a kind that is not written.
 pub fn unwritten(output: &Path) -> Option<&'static str> {
     let name = output.as_os_str().as_bytes();
-    match Ending::of(name) {
-        Some(ending) => Some(ending.text).filter(|_| Kind::of(ending).is_none()),
+    match Extension::of(name) {
+        Some(extension) => Some(extension.text).filter(|_| Kind::of(extension).is_none()),
         None => foreign(name),
     }
 }
 
-/// Returns the name beside the input with `.nra` in place of its ending; an earlier `commit` of it is told by its number.
+/// Returns the name beside the input with `.nra` in place of its extension; an earlier `commit` of it is told by its number.
 pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
     // Over an archive of NRA nothing is written.
-    let ending = Ending::of(name).filter(|ending| commit.is_some() || ending.container != Container::Nra);
-    let mut stem = ending.map_or(name, |ending| ending.stem(name)).to_vec();
+    let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra);
+    let mut stem = extension.map_or(name, |extension| extension.stem(name)).to_vec();
     if let Some(number) = commit {
         stem.extend_from_slice(format!("@{number}").as_bytes());
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_tell_the_kind() {
+    fn extensions_select_the_kind() {
         assert_eq!(kind_of(Path::new("a.TAR.GZ")), Some(Kind::Tar(Some(Compression::Gzip))));
         assert_eq!(kind_of(Path::new("a.nra")), Some(Kind::Nra));
         assert_eq!(kind_of(Path::new(".nra")), None);
@@ -193,6 +193,6 @@ mod tests {
         }
         assert_eq!(Kind::named("CSHARD"), Some(Kind::Shard(Some(Role::COLUMNS))));
         assert_eq!(Kind::named("shard"), Some(Kind::Shard(None)));
-        assert!(endings().all(|ending| Kind::named(ending).is_some()));
+        assert!(extensions().all(|extension| Kind::named(extension).is_some()));
     }
 }

@@ -55,5 +55,6 @@
 pub use nra_core::archive::*;
 
 pub use crate::registry::{
-    Container, ENDINGS, ENGINES, Ending, Engine, foreign, is_no_archive, is_nra, misnamed, open, open_path, open_stream, settled,
+    Container, ENGINES, EXTENSIONS, Engine, Extension, foreign, is_no_archive, is_nra, misnamed, open, open_path, open_stream,
+    settled,
 };

@@ -15,7 +15,7 @@ use crate::report::{CommandResult, Failure, Outcome};
 use crate::signals::{self, Attended, CleanStop};
 use crate::ui::Ui;
 use nra_format::Error;
-use nra_format::archive::{Archive, Container, Ending as NameEnding, OpenOptions, is_no_archive, open_path};
+use nra_format::archive::{Archive, Container, Extension, OpenOptions, is_no_archive, open_path};
 use nra_format::crypt::{Keyring, Secret};
 use nra_format::nra::reader::{NraReader, open_remains};
 use nra_format::path::Quoted;
@@ -362,8 +362,8 @@ pub fn archives_in(directory: &Path) -> Vec<PathBuf> {
     let files = files.flatten().take(MAX_FILES).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
     // By name: to look into each file would read them all.
     let is_archive = |path: &PathBuf| {
-        let ending = NameEnding::of(path.as_os_str().as_bytes());
-        ending.is_some_and(|ending| !matches!(ending.container, Container::Compressed(_)))
+        let extension = Extension::of(path.as_os_str().as_bytes());
+        extension.is_some_and(|extension| !matches!(extension.container, Container::Compressed(_)))
     };
     let here = directory == Path::new(".");
     let files = files.map(|file| if here { PathBuf::from(file.file_name()) } else { file.path() });

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::reading;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
-use nra_convert::kinds::{Kind, default_output, endings, kind_of, unwritten};
+use nra_convert::kinds::{Kind, default_output, extensions, kind_of, unwritten};
 use nra_convert::pack::{Destination, OwnerPolicy};
 use nra_convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
 use nra_format::Error;
@@ -136,14 +136,14 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
 
 /// Lists the endings of what is written.
 fn written() -> String {
-    endings().collect::<Vec<_>>().join(" ")
+    extensions().collect::<Vec<_>>().join(" ")
 }
 
 /// Tells the kind that the name of the output asks for.
 fn kind_by_name(output: &Path) -> CommandResult<Kind> {
-    let Some(ending) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
+    let Some(extension) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
     let shown = Quoted::new(output.as_os_str().as_bytes());
-    let failure = Failure::usage(format!("cannot write {shown}: nra makes nothing that is called {ending}"));
+    let failure = Failure::usage(format!("cannot write {shown}: nra makes nothing that is called {extension}"));
     Err(failure.hint(format!("it writes {}", written())).hint("--to KIND writes that kind, whatever the name"))
 }
 

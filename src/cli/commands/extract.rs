@@ -18,7 +18,7 @@ use nra_convert::extract::{Action, Answer, Conflict, Event, ExtractOptions, Extr
 use nra_convert::select::Selection;
 use nra_format::Error;
 use nra_format::Result;
-use nra_format::archive::{Access, Ending, Part};
+use nra_format::archive::{Access, Extension, Part};
 use nra_format::entry::Kind;
 use nra_format::error::{Bound, Subject};
 use nra_format::path::Quoted;
@@ -29,7 +29,7 @@ use nra_text::{self, PathField, parse_size};
 const MEMORY: u64 = 256 << 20;
 /// Open files that are enough for all handles that are kept.
 const OPEN_FILES: u64 = 17_000;
-/// Folder of an archive whose own name makes none: `..nra` without its ending is `.`.
+/// Folder of an archive whose own name makes none: `..nra` without its extension is `.`.
 const NAMELESS: &[u8] = b"archive";
 /// Arguments of `nra extract`.
 #[derive(Debug, clap::Args)]
@@ -269,7 +269,7 @@ fn allow_many_open_files() {
     }
 }
 
-/// Returns the name of the folder for an archive: its own without endings, unless that is no name.
+/// Returns the name of the folder for an archive: its own without extensions, unless that is no name.
 fn folder_name(archive: &Path, shown: &str) -> Vec<u8> {
     let name = own_name(archive, shown);
     if matches!(&*name, b"" | b"." | b"..") || name.contains(&b'/') { NAMELESS.to_vec() } else { name }
@@ -279,8 +279,8 @@ fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
     let Some(name) = archive.file_name().filter(|name| *name != "-").map(OsStrExt::as_bytes) else {
         return shown.replace(' ', "-").into_bytes();
     };
-    match Ending::of(name) {
-        Some(ending) => ending.stem(name).to_vec(),
+    match Extension::of(name) {
+        Some(extension) => extension.stem(name).to_vec(),
         // The folder can't have the name of the archive itself.
         None => [name, b".d"].concat(),
     }

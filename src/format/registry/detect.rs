@@ -1,6 +1,6 @@
 //! Tells in words what a file is that nra can't open.
 
-use crate::registry::Ending;
+use crate::registry::Extension;
 use nra_core::archive::EngineName;
 use nra_core::error::{Error, Looks, Result};
 use nra_core::source::ReadAt;
@@ -91,8 +91,8 @@ fn is_old_tar(first: &[u8]) -> bool {
 
 /// Returns a remark when the name of a file promises another kind of archive than it is; `format` as in [`Info::format`](nra_core::archive::Info::format).
 pub fn misnamed(name: &[u8], format: &str) -> Option<String> {
-    let ending = Ending::of(name)?;
-    (!ending.container.is_kept_by(format)).then(|| format!("its name ends with {}, but it is {format}", ending.text))
+    let extension = Extension::of(name)?;
+    (!extension.container.is_kept_by(format)).then(|| format!("its name ends with {}, but it is {format}", extension.text))
 }
 
 #[cfg(test)]

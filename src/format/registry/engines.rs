@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::registry::Ending;
+use crate::registry::Extension;
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::error::Result;
 use nra_core::source::ReadAt;
@@ -20,7 +20,7 @@ pub(super) type Probe = fn(&Arc<dyn ReadAt>, &OpenOptions) -> Result<Option<Box<
 pub struct Engine {
     /// Name for people: `NRA 5`.
     pub name: &'static str,
-    /// Usual ending of file names, with the dot.
+    /// Usual extension of file names, with the dot.
     pub extension: &'static str,
     /// What tells the container, in words or as first bytes in hex.
     pub magic: &'static str,
@@ -34,10 +34,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Returns the engine that people call so: by an ending of names ([`ENDINGS`](super::ENDINGS)) or by its name.
+    /// Returns the engine that people call so: by an extension of names ([`EXTENSIONS`](super::EXTENSIONS)) or by its name.
     pub fn named(word: &str) -> Option<&'static Self> {
         let word = word.trim();
-        let meant = Ending::named(word).map_or(word, |ending| ending.container.engine());
+        let meant = Extension::named(word).map_or(word, |extension| extension.container.engine());
         ENGINES.iter().find(|engine| engine.name.eq_ignore_ascii_case(meant))
     }
 }

@@ -699,7 +699,7 @@ fn an_archive_is_written_as_another() {
     story.sees("Write everything in a.nra as").sees("a.tar.zst");
     story.then("ctrl-u").types("a.rar");
     story.then("enter");
-    story.sees("known endings: .nra .nra4 .tar");
+    story.sees("known extensions: .nra .nra4 .tar");
     for name in ["copy.tar.gz", "copy.nra"] {
         story.then("ctrl-u");
         let output = work.path().join(name);

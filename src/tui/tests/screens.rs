@@ -275,7 +275,7 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
     story.then("F").types("size>10q").then("enter");
     sees(&story, "unknown unit 'q' (known: K, M, G, T, P, E, with iB or B behind)");
     story.then("esc c ctrl-u").types("x.foo").then("enter");
-    sees(&story, "known endings:");
+    sees(&story, "known extensions:");
     story.then("esc :").types("sort-by-st");
     sees(&story, "sort-by-stored-size: Order by stored size, the largest first");
     // What there is no room for is counted.

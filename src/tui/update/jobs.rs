@@ -140,8 +140,8 @@ pub fn ask_output(state: &mut State) {
 pub fn check_output(output: &str) -> Result<Check, String> {
     let path = PathBuf::from(output);
     if kinds::kind_of(&path).is_none() {
-        let known: Vec<&str> = kinds::endings().collect();
-        return Err(format!("known endings: {}", known.join(" ")));
+        let known: Vec<&str> = kinds::extensions().collect();
+        return Err(format!("known extensions: {}", known.join(" ")));
     }
     Ok(Check::Output(path))
 }

@@ -1,4 +1,4 @@
-//! Endings of file names and what they promise, in one table.
+//! File name extensions and the containers they promise, in one table.
 
 use nra_shard::Role;
 use nra_stream::Compression;
@@ -22,10 +22,10 @@ pub enum Container {
     Compressed(Compression),
 }
 
-/// An ending of names.
+/// A file name extension.
 #[derive(Debug)]
-pub struct Ending {
-    /// The ending, with the dot.
+pub struct Extension {
+    /// The extension, with the dot.
     pub text: &'static str,
     /// What is called so.
     pub container: Container,
@@ -33,45 +33,45 @@ pub struct Ending {
     pub written: bool,
 }
 
-const fn ending(text: &'static str, container: Container) -> Ending {
-    Ending { text, container, written: true }
+const fn extension(text: &'static str, container: Container) -> Extension {
+    Extension { text, container, written: true }
 }
 
-const fn read_only(text: &'static str, container: Container) -> Ending {
-    Ending { text, container, written: false }
+const fn read_only(text: &'static str, container: Container) -> Extension {
+    Extension { text, container, written: false }
 }
 
-/// All endings that are known. Those that end with another one of the table come before it.
-pub static ENDINGS: &[Ending] = &[
-    ending(".nra", Container::Nra),
-    ending(".nra4", Container::Nra4),
-    ending(".tar", Container::Tar(None)),
-    ending(".tar.gz", Container::Tar(Some(Compression::Gzip))),
-    ending(".tgz", Container::Tar(Some(Compression::Gzip))),
-    ending(".taz", Container::Tar(Some(Compression::Gzip))),
-    ending(".tar.zst", Container::Tar(Some(Compression::Zstd))),
-    ending(".tzst", Container::Tar(Some(Compression::Zstd))),
-    ending(".tar.xz", Container::Tar(Some(Compression::Xz))),
-    ending(".txz", Container::Tar(Some(Compression::Xz))),
-    ending(".tar.bz2", Container::Tar(Some(Compression::Bzip2))),
-    ending(".tbz2", Container::Tar(Some(Compression::Bzip2))),
-    ending(".tbz", Container::Tar(Some(Compression::Bzip2))),
-    ending(".tar.lz4", Container::Tar(Some(Compression::Lz4))),
-    ending(".tlz4", Container::Tar(Some(Compression::Lz4))),
+/// All extensions that are known. Those that end with another one of the table come before it.
+pub static EXTENSIONS: &[Extension] = &[
+    extension(".nra", Container::Nra),
+    extension(".nra4", Container::Nra4),
+    extension(".tar", Container::Tar(None)),
+    extension(".tar.gz", Container::Tar(Some(Compression::Gzip))),
+    extension(".tgz", Container::Tar(Some(Compression::Gzip))),
+    extension(".taz", Container::Tar(Some(Compression::Gzip))),
+    extension(".tar.zst", Container::Tar(Some(Compression::Zstd))),
+    extension(".tzst", Container::Tar(Some(Compression::Zstd))),
+    extension(".tar.xz", Container::Tar(Some(Compression::Xz))),
+    extension(".txz", Container::Tar(Some(Compression::Xz))),
+    extension(".tar.bz2", Container::Tar(Some(Compression::Bzip2))),
+    extension(".tbz2", Container::Tar(Some(Compression::Bzip2))),
+    extension(".tbz", Container::Tar(Some(Compression::Bzip2))),
+    extension(".tar.lz4", Container::Tar(Some(Compression::Lz4))),
+    extension(".tlz4", Container::Tar(Some(Compression::Lz4))),
     read_only(".tar.lzma", Container::Tar(Some(Compression::Lzma))),
     read_only(".tlz", Container::Tar(Some(Compression::Lzma))),
-    ending(".zip", Container::Zip),
+    extension(".zip", Container::Zip),
     read_only(".jar", Container::Zip),
     read_only(".whl", Container::Zip),
     read_only(".7z", Container::SevenZ),
-    ending(".shard", Container::Shard(Role(0))),
-    ending(".mosh", Container::Shard(Role::MODEL)),
-    ending(".smpl", Container::Shard(Role::SAMPLES)),
-    ending(".gemm", Container::Shard(Role::GEMM)),
-    ending(".wshard", Container::Shard(Role::EPISODE)),
-    ending(".gshard", Container::Shard(Role::GRAPH)),
-    ending(".tshard", Container::Shard(Role::TRACE)),
-    ending(".cshard", Container::Shard(Role::COLUMNS)),
+    extension(".shard", Container::Shard(Role(0))),
+    extension(".mosh", Container::Shard(Role::MODEL)),
+    extension(".smpl", Container::Shard(Role::SAMPLES)),
+    extension(".gemm", Container::Shard(Role::GEMM)),
+    extension(".wshard", Container::Shard(Role::EPISODE)),
+    extension(".gshard", Container::Shard(Role::GRAPH)),
+    extension(".tshard", Container::Shard(Role::TRACE)),
+    extension(".cshard", Container::Shard(Role::COLUMNS)),
     read_only(".gz", Container::Compressed(Compression::Gzip)),
     read_only(".zst", Container::Compressed(Compression::Zstd)),
     read_only(".xz", Container::Compressed(Compression::Xz)),
@@ -80,7 +80,7 @@ pub static ENDINGS: &[Ending] = &[
     read_only(".lzma", Container::Compressed(Compression::Lzma)),
 ];
 
-/// Endings of archives that nra neither reads nor writes.
+/// Extensions of archives that nra neither reads nor writes.
 const FOREIGN: [&str; 16] = [
     ".rar",
     ".cpio",
@@ -100,29 +100,29 @@ const FOREIGN: [&str; 16] = [
     ".tar.Z",
 ];
 
-/// Returns the ending that `name` has if it is that of an archive which nra neither reads nor writes.
+/// Returns the extension that `name` has if it is that of an archive which nra neither reads nor writes.
 pub fn foreign(name: &[u8]) -> Option<&'static str> {
-    FOREIGN.into_iter().find(|ending| ends_with(name, ending))
+    FOREIGN.into_iter().find(|extension| ends_with(name, extension))
 }
 
-/// Says whether a name is more than this ending, and has it.
-fn ends_with(name: &[u8], ending: &str) -> bool {
-    name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+/// Says whether a name is more than this extension, and has it.
+fn ends_with(name: &[u8], extension: &str) -> bool {
+    name.len() > extension.len() && name[name.len() - extension.len()..].eq_ignore_ascii_case(extension.as_bytes())
 }
 
-impl Ending {
-    /// Returns the ending that `name` has; a name is more than an ending.
+impl Extension {
+    /// Returns the extension that `name` has; a name is more than an extension.
     pub fn of(name: &[u8]) -> Option<&'static Self> {
-        ENDINGS.iter().find(|ending| ends_with(name, ending.text))
+        EXTENSIONS.iter().find(|extension| ends_with(name, extension.text))
     }
 
-    /// Returns the ending of this text, which may lack the dot.
+    /// Returns the extension of this text, which may lack the dot.
     pub fn named(text: &str) -> Option<&'static Self> {
         let text = text.strip_prefix('.').unwrap_or(text);
-        ENDINGS.iter().find(|ending| ending.text[1..].eq_ignore_ascii_case(text))
+        EXTENSIONS.iter().find(|extension| extension.text[1..].eq_ignore_ascii_case(text))
     }
 
-    /// Returns `name` without this ending.
+    /// Returns `name` without this extension.
     pub fn stem<'a>(&self, name: &'a [u8]) -> &'a [u8] {
         &name[..name.len() - self.text.len()]
     }
@@ -160,18 +160,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_ending_is_found_and_leads_to_an_engine() {
-        for ending in ENDINGS {
-            let name = format!("a{}", ending.text.to_ascii_uppercase());
-            let found = Ending::of(name.as_bytes()).unwrap();
-            assert_eq!(found.text, ending.text);
+    fn each_extension_is_found_and_leads_to_an_engine() {
+        for extension in EXTENSIONS {
+            let name = format!("a{}", extension.text.to_ascii_uppercase());
+            let found = Extension::of(name.as_bytes()).unwrap();
+            assert_eq!(found.text, extension.text);
             assert_eq!(found.stem(name.as_bytes()), b"a");
-            assert!(Ending::of(ending.text.as_bytes()).is_none_or(|shorter| shorter.text != ending.text));
-            assert!(ENGINES.iter().any(|engine| engine.name == ending.container.engine()), "{}", ending.text);
+            assert!(Extension::of(extension.text.as_bytes()).is_none_or(|shorter| shorter.text != extension.text));
+            assert!(ENGINES.iter().any(|engine| engine.name == extension.container.engine()), "{}", extension.text);
         }
         // What an engine calls usual is known.
         for engine in ENGINES {
-            assert!(Ending::named(engine.extension).is_some(), "{}", engine.name);
+            assert!(Extension::named(engine.extension).is_some(), "{}", engine.name);
         }
     }
 }

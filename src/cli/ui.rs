@@ -16,6 +16,7 @@ use crate::progress::{Progress, ProgressStyleChoice};
 use crate::report::{CommandResult, Failure, Outcome};
 use nra_format::Error;
 use nra_format::path::is_unsafe_to_show;
+use nra_format::progress::Severity;
 use nra_text::{self, SizeStyle};
 
 /// Bytes of output collected before they are written.
@@ -484,7 +485,7 @@ impl Write for SharedBuffer {
 mod tests {
     use super::*;
 
-    use nra_format::progress::{Severity, Warning};
+    use nra_format::progress::Warning;
 
     #[test]
     fn json_has_nothing_that_changes_a_terminal() {

@@ -99,7 +99,7 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
 /// Tells when `archive` is encrypted and what is made of it is not.
 pub(crate) fn tell_secrecy(archive: &dyn Archive, encrypts: bool, monitor: &dyn Monitor) {
     if archive.info().encrypted && !encrypts {
-        let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)".into();
+        let message = "the input is encrypted, what is made of it is not (convert -e encrypts that too)";
         monitor.warn(Warning::remark([], message));
     }
 }

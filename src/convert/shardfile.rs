@@ -93,7 +93,7 @@ pub fn write_shard(
     let mut output = buffered.into_inner().map_err(|error| Error::io("write", &name, error.into_error()))?;
     let len = output.seek(SeekFrom::End(0)).map_err(|error| Error::io("write", &name, error))?;
     if former.is_some_and(|former| differs(&former, len, options, &planned)) {
-        let message = "the file has other bytes than the Shard file that its entries came from".into();
+        let message = "the file has other bytes than the Shard file that its entries came from";
         monitor.warn(Warning::remark([], message));
     }
     from.publish(Counted::whole(output, len))
@@ -170,7 +170,7 @@ fn plan(from: &mut Outgoing<'_>) -> Result<Vec<Planned>> {
     }
     planned.sort_by_key(|planned| planned.record.map_or(u32::MAX, |record| record.number));
     if facts {
-        let message = "modes, times and owners can't be kept in a Shard file".into();
+        let message = "modes, times and owners can't be kept in a Shard file";
         from.monitor.warn(Warning::remark([], message));
     }
     Ok(planned)

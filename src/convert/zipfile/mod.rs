@@ -85,8 +85,7 @@ pub fn write_zip(
     let Work { from, lines, coarse, named, .. } = job;
     let mut comment = options.outgoing.message_of(archive).as_bytes();
     if !fits_comment(comment) {
-        let message =
-            "the message of the commit can't be kept in a zip archive: it is too long, or looks like the end of one".into();
+        let message = "the message of the commit can't be kept in a zip archive: it is too long, or looks like the end of one";
         monitor.warn(Warning::degraded([], message));
         comment = &[];
     }

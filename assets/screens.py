@@ -1,7 +1,7 @@
 """Draws the pictures of the browser as SVG from recordings of a terminal.
 
     python3 assets/screens.py                         # draw the recordings that are here
-    python3 assets/screens.py --bin target/fast/nra   # record them again first
+    python3 assets/screens.py --bin target/release/nra   # record them again first
 
 Recording needs tmux and shows an archive of this repository. A recording is an asciicast
 (version 2) that holds one whole screen per event. A marker event names a still picture of the

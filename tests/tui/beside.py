@@ -1,6 +1,6 @@
 """Everyday tasks in nra, mc and yazi on the same zip archive, in the same terminal: keys pressed and seconds until the result is seen.
 
-    python3 tests/tui/beside.py --bin target/fast/nra [--yazi PATH] [--files 20000]
+    python3 tests/tui/beside.py --bin target/release/nra [--yazi PATH] [--files 20000]
 
 Needs tmux and mc (with unzip or python3 for its helper); with --yazi also 7zz and fd. A key is one press; typed text counts each character.
 """

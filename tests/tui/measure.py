@@ -1,6 +1,6 @@
 """What the browser costs on a large archive: the real process in a real terminal.
 
-    python3 tests/tui/measure.py --bin target/fast/nra [--entries 1000000]
+    python3 tests/tui/measure.py --bin target/release/nra [--entries 1000000]
 
 Prints time and CPU to the first rows, CPU of keys, also while all is extracted, and of a search, the most memory, and fails beyond the budgets
 of CPU and memory, which other work on the machine does not change. Times are those of a polled screen, to about 20 ms. Needs tmux.

@@ -1,6 +1,6 @@
 """Pictures by the protocols of terminals, and terminals that are given back: nra runs on a pseudo-terminal, all that it sends is interpreted.
 
-    python3 tests/tui/pixels.py --bin target/fast/nra
+    python3 tests/tui/pixels.py --bin target/release/nra
 
 Standard library only. Exit status: 0 when nothing failed.
 """

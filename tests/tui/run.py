@@ -1,6 +1,6 @@
 """Stories through a real terminal: nra runs inside tmux, keys go in, the screen is looked at.
 
-    python3 tests/tui/run.py --bin target/fast/nra
+    python3 tests/tui/run.py --bin target/release/nra
 
 Needs tmux. Each story ends with a look at the terminal: it must be as it was before.
 """

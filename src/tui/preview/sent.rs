@@ -87,7 +87,9 @@ fn placeholders(image: &RgbaImage, area: Rect) -> Buffer {
 /// Returns the escape sequence of iTerm2 that shows an image: a PNG file.
 fn iterm2(image: &RgbaImage) -> Result<String> {
     let mut png = Vec::new();
-    image.write_to(&mut Cursor::new(&mut png), ImageFormat::Png).map_err(|error| Error::corrupt("image", 0, error.to_string()))?;
+    image
+        .write_to(&mut Cursor::new(&mut png), ImageFormat::Png)
+        .map_err(|error| Error::corrupt("image", 0, error.to_string()))?;
     let (len, width, height) = (png.len(), image.width(), image.height());
     let file = STANDARD.encode(&png);
     Ok(format!("\x1b]1337;File=inline=1;size={len};width={width}px;height={height}px;doNotMoveCursor=1:{file}\x07"))

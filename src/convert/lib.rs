@@ -17,6 +17,7 @@ mod output;
 pub mod pack;
 mod pattern;
 mod proc;
+pub mod query;
 pub mod repair;
 pub mod rules;
 pub mod salvage;

@@ -48,7 +48,7 @@ impl SizeStyle {
 }
 
 /// What is said of a text that is no size.
-const NO_SIZE: &str = "not a size (examples: 4096, 64K, 1.5G)";
+const NO_SIZE: &str = "invalid size (examples: 4096, 64K, 1.5G)";
 
 /// Reads a size: a number with an optional unit (`K`, `KiB`, `KB` … `E`); all units are powers of 1,024 but `kB`, `MB` … of 1,000.
 ///
@@ -67,13 +67,13 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "" | "b" => ("", 1024u64),
         lower if lower.len() == 2 && lower.ends_with('b') => (&unit[..1], 1000),
         lower if lower.len() == 1 || (lower.len() == 3 && lower.ends_with("ib")) => (&unit[..1], 1024),
-        _ => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+        _ => return Err(format!("unknown unit '{unit}' (use K, M, G, T, P or E, optionally followed by iB or B)")),
     };
     let power = match prefix.to_ascii_lowercase().as_str() {
         "" => 0,
         other => match "kmgtpe".find(other) {
             Some(at) => at + 1,
-            None => return Err(format!("unknown unit '{unit}' (known: K, M, G, T, P, E, with iB or B behind)")),
+            None => return Err(format!("unknown unit '{unit}' (use K, M, G, T, P or E, optionally followed by iB or B)")),
         },
     };
     let factor = step.checked_pow(u32::try_from(power).expect("at most 6")).expect("1024^6 fits 64 bits");
@@ -91,7 +91,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 ///
 /// What would be one.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
-    let bad = || "not a time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
+    let bad = || "invalid time (examples: 2026-01-31, 2026-01-31T12:00:00Z, @1700000000, 7d)".to_owned();
     let utc = jiff::tz::TimeZone::UTC;
     let time = if let Some(seconds) = text.strip_prefix('@') {
         return Ok(Timestamp { seconds: seconds.parse().map_err(|_| bad())?, nanoseconds: 0 });
@@ -238,6 +238,46 @@ pub fn harmless(text: &str) -> String {
         }
     }
     clean
+}
+
+/// Zero-width joiner: makes one picture of two.
+const JOINER: char = '\u{200d}';
+
+/// Returns bytes as one line of text for a screen: control characters as their symbols (`␊`), characters that reorder text
+/// as `·`, invalid UTF-8 as `\xff`.
+pub fn printable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for part in bytes.utf8_chunks() {
+        let mut before = ' ';
+        let mut chars = part.valid().chars().peekable();
+        while let Some(c) = chars.next() {
+            // Joiners between pictures are dropped: terminals disagree on the width of a joined picture.
+            let joins = c == JOINER && is_pictorial(before) && chars.peek().is_some_and(|next| is_pictorial(*next));
+            if !joins {
+                text.push(printable_char(c));
+            }
+            before = c;
+        }
+        for byte in part.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// Returns the character that represents `c` on a screen.
+pub fn printable_char(c: char) -> char {
+    match c {
+        '\u{7f}' => '\u{2421}',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('·'),
+        c if is_unsafe_to_show(c) => '·',
+        c => c,
+    }
+}
+
+/// Returns whether `c` is a picture, or changes the colour or style of one.
+fn is_pictorial(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Returns a name for a line of output: as it is, or quoted (`$'a\nb'`, see [`Quoted`]).

@@ -306,7 +306,7 @@ mod tests {
             ("[keys]\n\nextrac = [\"x\"]\n", 3, "no command"),
             ("[keys\n", 1, ""),
             ("launcher = \"\"\n", 1, "a command"),
-            ("[limits]\nwindow = \"256K\"\npicture = \"much\"\n", 3, "not a size"),
+            ("[limits]\nwindow = \"256K\"\npicture = \"much\"\n", 3, "invalid size"),
             ("[limits]\n\nwindow = 10\n", 3, "65536 to"),
             ("[limits]\npictures = 10\n", 2, "no limit"),
             ("[limits]\npicture = -1\n", 2, ""),

@@ -5,48 +5,10 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use nra_format::path::is_unsafe_to_show;
+pub use nra_text::{printable as shown, printable_char as symbol};
 
 /// Columns between tab stops.
 pub const TAB: usize = 4;
-/// Makes one picture of two.
-const JOINER: char = '\u{200d}';
-
-/// Returns bytes as text of one line: control characters as their symbols (`␊`), marks that reorder text as `·`, other bytes as `\xff`.
-pub fn shown(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for part in bytes.utf8_chunks() {
-        let mut before = ' ';
-        let mut chars = part.valid().chars().peekable();
-        while let Some(c) = chars.next() {
-            // What joins pictures is left out: whether a terminal draws one or several, and how wide, nobody knows.
-            let joins = c == JOINER && is_pictorial(before) && chars.peek().is_some_and(|next| is_pictorial(*next));
-            if !joins {
-                text.push(symbol(c));
-            }
-            before = c;
-        }
-        for byte in part.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
-
-/// Says whether `c` is a picture, or part of one: its colour, its way of being drawn.
-fn is_pictorial(c: char) -> bool {
-    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{fe0f}' | '\u{1f000}'..='\u{1faff}')
-}
-
-/// Returns the character that stands for `c` on the screen.
-pub fn symbol(c: char) -> char {
-    match c {
-        '\u{7f}' => '\u{2421}',
-        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('·'),
-        c if is_unsafe_to_show(c) => '·',
-        c => c,
-    }
-}
 
 /// Returns the ASCII character that stands for a symbol where there is nothing else.
 pub fn plain(symbol: &str) -> char {

@@ -29,7 +29,6 @@ mod opening;
 pub mod options;
 pub mod preview;
 pub mod program;
-pub mod query;
 pub mod rows;
 pub mod run;
 #[cfg(test)]

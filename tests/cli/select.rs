@@ -79,7 +79,7 @@ fn expressions_find_entries() {
     assert_eq!(room.out(&["find", "rich.nra", "--expr", "type = f", "--expr", "size = 5", "--type", "f"]), "owned\n");
     let said = room.run(&["find", "rich.nra", "--expr", "size > 1 nam = x"]);
     assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("and or or is missing, at character 10: 'nam = x'"), "{}", said.err);
+    assert!(said.err.contains("expected 'and' or 'or' at character 10: 'nam = x'"), "{}", said.err);
 }
 
 #[test]

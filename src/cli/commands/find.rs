@@ -1,21 +1,23 @@
 //! `nra find`
 
-mod expression;
-
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use regex::bytes::Regex;
 use serde::Serialize;
 
-use self::expression::Expression;
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
 use crate::inputs;
 use crate::listing::{self, Columns};
 use crate::reading;
+use crate::console::Console;
+use crate::reading::Opened;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;
+use nra_convert::query::{self, Comparison, Condition, Field, KINDS, Matcher, ParseError, Query, Test, content};
 use nra_convert::select::Selection;
 use nra_format::entry::{Entry, Kind, Timestamp};
 
@@ -30,35 +32,44 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// The last part of the path matches GLOB (one of several)
+    /// Match the last component of the path with GLOB; repeat for alternatives
     #[arg(long, value_name = "GLOB")]
     name: Vec<String>,
-    /// The whole path matches GLOB (one of several)
+    /// Match the whole path with GLOB; repeat for alternatives
     #[arg(long, value_name = "GLOB", hide_short_help = true)]
     path: Vec<OsString>,
-    /// +1M at least, -1M at most, 1M exactly; two give a range
+    /// Match files of SIZE: +1M at least, -1M at most, 1M exactly
+    ///
+    /// Give the option twice for a range.
     #[arg(long, value_name = "SIZE", value_parser = parse_size_test, allow_hyphen_values = true)]
     size: Vec<SizeTest>,
-    /// Modified at T or later: 2026-01-31, 7d (ago) …
+    /// Match entries modified at T or later: 2026-01-31, 7d (ago)
     ///
-    /// T is a date, a time as in 2026-01-31T12:00:00Z (without a zone: UTC), @SECONDS since 1970, or an age such as 90s, 90m, 12h, 7d, 2w.
+    /// T is a date, a time such as 2026-01-31T12:00:00Z (UTC if it has no time zone), @SECONDS since 1970, or an age such as 90s, 90m, 12h, 7d or 2w.
     #[arg(long, value_name = "T", value_parser = nra_text::parse_time)]
     newer: Option<Timestamp>,
-    /// Modified before T
+    /// Match entries modified before T
     #[arg(long, value_name = "T", value_parser = nra_text::parse_time, hide_short_help = true)]
     older: Option<Timestamp>,
-    /// f file, d directory, l symlink, p fifo, c, b device (f,l)
+    /// Match types: f file, d directory, l symlink, p fifo, c or b device
+    ///
+    /// Separate several types with commas: f,l.
     #[arg(long = "type", value_name = "KIND", value_enum, value_delimiter = ',', hide_possible_values = true)]
     kind: Vec<KindArg>,
-    /// EXPR holds: 'size > 1M and not name ~ *.json'; each of several
+    /// Match an expression: 'size > 1M and not name ~ *.json'
     ///
-    /// EXPR joins tests with and, or, not and parentheses; and binds tighter than or. Tests: size, stored (bytes in the archive) and ratio (stored by size: 0.5 or
-    /// 50%) with = != < <= > >=, for files; modified with the same, or newer T (at T or later) and older T; type with = and != and a letter as of --type; name, path,
-    /// target, user, group and attr NAME with = and != for the exact text, ~ and !~ for a glob (path: a PATTERN); attr NAME alone asks whether there is one (extended attributes too). A test
-    /// about something that an entry does not have is false. A value with a space or a parenthesis stands in "" or ''.
+    /// EXPR combines tests with and, or, not and parentheses; and binds tighter than or. If the option is repeated, all expressions must match.
+    ///
+    /// Quantities: size, stored (bytes in the archive), ratio (stored size divided by size: 0.5 or 50%) and modified, with =, !=, <, <=, > or >=. newer T and older T work as the options of these names. size, stored and ratio match only files.
+    ///
+    /// Text: name, path, target, user, group and attr NAME, with = or != for the exact text and ~ or !~ for a glob (for path: a PATTERN). attr NAME alone matches entries with that attribute, including extended attributes.
+    ///
+    /// Others: type with = or != and a letter as in --type; has REGEX for files with matching content (case matters only if REGEX has an upper-case letter); is intact and is damaged for files whose whole content is readable or not.
+    ///
+    /// A test of a property that an entry does not have is false. Quote a value that contains spaces or parentheses with "" or ''.
     #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
-    expr: Vec<Arc<Expression>>,
-    /// Print kind, mode, size, ratio, time, headers too
+    expr: Vec<Query>,
+    /// Print type, mode, size, ratio and time, with column headers
     #[arg(short, long)]
     long: bool,
     #[command(flatten)]
@@ -66,95 +77,97 @@ pub struct Args {
 }
 
 /// A kind of entry by letter or word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KindArg {
-    #[value(name = "f", alias = "file")]
-    File,
-    #[value(name = "d", alias = "directory", alias = "dir")]
-    Directory,
-    #[value(name = "l", alias = "symlink", alias = "link")]
-    Symlink,
-    #[value(name = "p", alias = "fifo")]
-    Fifo,
-    #[value(name = "c", alias = "character-device")]
-    CharacterDevice,
-    #[value(name = "b", alias = "block-device")]
-    BlockDevice,
-}
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct KindArg(Kind);
 
-impl KindArg {
-    fn kind(self) -> Kind {
-        match self {
-            Self::File => Kind::File,
-            Self::Directory => Kind::Directory,
-            Self::Symlink => Kind::Symlink,
-            Self::Fifo => Kind::Fifo,
-            Self::CharacterDevice => Kind::CharacterDevice,
-            Self::BlockDevice => Kind::BlockDevice,
-        }
+impl ValueEnum for KindArg {
+    fn value_variants<'a>() -> &'a [Self] {
+        const VARIANTS: [KindArg; KINDS.len()] = [
+            KindArg(KINDS[0].0),
+            KindArg(KINDS[1].0),
+            KindArg(KINDS[2].0),
+            KindArg(KINDS[3].0),
+            KindArg(KINDS[4].0),
+            KindArg(KINDS[5].0),
+        ];
+        &VARIANTS
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (_, letter, words) = KINDS.iter().find(|(kind, ..)| *kind == self.0)?;
+        Some(PossibleValue::new(*letter).aliases(*words))
     }
 }
 
 /// A bound for sizes, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SizeTest {
-    AtLeast(u64),
-    AtMost(u64),
-    Exactly(u64),
-}
+struct SizeTest(Comparison, u64);
 
 fn parse_size_test(text: &str) -> Result<SizeTest, String> {
-    if let Some(size) = text.strip_prefix('+') {
-        nra_text::parse_size(size).map(SizeTest::AtLeast)
+    let (comparison, size) = if let Some(size) = text.strip_prefix('+') {
+        (Comparison::AtLeast, size)
     } else if let Some(size) = text.strip_prefix('-') {
-        nra_text::parse_size(size).map(SizeTest::AtMost)
+        (Comparison::AtMost, size)
     } else {
-        nra_text::parse_size(text).map(SizeTest::Exactly)
+        (Comparison::Equal, text)
+    };
+    Ok(SizeTest(comparison, nra_text::parse_size(size)?))
+}
+
+fn parse_expression(text: &str) -> Result<Query, ParseError> {
+    Query::parse_expression(text)
+}
+
+/// Returns the query that the options describe.
+fn query(args: &Args) -> CommandResult<Query> {
+    let mut conditions = Vec::new();
+    if !args.kind.is_empty() {
+        conditions.push(Condition::Any(args.kind.iter().map(|kind| Test::Kind(kind.0, true).into()).collect()));
     }
-}
-
-fn parse_expression(text: &str) -> Result<Arc<Expression>, expression::Fault> {
-    expression::parse(text).map(Arc::new)
-}
-
-/// What an entry must be to be found.
-struct Tests<'a> {
-    args: &'a Args,
-    names: globset::GlobSet,
-    paths: Selection,
-    kinds: Vec<Kind>,
-}
-
-impl<'a> Tests<'a> {
-    fn new(args: &'a Args) -> CommandResult<Self> {
-        let mut names = globset::GlobSetBuilder::new();
-        for name in &args.name {
-            let glob = globset::GlobBuilder::new(name).backslash_escape(true).build();
-            names.add(glob.map_err(|error| Failure::usage(format!("--name {name}: {}", error.kind())))?);
-        }
-        let names = names.build().map_err(|error| Failure::usage(format!("--name: {error}")))?;
+    conditions.extend(args.size.iter().map(|SizeTest(comparison, size)| Test::Size(*comparison, *size).into()));
+    conditions.extend(args.newer.map(|bound| Test::Modified(Comparison::AtLeast, bound).into()));
+    conditions.extend(args.older.map(|bound| Test::Modified(Comparison::Less, bound).into()));
+    if !args.name.is_empty() {
+        let test = |name: &String| {
+            let glob = Matcher::glob(name).map_err(|error| Failure::usage(format!("--name {name}: {error}")))?;
+            Ok(Test::Text(Field::Name, glob, true).into())
+        };
+        conditions.push(Condition::Any(args.name.iter().map(test).collect::<CommandResult<_>>()?));
+    }
+    if !args.path.is_empty() {
         let paths = Selection::new(args.path.iter().map(|path| path.as_bytes()))?;
-        Ok(Self { args, names, paths, kinds: args.kind.iter().map(|kind| kind.kind()).collect() })
+        conditions.push(Test::Text(Field::Path, Matcher::Selected(Arc::new(paths)), true).into());
+    }
+    Ok(args.expr.iter().cloned().fold(Condition::All(conditions).into(), Query::and))
+}
+
+/// Reads facts from an archive and reports damaged content.
+struct Facts<'a> {
+    opened: &'a Opened,
+    console: &'a Console,
+}
+
+impl Facts<'_> {
+    fn intact<T>(&self, result: nra_format::Result<T>, entry: &Entry) -> CommandResult<Option<T>> {
+        reading::intact_content(result, entry.path.as_bytes(), &self.opened.name, self.console)
+    }
+}
+
+impl query::Facts for Facts<'_> {
+    type Error = Failure;
+
+    fn stored_bytes(&self, entry: &Entry) -> CommandResult<Option<u64>> {
+        Ok(self.intact(self.opened.archive.stored_bytes(entry), entry)?.flatten())
     }
 
-    fn pass(&self, entry: &Entry, stored: &dyn Fn(&Entry) -> CommandResult<Option<u64>>) -> CommandResult<bool> {
-        let holds = (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
-            && self.args.size.iter().all(|test| match *test {
-                SizeTest::AtLeast(size) => entry.size >= size,
-                SizeTest::AtMost(size) => entry.size <= size,
-                SizeTest::Exactly(size) => entry.size == size,
-            })
-            && (self.args.size.is_empty() || entry.kind == Kind::File)
-            && self.args.newer.is_none_or(|bound| entry.modified.is_some_and(|time| time >= bound))
-            && self.args.older.is_none_or(|bound| entry.modified.is_some_and(|time| time < bound))
-            && (self.args.name.is_empty() || self.names.is_match_candidate(&globset::Candidate::from_bytes(entry.path.name())))
-            && (self.paths.is_all() || self.paths.matches(entry));
-        for expression in &self.args.expr {
-            if !holds || !expression.holds(entry, stored)? {
-                return Ok(false);
-            }
-        }
-        Ok(holds)
+    fn contains_match(&self, entry: &Entry, regex: &Regex) -> CommandResult<bool> {
+        let found = content::contains_match(&*self.opened.archive, entry, regex, &|| true);
+        Ok(self.intact(found, entry)?.unwrap_or(false))
+    }
+
+    fn is_intact(&self, entry: &Entry) -> CommandResult<bool> {
+        let intact = content::is_intact(&*self.opened.archive, entry, &|| true);
+        Ok(self.intact(intact, entry)?.unwrap_or(false))
     }
 }
 
@@ -170,7 +183,7 @@ struct Summary {
 ///
 /// When the archive can't be read, or a pattern matches nothing.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let tests = Tests::new(args)?;
+    let query = query(args)?;
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     let mut summary = Summary::default();
@@ -178,18 +191,15 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("find", "entries");
     let columns = Columns { long: args.long, digest: false, null: args.patterns.lists.null };
     let console = ui.console().clone();
-    let stored = |entry: &Entry| {
-        let stored = reading::intact_content(opened.archive.stored_bytes(entry), entry.path.as_bytes(), &opened.name, &console)?;
-        Ok(stored.flatten())
-    };
+    let facts = Facts { opened: &opened, console: &console };
     for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
         let Some(entry) = reading::intact(entry, ui.console())? else { continue };
         seen = true;
-        if tests.pass(&entry, &stored)? {
+        if query.matches(&entry, &facts)? {
             summary.entries += 1;
             summary.content_bytes = summary.content_bytes.saturating_add(entry.size);
-            let facts = listing::facts(&entry, columns, &opened, ui)?;
-            ui.entry(&entry, facts, columns)?;
+            let details = listing::facts(&entry, columns, &opened, ui)?;
+            ui.entry(&entry, details, columns)?;
         }
     }
     ui.flush()?;
@@ -202,10 +212,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_read() {
-        assert_eq!(parse_size_test("+1M"), Ok(SizeTest::AtLeast(1 << 20)));
-        assert_eq!(parse_size_test("-1k"), Ok(SizeTest::AtMost(1 << 10)));
-        assert_eq!(parse_size_test("7"), Ok(SizeTest::Exactly(7)));
+    fn size_bounds_are_parsed() {
+        assert_eq!(parse_size_test("+1M"), Ok(SizeTest(Comparison::AtLeast, 1 << 20)));
+        assert_eq!(parse_size_test("-1k"), Ok(SizeTest(Comparison::AtMost, 1 << 10)));
+        assert_eq!(parse_size_test("7"), Ok(SizeTest(Comparison::Equal, 7)));
         assert!(parse_size_test("+").is_err());
     }
 }

@@ -10,7 +10,7 @@ fn entries_are_found_by_what_they_are() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("size>x");
     story.then("enter");
-    story.sees("size>x: ").sees("not a size");
+    story.sees("size>x: ").sees("invalid size");
     story.then("ctrl-u").types("has:deep");
     story.then("enter");
     assert_eq!(story.names(), ["docs/more/deep/file"]);
@@ -47,7 +47,7 @@ fn enter_waits_for_what_is_found() {
 fn words_with_spaces_are_asked_for_in_quotation_marks() {
     let mut story = Story::begin(everything(), 120, 30);
     story.then("F").types("has:\"this is");
-    story.then("enter").sees("not closed");
+    story.then("enter").sees("missing closing");
     story.types("\"");
     story.then("enter");
     assert_eq!(story.names(), ["README.md"]);

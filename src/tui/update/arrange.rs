@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::action::Action;
 use crate::effect::Effect;
 use crate::layout::Column;
-use crate::query::{DUPLICATE, Query, WORDS};
 use crate::rows::Order;
 use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Sort};
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::state::{Arrangement, Dialog, Sizes, State, Tone};
 use crate::update::browse;
+use nra_convert::query::{DUPLICATE, Query, TERMS_HELP};
 
 /// The orders: key in the menu, name, action.
 const SORTS: [(char, &str, Sort, Action); 7] = [
@@ -128,7 +128,7 @@ pub fn filter(state: &mut State, filter: String, effects: &mut Vec<Effect>) {
 
 /// Lists what is looked for; says what is wrong with it.
 pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
-    Query::parse(query)?;
+    Query::parse_terms(query)?;
     change(state, Arrangement { query: query.to_owned(), ..state.arrangement.clone() }, effects);
     Ok(())
 }
@@ -195,7 +195,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         }
         Action::Query => {
             let typed = state.arrangement.query.clone();
-            let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", WORDS, typed);
+            let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Filter => {

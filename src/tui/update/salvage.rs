@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::action::Action;
 use crate::effect::{Check, Effect, Task};
 use crate::glyphs;
-use crate::query::{DAMAGED, INTACT};
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose};
 use crate::state::{Arrangement, Dialog, Focus, State};
 use crate::update::{arrange, browse, preview};
+use nra_convert::query::{DAMAGED, INTACT};
 
 /// Remarks that are told where there is more to see than they.
 const REMARKS: usize = 3;

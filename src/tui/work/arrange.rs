@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::query::{Filter, Query};
 use crate::rows::{self, Scope};
 use crate::state::arrange::{ArrangeAnswer, ArrangeRequest, Arrangement, Found, Sort};
 use crate::work::duplicates::{self, Duplicates};
 use crate::work::errors::told;
 use crate::work::room_for;
+use nra_convert::query::{ArchiveFacts, NameFilter, Query};
 use nra_format::archive::Archive;
 use nra_format::entry::{Entry, Kind, Timestamp};
 use nra_format::error::{Error, Result};
@@ -27,13 +27,13 @@ pub fn arrange(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f
 
 fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) -> bool) -> Result<Option<Found>> {
     let Arrangement { sort, reverse, filter, query } = &request.arrangement;
-    let filter = Filter::new(filter);
+    let filter = NameFilter::new(filter);
     let listed = |keyed| Found { numbers: sorted(keyed, *reverse).into(), ..Found::default() };
     if query.is_empty() {
         let found = |numbers: Vec<u64>| Found { numbers: numbers.into(), ..Found::default() };
         return Ok(children(archive, request, &filter, share)?.map(found));
     }
-    let query = Query::parse(query).map_err(|detail| Error::Usage { detail })?;
+    let query = Query::parse_terms(query).map_err(|detail| Error::Usage { detail })?;
     // Content takes long to be searched, and nobody may wait for the end of it.
     let last = Cell::new(0.0);
     let go_on = || share(last.get());
@@ -42,9 +42,15 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
         share(done)
     };
     let below = rows::below(archive, request.directory.as_ref(), &go_on)?;
-    let keep = |entry: &Entry| filter.matches(entry.path.name()) && query.matches(archive, entry, &go_on);
+    let facts = ArchiveFacts { archive, keep_going: &go_on };
+    let keep = |entry: &Entry| {
+        filter.matches(entry.path.name()) && {
+            let Ok(matches) = query.matches(entry, &facts);
+            matches
+        }
+    };
     let key = |entry: &Entry| key(archive, entry, *sort, &go_on).unwrap_or(i64::MAX);
-    if query.duplicates {
+    if query.duplicates_only {
         let Some(Duplicates { mut numbers, firsts, told }) = duplicates::find(archive, below, &keep, &share)? else {
             return Ok(None);
         };
@@ -89,7 +95,7 @@ fn found(archive: &dyn Archive, request: &ArrangeRequest, share: &dyn Fn(f64) ->
 fn children(
     archive: &dyn Archive,
     request: &ArrangeRequest,
-    filter: &Filter,
+    filter: &NameFilter,
     share: &dyn Fn(f64) -> bool,
 ) -> Result<Option<Vec<u64>>> {
     let scope = Scope { directory: request.directory.clone(), open: Arc::clone(&request.open), ..Scope::default() };

@@ -1,4 +1,4 @@
-//! Options that mean the same on every command.
+//! Options shared by several commands.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -19,18 +19,18 @@ pub enum ProgressWhen {
     /// A bar on a terminal, lines for long runs elsewhere.
     #[default]
     Auto,
-    /// Lines also where there is no terminal.
+    /// Lines even without a terminal.
     Always,
-    /// Nothing.
+    /// None.
     Never,
-    /// JSON lines, one a second and one at the end.
+    /// A JSON line every second and one at the end.
     Json,
 }
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ColorWhen {
-    /// On a terminal, unless the environment says otherwise.
+    /// On a terminal, unless the environment disables them.
     #[default]
     Auto,
     /// Always.
@@ -46,10 +46,10 @@ pub struct GlobalArgs {
     /// Print errors only
     #[arg(short, long, global = true, hide_short_help = true)]
     pub quiet: bool,
-    /// Say more: each entry that is written or damaged; twice: timings too
+    /// Print each entry as it is processed; -vv adds timings
     #[arg(short, long, global = true, action = ArgAction::Count, hide_short_help = true)]
     pub verbose: u8,
-    /// When to show progress on standard error: auto, always, never, json
+    /// Show progress on standard error: auto, always, never, json
     #[arg(long, global = true, value_name = "WHEN", value_enum, hide_possible_values = true, hide_short_help = true)]
     pub progress: Option<ProgressWhen>,
     /// Show no progress
@@ -58,10 +58,10 @@ pub struct GlobalArgs {
     /// Print the result as one JSON document
     #[arg(long, global = true, hide_short_help = true)]
     pub json: bool,
-    /// Print the result as one JSON object a line
+    /// Print the result as JSON, one object per line
     #[arg(long, global = true, conflicts_with = "json", hide_short_help = true)]
     pub jsonl: bool,
-    /// When to use colours: auto, always, never
+    /// Use colours: auto, always, never
     #[arg(
         long,
         global = true,
@@ -73,25 +73,25 @@ pub struct GlobalArgs {
         hide_short_help = true
     )]
     pub color: ColorWhen,
-    /// Print sizes as numbers of bytes
+    /// Print sizes in bytes
     #[arg(long, global = true, hide_short_help = true)]
     pub bytes: bool,
-    /// Print sizes in powers of 1,000 (the default is 1,024)
+    /// Print sizes in powers of 1000 instead of 1024
     #[arg(long, global = true, conflicts_with = "bytes", hide_short_help = true)]
     pub si: bool,
     /// Append all messages to FILE
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
     pub log_file: Option<PathBuf>,
-    /// Answer all questions with yes
+    /// Answer yes to all questions
     #[arg(short, long, global = true, hide_short_help = true)]
     pub yes: bool,
-    /// Answer all questions with no
+    /// Answer no to all questions
     #[arg(long, global = true, conflicts_with = "yes", hide_short_help = true)]
     pub no: bool,
 }
 
 impl GlobalArgs {
-    /// Returns the answer to all questions.
+    /// Returns the answer to all questions, if one was given.
     pub fn answer(&self) -> Option<bool> {
         if self.yes { Some(true) } else { self.no.then_some(false) }
     }
@@ -105,16 +105,16 @@ impl GlobalArgs {
 /// Threads and memory, for commands that read or write content.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResourceArgs {
-    /// Threads to work with, 1024 at most; 0 = one a core
+    /// Use N threads, at most 1024; 0 means one per core
     #[arg(short = 'j', long, value_name = "N", default_value_t = 0, hide_default_value = true, hide_short_help = true, value_parser = value_parser!(u16).range(..=1024))]
     pub(crate) threads: u16,
-    /// Memory to work with (64M, 1.5G), 32M at least
+    /// Limit memory use to SIZE, at least 32M (64M, 1.5G)
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,
 }
 
 impl ResourceArgs {
-    /// Returns how many threads to work with, 1 or more.
+    /// Returns the number of threads, at least 1.
     pub fn threads(&self) -> usize {
         match self.threads {
             0 => available_parallelism().map_or(1, usize::from),
@@ -122,46 +122,50 @@ impl ResourceArgs {
         }
     }
 
-    /// Sets what opening an archive may take.
+    /// Applies thread and memory limits to opening an archive.
     pub fn apply(&self, options: &mut OpenOptions) {
         options.threads = NonZero::new(self.threads()).unwrap_or(NonZero::<usize>::MIN);
         if let Some(memory) = self.memory {
             options.cache_bytes = memory;
-            // A stream is kept whole, whatever is left for caches.
+            // A stream is buffered in full, in addition to the caches.
             options.stream_limit = options.stream_limit.max(memory);
         }
     }
 }
 
-/// Least memory that can be asked for, bytes: a run of 8 MiB for each of two workers, and what is read ahead of them.
+/// Lowest memory limit, bytes: a run of 8 MiB for each of two workers, plus read-ahead.
 pub const MIN_MEMORY: u64 = 32 << 20;
 
-/// Takes what is said of memory from the command line.
+/// Parses a memory limit.
 ///
 /// # Errors
 ///
-/// When it is no size, or less than what works.
+/// If the text is not a size or the size is below the minimum.
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let memory = parse_size(text)?;
-    if memory < MIN_MEMORY { Err("32M is the least that nra works with".into()) } else { Ok(memory) }
+    if memory < MIN_MEMORY { Err("at least 32M is required".into()) } else { Ok(memory) }
 }
 
-/// How the container of an archive is read, where it does not tell that itself.
+/// How to read an archive whose format or encoding cannot be detected.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ContainerArgs {
-    /// Take the archive for one of this kind, whatever its content looks like: nra, tar, tar.gz, zip …
-    #[arg(long, value_name = "KIND", value_parser = parse_from, hide_short_help = true)]
+    /// Read the archive as FORMAT instead of detecting it: nra, tar, tar.gz, zip …
+    #[arg(long, value_name = "FORMAT", value_parser = parse_from, hide_short_help = true)]
     pub from: Option<&'static Engine>,
-    /// Encoding of names in zip and tar archives that do not tell it: cp437, cp850, shift_jis, gbk, koi8-r, windows-1251 …
+    /// Decode names in zip and tar archives from ENCODING: cp437, shift_jis, koi8-r …
+    ///
+    /// Applies to names for which the archive declares no encoding. Supported: code pages such as cp437, cp850 and windows-1251, and names such as shift_jis, gbk, koi8-r and latin1.
     #[arg(long, value_name = "ENCODING", value_parser = parse_names, hide_short_help = true)]
     pub names: Option<NameEncoding>,
-    /// Stop when a compressed archive grows to more than N times its length, beyond the first GiB (default: 2,000)
+    /// Stop if a compressed archive expands more than N times (default: 2000)
+    ///
+    /// The first GiB is always allowed.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub limit_ratio: Option<u64>,
 }
 
 impl ContainerArgs {
-    /// Puts them into the options that an archive is opened with.
+    /// Applies them to the options for opening an archive.
     pub fn apply(&self, options: &mut OpenOptions) {
         options.engine = self.from.map(|engine| engine.name);
         options.names = self.names;
@@ -171,25 +175,25 @@ impl ContainerArgs {
 
 fn parse_from(text: &str) -> Result<&'static Engine, String> {
     Engine::named(text)
-        .ok_or_else(|| "nra reads nra, nra4, shard, zip, tar, tar.gz and others; nra formats lists them".to_owned())
+        .ok_or_else(|| "unknown format (nra formats lists the supported ones)".to_owned())
 }
 
 fn parse_names(text: &str) -> Result<NameEncoding, String> {
     NameEncoding::named(text).ok_or_else(|| {
-        "known are code pages such as cp437, cp850 and cp866, and names such as shift_jis, gbk, koi8-r and latin1".to_owned()
+        "unknown encoding (use a code page such as cp437, or a name such as shift_jis, gbk, koi8-r or latin1)".to_owned()
     })
 }
 
-/// The archive a command reads.
+/// The archive that a command reads.
 #[derive(Debug, Clone, Args)]
 pub struct ArchiveArg {
-    /// Archive to read; - is standard input; A@N is A at commit N
+    /// Archive to read; - for standard input; A@N for commit N of A
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// Read the archive as it was at commit N (nra log lists them)
+    /// Read commit N instead of the newest (see nra log)
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub at: Option<u64>,
-    /// How the container is read.
+    /// How to read the archive.
     #[command(flatten)]
     pub container: ContainerArgs,
     /// Keys and passwords.
@@ -197,28 +201,28 @@ pub struct ArchiveArg {
     pub keys: KeyArgs,
 }
 
-/// What of the metadata goes along, whichever way entries go.
+/// Metadata to keep when packing, extracting or converting.
 #[derive(Debug, Clone, Default, Args)]
 pub struct KeepArgs {
-    /// Leave owners out
+    /// Skip owners
     #[arg(long, hide_short_help = true)]
     pub no_owner: bool,
-    /// Take owners as numbers alone, without their names
+    /// Use numeric owner IDs without names
     #[arg(long, hide_short_help = true)]
     pub numeric_owner: bool,
-    /// Leave extended attributes and ACLs out
+    /// Skip extended attributes and ACLs
     #[arg(long, hide_short_help = true)]
     pub no_xattrs: bool,
-    /// Leave times out
+    /// Skip modification times
     #[arg(long, hide_short_help = true)]
     pub no_times: bool,
-    /// Keep the holes of files, as is always done
+    /// Keep holes in sparse files (always on; accepted for compatibility)
     #[arg(long, hide_short_help = true)]
     pub sparse: bool,
 }
 
 impl KeepArgs {
-    /// Returns what is recorded of owners.
+    /// Returns how owners are recorded.
     pub fn owner(&self) -> OwnerPolicy {
         match (self.no_owner, self.numeric_owner) {
             (true, _) => OwnerPolicy::Omit,
@@ -228,18 +232,18 @@ impl KeepArgs {
     }
 }
 
-/// Which entries a command is about.
+/// The entries that a command processes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PatternArgs {
-    /// Path, directory or glob (*, **, ?); all if left out
+    /// Select entries: path, directory or glob (default: all)
     ///
-    /// A path from the top of the archive; a directory brings all below it. In globs * and ? stop at /, ** does not; a glob without / matches at any depth.
+    /// Paths start at the top directory of the archive. A directory includes everything below it. In globs, * and ? do not match /, but ** does. A glob without / matches at any depth.
     #[arg(value_name = "PATTERN")]
     pub patterns: Vec<OsString>,
-    /// Rules that leave entries out.
+    /// Exclude rules.
     #[command(flatten)]
     pub rules: RuleArgs,
-    /// Files that list paths.
+    /// Lists of paths.
     #[command(flatten)]
     pub lists: ListArgs,
 }
@@ -247,44 +251,43 @@ pub struct PatternArgs {
 /// Lists of paths of entries.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ListArgs {
-    /// Take the paths that FILE names too, one a line, - is standard input
+    /// Read paths from FILE, one per line; - for standard input
     ///
-    /// They are taken as they stand, never as globs; a directory brings all below it.
+    /// Paths are literal, never globs. A directory includes everything below it.
     #[arg(short = 'T', long, value_name = "FILE", hide_short_help = true)]
     pub files_from: Vec<PathBuf>,
-    /// Paths end with NUL, not with a line end: in FILE, and where paths are printed
+    /// Separate paths with NUL instead of newline, in FILE and in output
     #[arg(short = '0', long, hide_short_help = true)]
     pub null: bool,
 }
 
-/// One rule about what is left out.
+/// One rule that excludes or includes entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
-    /// Leave out what matches this glob.
+    /// Exclude entries that match this glob.
     Exclude(OsString),
-    /// Keep what matches this glob.
+    /// Include entries that match this glob.
     Include(OsString),
-    /// Rules, one a line, from this file.
+    /// Read rules from this file, one per line.
     ExcludeFrom(PathBuf),
 }
 
-/// What is left out, in the order of the command line: the last rule that matches wins.
+/// Rules in command-line order: the last matching rule wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleArgs(pub Vec<Rule>);
 
-/// The options as clap knows them; their order is restored from their places.
+/// The options as clap parses them; their order is restored from their indices.
 #[derive(Args)]
 struct RawRuleArgs {
-    /// Leave out what matches GLOB
+    /// Exclude entries that match GLOB
     ///
-    /// The last rule that matches wins. A GLOB matches at any depth, one that begins with / at the top, one that ends with / only directories; what
-    /// lies below a directory left out is left out with it. !GLOB keeps, as --include does.
+    /// The last matching rule wins. GLOB matches at any depth; with a leading / only at the top; with a trailing / only directories. Excluding a directory excludes everything below it. !GLOB includes, as --include does.
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<OsString>,
-    /// Keep what matches GLOB although an earlier -x leaves it out
+    /// Include entries that match GLOB despite an earlier -x
     #[arg(long, value_name = "GLOB", hide_short_help = true)]
     include: Vec<OsString>,
-    /// Read globs to leave out from FILE, one a line; !GLOB keeps
+    /// Read exclude globs from FILE, one per line; !GLOB includes
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     exclude_from: Vec<PathBuf>,
 }
@@ -292,12 +295,12 @@ struct RawRuleArgs {
 impl FromArgMatches for RuleArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let raw = RawRuleArgs::from_arg_matches(matches)?;
-        let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        let indices = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
         let mut rules: Vec<(usize, Rule)> = Vec::new();
-        rules.extend(places("exclude").into_iter().zip(raw.exclude.into_iter().map(Rule::Exclude)));
-        rules.extend(places("include").into_iter().zip(raw.include.into_iter().map(Rule::Include)));
-        rules.extend(places("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(Rule::ExcludeFrom)));
-        rules.sort_by_key(|(place, _)| *place);
+        rules.extend(indices("exclude").into_iter().zip(raw.exclude.into_iter().map(Rule::Exclude)));
+        rules.extend(indices("include").into_iter().zip(raw.include.into_iter().map(Rule::Include)));
+        rules.extend(indices("exclude_from").into_iter().zip(raw.exclude_from.into_iter().map(Rule::ExcludeFrom)));
+        rules.sort_by_key(|(index, _)| *index);
         Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
     }
 
@@ -317,16 +320,16 @@ impl Args for RuleArgs {
     }
 }
 
-/// What a walk leaves out.
+/// What a directory walk skips.
 #[derive(Debug, Clone, Default, Args)]
 pub struct FilterArgs {
-    /// Rules that leave entries out.
+    /// Exclude rules.
     #[command(flatten)]
     pub rules: RuleArgs,
-    /// Leave out the files of version control systems (.git, .svn, .hg …)
+    /// Skip version control directories (.git, .svn, .hg …)
     #[arg(long, hide_short_help = true)]
     pub ignore_vcs: bool,
-    /// Leave out what .gitignore files name
+    /// Skip files listed in .gitignore files
     #[arg(long, hide_short_help = true)]
     pub gitignore: bool,
 }

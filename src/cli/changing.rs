@@ -1,4 +1,4 @@
-//! What all commands do that change an archive: open it for a commit, finish, say what was done and how to undo it.
+//! Steps shared by commands that change an archive: open it for a commit, finish, report the result and how to undo it.
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -24,19 +24,19 @@ use nra_format::progress::Warning;
 use nra_format::source::{FileSource, FileStore, ReadAt, Rehearsal, Store};
 use nra_text::{self, ArchiveField};
 
-/// What is said behind what would be done.
-pub const DRY_RUN: &str = "not done, this was a dry run";
+/// Suffix of messages about a dry run.
+pub const DRY_RUN: &str = "dry run, nothing written";
 
-/// The archive that a command changes, and how.
+/// Options of commands that change an archive.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ChangeArgs {
     /// Archive to change
     #[arg(value_name = "ARCHIVE")]
     pub archive: PathBuf,
-    /// Tell what would be done and change nothing
+    /// Show what would be done without changing anything
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Message of the commit
+    /// Set the commit message
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     pub message: String,
     /// Keys and passwords.
@@ -46,7 +46,7 @@ pub struct ChangeArgs {
     resources: ResourceArgs,
 }
 
-/// What was done, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 pub struct ChangeSummary {
     #[serde(flatten)]
@@ -57,15 +57,15 @@ pub struct ChangeSummary {
     added: u64,
     replaced: u64,
     removed: u64,
-    /// Entries of the archive afterwards.
+    /// Entries in the archive after the change.
     entries: u64,
     /// Bytes by which the archive file grew.
     added_bytes: u64,
 }
 
-/// An archive in change.
+/// An archive opened for a commit.
 pub struct Change {
-    /// What is done to it.
+    /// The writer of the commit.
     pub writer: Writer<StoreEnd>,
     /// Its name, quoted.
     pub name: String,
@@ -75,7 +75,7 @@ pub struct Change {
     dry_run: bool,
     commit: u64,
     before: Before,
-    /// `nra revert` undoes it: keys it leaves alone.
+    /// `nra revert` can undo the change. It does not restore keys.
     pub is_undone: bool,
 }
 
@@ -84,21 +84,21 @@ impl ChangeArgs {
     ///
     /// # Errors
     ///
-    /// When it can't be changed.
+    /// If the archive cannot be changed.
     pub fn begin(&self) -> CommandResult<Change> {
         self.begin_at(&newest(&self.archive)?)
     }
 
-    /// As [`ChangeArgs::begin`], where the name of the archive has been told from the number of a commit.
+    /// As [`ChangeArgs::begin`], after the commit number was split from the name of the archive.
     ///
     /// # Errors
     ///
-    /// When it can't be changed.
+    /// If the archive cannot be changed.
     pub fn begin_at(&self, path: &Path) -> CommandResult<Change> {
         let path = refuse_stdin(path)?.to_owned();
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let fail = |error| explain(error, &name);
-        // Locked before it is unlocked: nobody changes its keys in between.
+        // Lock the file before unlocking the keys, so that nobody changes them in between.
         let file = FileStore::open(&path).map_err(fail)?;
         let store: Arc<dyn Store> = if self.dry_run { Arc::new(Rehearsal(file)) } else { Arc::new(file) };
         let source: Arc<dyn ReadAt> = Arc::new(Arc::clone(&store));
@@ -115,7 +115,7 @@ impl ChangeArgs {
 }
 
 impl Change {
-    /// Says whether nothing is to be changed.
+    /// Returns whether this is a dry run.
     pub fn is_dry(&self) -> bool {
         self.dry_run
     }
@@ -125,7 +125,7 @@ impl Change {
         self.commit.checked_sub(1).filter(|number| *number > 0)
     }
 
-    /// Turns an error of the work into a failure that names the archive. That something is in the way there is no mistake of the command line.
+    /// Converts an error into a failure that names the archive. A conflict with the content of the archive is not a usage error.
     pub fn explain(&self, error: Error) -> Failure {
         match error {
             Error::Usage { detail } => Failure::failed(format!("{}: {detail}", self.name)),
@@ -133,11 +133,11 @@ impl Change {
         }
     }
 
-    /// Writes the commit, or finds out what it would come to, and says `what` was done: `removed 3 entries`.
+    /// Writes the commit (except in a dry run) and reports `what` was done: `removed 3 entries`.
     ///
     /// # Errors
     ///
-    /// When the archive can't be written; it is as it was then.
+    /// If the archive cannot be written; it stays unchanged.
     pub fn finish(self, what: &str, ui: &mut Ui) -> CommandResult {
         let Self { writer, name, path, dry_run, commit, before, is_undone, .. } = self;
         let progress = ui.progress("writing");
@@ -162,26 +162,26 @@ impl Change {
     }
 }
 
-/// A commit that was made.
+/// A finished commit.
 pub struct Made<'a> {
     /// Name of the archive, quoted.
     pub name: &'a str,
-    /// Number of the commit before it.
+    /// Number of the preceding commit.
     pub before: u64,
     /// The archive had recovery data.
     pub is_protected: bool,
-    /// `nra revert` undoes it.
+    /// `nra revert` can undo it.
     pub is_undone: bool,
-    /// It was not written.
+    /// This is a dry run.
     pub dry_run: bool,
 }
 
 impl Made<'_> {
-    /// Tells what was done, what it cost, how to get back.
+    /// Reports what was done, the added size and how to undo it.
     pub fn say(&self, what: &str, stats: &WriterStats, ui: &Ui) {
         let Self { name, before, is_protected, is_undone, dry_run } = *self;
         if stats.commit == before {
-            return ui.console().note(&format!("{name}: nothing has changed"));
+            return ui.console().note(&format!("{name}: no changes"));
         }
         let done = format!("{what} in commit {} (+{})", stats.commit, ui.size(stats.added_bytes));
         let earlier = before_name(name, before);
@@ -190,11 +190,11 @@ impl Made<'_> {
         } else if !is_undone {
             done
         } else {
-            format!("{done}; {earlier} is the archive as it was, nra revert {name} goes back to it")
+            format!("{done}; undo with nra revert {name}, or read {earlier}")
         });
         if is_protected {
-            let verb = if dry_run { "would go" } else { "went" };
-            let message = format!("the recovery data of {name} {verb} with this change; nra protect {name} makes it anew");
+            let verb = if dry_run { "would remove" } else { "removed" };
+            let message = format!("this change {verb} the recovery data of {name}; run nra protect {name} to add it again");
             ui.console().warn(Warning::remark([], message));
         }
     }
@@ -207,33 +207,33 @@ fn before_name(name: &str, before: u64) -> String {
     }
 }
 
-/// Returns the file of the archive to change, which can't be an earlier commit.
+/// Returns the file of the archive to change.
 ///
 /// # Errors
 ///
-/// When it is one, or standard input.
+/// If `name` is an earlier commit or standard input.
 pub fn newest(name: &Path) -> CommandResult<PathBuf> {
     match reading::locate(refuse_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(number)) => {
             let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
-            Err(Failure::usage(format!("{shown}: commit {number} cannot be changed, only the newest state of an archive can")))
+            Err(Failure::usage(format!("cannot change {shown}: only the newest commit can be changed")))
         }
     }
 }
 
 fn refuse_stdin(name: &Path) -> CommandResult<&Path> {
     match name.as_os_str() == "-" {
-        true => Err(Failure::usage("an archive from standard input cannot be changed")),
+        true => Err(Failure::usage("cannot change an archive from standard input")),
         false => Ok(name),
     }
 }
 
-/// Refuses an output that is the archive itself: nobody would keep others from changing it meanwhile.
+/// Checks that the output is not the archive itself.
 ///
 /// # Errors
 ///
-/// When it is.
+/// If both are the same file.
 pub fn refuse_same(archive: &Path, output: Option<&Path>, hint: &str) -> CommandResult<()> {
     if output.is_some_and(|output| same_file(archive, output)) {
         return Err(Failure::usage("OUT is the archive itself").hint(hint));
@@ -241,13 +241,13 @@ pub fn refuse_same(archive: &Path, output: Option<&Path>, hint: &str) -> Command
     Ok(())
 }
 
-/// Says whether two names are of one file.
+/// Returns whether two paths name the same file.
 pub fn same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file).map(|file| (file.dev(), file.ino()));
     identity(one).is_some_and(|own| identity(other) == Some(own))
 }
 
-/// What an archive was before an attempt to change it.
+/// State of an archive before an attempt to change it.
 #[derive(Debug, Clone, Copy)]
 pub struct Before {
     /// It had recovery data.
@@ -256,11 +256,11 @@ pub struct Before {
 }
 
 impl Before {
-    /// Looks at the archive at `path`.
+    /// Reads the state of the archive at `path`.
     ///
     /// # Errors
     ///
-    /// When it can't be read.
+    /// If it cannot be read.
     pub fn at(path: &Path) -> Result<Self, Error> {
         Self::of(&FileSource::open(path)?)
     }
@@ -269,7 +269,7 @@ impl Before {
         Ok(Self { is_protected: standing(source)?.is_some(), length: source.len() })
     }
 
-    /// Turns an error of the attempt into a failure that says what is left: recovery data that was there may have gone with what was begun.
+    /// Converts an error of the attempt into a failure that reports whether the archive or its recovery data changed.
     pub fn explain(self, error: Error, path: &Path, name: &str) -> Failure {
         let is_full = matches!(&error, Error::Io { source, .. }
             if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge));
@@ -277,51 +277,51 @@ impl Before {
         let is_there = |file: &FileSource| standing(file).is_ok_and(|recovery| recovery.is_some());
         let now = FileSource::open(path);
         if self.is_protected && !now.as_ref().is_ok_and(is_there) {
-            return failure.hint(format!("its recovery data went with this attempt; nra protect {name} makes it anew"));
+            return failure.hint(format!("this attempt removed the recovery data; run nra protect {name} to add it again"));
         }
-        // What was written is taken away again.
+        // The writer has removed what it wrote.
         if is_full && now.is_ok_and(|file| file.len() == self.length) {
-            return failure.hint(format!("{name} is as it was"));
+            return failure.hint(format!("{name} is unchanged"));
         }
         failure
     }
 }
 
-/// Turns an error of changing an archive into a failure.
+/// Converts an error of changing an archive into a failure.
 pub fn explain(error: Error, archive: &str) -> Failure {
     match &error {
         Error::Io { source, .. } if source.kind() == ErrorKind::ResourceBusy => {
-            Failure::from(error).hint("wait until it has ended, and try again; reading goes on meanwhile")
+            Failure::from(error).hint("try again when the other process has finished; reading is possible meanwhile")
         }
         Error::Unsupported { .. } | Error::NotAnArchive { .. } => reading::explain(error, archive)
-            .hint(format!("only archives of NRA 5 are changed; nra convert {archive} makes one of another")),
+            .hint(format!("only NRA 5 archives can be changed; use nra convert {archive} to create one")),
         Error::Corrupt { .. } => reading::explain(error, archive)
-            .hint(format!("only whole archives are changed; nra salvage {archive} -o OUT makes one of what still reads")),
-        Error::Cancelled => Failure::from(error).hint(format!("{archive} is as it was")),
+            .hint(format!("damaged archives cannot be changed; use nra salvage {archive} -o OUT to recover readable entries")),
+        Error::Cancelled => Failure::from(error).hint(format!("{archive} is unchanged")),
         _ => reading::explain(error, archive),
     }
 }
 
-/// Takes a path in an archive from the command line: slashes at its ends and `./` in front don't count.
+/// Parses a path in an archive. Leading `./` and leading and trailing slashes are ignored.
 ///
 /// # Errors
 ///
-/// When it is no path.
+/// If it is not a valid path.
 pub fn entry_path(text: &OsStr) -> CommandResult<EntryPath> {
     EntryPath::new(normal(&nra_text::unquoted(text.as_bytes()))).map_err(|error| {
         let shown = Quoted::new(text.as_bytes()).to_string();
-        Failure::usage(format!("{shown} is no path in an archive: {error}"))
+        Failure::usage(format!("invalid path {shown}: {error}"))
     })
 }
 
-/// Returns the failure of patterns that match nothing.
+/// Returns the failure for patterns that match nothing.
 pub fn nothing_matches(unmatched: &[&[u8]], archive: &str) -> Failure {
     if unmatched.is_empty() {
-        return Failure::failed(format!("{archive}: what the patterns match is left out again; nothing was changed"));
+        return Failure::failed(format!("{archive}: all matching entries are excluded; nothing was changed"));
     }
     let names: Vec<String> = unmatched.iter().take(3).map(|pattern| Quoted::new(pattern).to_string()).collect();
     let more =
         if unmatched.len() > 3 { format!(" and {} more", nra_text::count(unmatched.len() as u64 - 3)) } else { String::new() };
     let failure = Failure::failed(format!("{archive}: no entry matches {}{more}; nothing was changed", names.join(", ")));
-    failure.hint(format!("nra list {archive} shows what is in it; quote globs"))
+    failure.hint(format!("use nra list {archive} to list its entries; quote globs"))
 }

@@ -2,39 +2,39 @@
 
 use signal_hook::consts::{SIGHUP, SIGQUIT, SIGTERM};
 
-/// How the process ends. The numbers are the exit codes.
+/// The exit code of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Code {
-    /// Everything was done.
+    /// Success.
     Done = 0,
-    /// It failed.
+    /// Failure.
     Failed = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
-    /// Done, but something was skipped or degraded.
+    /// Success, but something was skipped or degraded.
     Degraded = 3,
-    /// The archive is damaged or of an unsupported kind.
+    /// The archive is damaged or unsupported.
     Damaged = 4,
     /// The key is wrong or missing.
     Key = 5,
-    /// Stopped when its terminal was hung up.
+    /// Stopped because the terminal hung up.
     HungUp = 129,
-    /// Stopped by an interrupt.
+    /// Interrupted (ctrl-c).
     Interrupted = 130,
-    /// Stopped by the other key that does so.
+    /// Quit (ctrl-\).
     Quit = 131,
-    /// Stopped by a request to terminate.
+    /// Terminated.
     Terminated = 143,
 }
 
 impl Code {
-    /// Returns the exit code.
+    /// Returns the number.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// Returns the code of a signal that asked to stop.
+    /// Returns the code for a signal that stopped the process.
     pub fn of_signal(signal: i32) -> Self {
         match signal {
             SIGHUP => Self::HungUp,
@@ -44,7 +44,7 @@ impl Code {
         }
     }
 
-    /// Name of the code in JSON.
+    /// Returns the name of the code in JSON.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Done => "done",

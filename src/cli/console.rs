@@ -1,6 +1,6 @@
-//! The talk on standard error: messages, warnings, questions. Shared between threads.
+//! Standard error: messages, warnings and questions. Shared between threads.
 //!
-//! Every line goes through here, so that a progress bar is out of the way while it is printed.
+//! Every line is printed through the console, which hides the progress bar meanwhile.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -19,11 +19,11 @@ use nra_format::Error;
 use nra_format::error::Subject;
 use nra_format::progress::{Severity, Warning};
 
-/// Warnings of one wording that are printed before the rest is only counted.
+/// Warnings with the same message that are printed; further ones are only counted.
 const SHOWN_WARNINGS: u64 = 5;
-/// Characters of a warning or failure; the log file has them all.
+/// Longest warning or failure, characters. The log file contains the full text.
 const LONGEST_LINE: usize = 1_000;
-/// Wordings that are told apart; those beyond are counted as one.
+/// Different messages that are counted separately.
 const MAX_GROUPS: usize = 1_000;
 /// Warnings kept for the JSON document.
 const MAX_RECORDS: usize = 10_000;
@@ -31,9 +31,9 @@ const MAX_RECORDS: usize = 10_000;
 /// How standard error is used.
 #[derive(Debug, Clone, Default)]
 pub struct ConsoleOptions {
-    /// Errors only.
+    /// Print errors only.
     pub quiet: bool,
-    /// 1 = each entry and each warning, 2 = also timings.
+    /// 1: print every entry and warning, 2: timings, too.
     pub verbose: u8,
     /// Standard error is a terminal.
     pub terminal: bool,
@@ -41,9 +41,9 @@ pub struct ConsoleOptions {
     pub color: bool,
     /// Questions can be asked.
     pub interactive: bool,
-    /// The answer to all questions.
+    /// The answer to all questions, if given.
     pub answer: Option<bool>,
-    /// No bars, no drawings.
+    /// Print no bars and no line drawings.
     pub accessible: bool,
 }
 
@@ -57,11 +57,11 @@ pub struct Console {
     waited: Mutex<Duration>,
 }
 
-/// What stands below the lines.
+/// The bottom of the screen.
 #[derive(Debug, Default)]
 struct Screen {
     bar: Option<ProgressBar>,
-    /// A question waits for its answer: no bar may be drawn over it.
+    /// A question is waiting for an answer, so no bar may be drawn.
     asking: bool,
 }
 
@@ -73,16 +73,16 @@ struct Warnings {
     severity: Option<Severity>,
 }
 
-/// Warnings of the same wording.
+/// Warnings with the same message.
 #[derive(Debug)]
 struct Group {
     message: String,
     count: u64,
-    /// Of these it has been told, one by one or as a number.
-    told: u64,
+    /// How many of them have been reported, singly or as a count.
+    reported: u64,
 }
 
-/// A warning as an object for programs.
+/// A warning as JSON.
 #[derive(Debug, Clone, Serialize)]
 pub struct WarningRecord {
     #[serde(rename = "type")]
@@ -105,7 +105,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Console {
-    /// Wraps where lines go. `log` gets a copy of each, also of those that are only counted.
+    /// Creates a console that prints to `err`. `log` receives a copy of every line, including warnings that are only counted.
     pub fn new(options: ConsoleOptions, err: Box<dyn Write + Send>, log: Option<File>) -> Self {
         Self {
             options,
@@ -127,13 +127,13 @@ impl Console {
         self.options.verbose
     }
 
-    /// Prints a line, whatever the level. A failure to print is no failure of the work.
+    /// Prints a line at any verbosity. Errors of printing are ignored.
     pub fn line(&self, line: &str) {
         self.log(line);
         self.print(line);
     }
 
-    /// Prints a line unless `--quiet`, behind what is to be said of warnings so far.
+    /// Prints a line unless `--quiet`, after the counts of pending warnings.
     pub fn note(&self, line: &str) {
         self.finish_warnings();
         self.log(line);
@@ -142,7 +142,7 @@ impl Console {
         }
     }
 
-    /// Prints a line from level `level` of `-v` on. `line` is only made when needed.
+    /// Prints a line if the verbosity is at least `level`. `line` is called only if needed.
     pub fn detail(&self, level: u8, line: impl FnOnce() -> String) {
         if self.options.verbose >= level && !self.options.quiet {
             self.line(&line());
@@ -161,7 +161,7 @@ impl Console {
         });
     }
 
-    /// Takes the bar away while `write` writes to the screen.
+    /// Hides the bar while `write` writes to the screen.
     pub(crate) fn without_bar<T>(&self, write: impl FnOnce() -> T) -> T {
         let screen = lock(&self.screen);
         match &screen.bar {
@@ -186,7 +186,7 @@ impl Console {
         }
     }
 
-    /// Takes a warning: printed now, or only counted when there were many like it.
+    /// Reports a warning: prints it, or only counts it if there were many with the same message.
     pub fn warn(&self, warning: Warning) {
         let line = nra_text::harmless(&format!("nra: warning: {warning}"));
         let show = {
@@ -204,7 +204,7 @@ impl Console {
         }
     }
 
-    /// Prints how many warnings were only counted.
+    /// Prints the counts of warnings that were not printed.
     pub fn finish_warnings(&self) {
         if self.options.quiet || self.options.verbose > 0 {
             return;
@@ -212,11 +212,11 @@ impl Console {
         let lines: Vec<String> = lock(&self.warnings)
             .groups
             .iter_mut()
-            .filter(|group| group.count > group.told.max(SHOWN_WARNINGS))
+            .filter(|group| group.count > group.reported.max(SHOWN_WARNINGS))
             .map(|group| {
-                let more = group.count - group.told.max(SHOWN_WARNINGS);
-                group.told = group.count;
-                format!("nra: warning: and {} more: {} (-v lists them)", nra_text::count(more), group.message)
+                let more = group.count - group.reported.max(SHOWN_WARNINGS);
+                group.reported = group.count;
+                format!("nra: warning: {} more: {} (use -v to list them)", nra_text::count(more), group.message)
             })
             .collect();
         for line in lines {
@@ -224,7 +224,7 @@ impl Console {
         }
     }
 
-    /// Returns the warnings for a JSON document, the first 10,000.
+    /// Returns the warnings for a JSON document, at most 10,000.
     pub fn take_warning_records(&self) -> Vec<WarningRecord> {
         std::mem::take(&mut lock(&self.warnings).records)
     }
@@ -234,7 +234,7 @@ impl Console {
         lock(&self.warnings).severity
     }
 
-    /// Draws the bar under the lines, unless a question stands there.
+    /// Draws the bar, unless a question is shown.
     pub(crate) fn draw(&self, draw: impl FnOnce(&mut Option<ProgressBar>)) {
         let mut screen = lock(&self.screen);
         if !screen.asking {
@@ -242,27 +242,28 @@ impl Console {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear_bar(&self) {
         if let Some(bar) = lock(&self.screen).bar.take() {
             bar.finish_and_clear();
         }
     }
 
-    /// Returns how long answers were waited for.
+    /// Returns the time spent waiting for answers.
     pub fn waited(&self) -> Duration {
         *lock(&self.waited)
     }
 
-    /// Asks a question whose answer is one of `choices` (key, word). Enter means `default`. `options` names the options that answer it.
+    /// Asks a question with the answers `choices` (key, word). Enter selects `default`. `options` names the options that answer
+    /// it in advance.
     ///
     /// # Errors
     ///
-    /// A failure that names `options` when nobody can be asked, or the interrupt that came instead of an answer.
+    /// If there is no terminal (the failure names `options`), or the user interrupts.
     pub fn choose(&self, question: &str, choices: &[(char, &str)], default: char, options: &str) -> CommandResult<char> {
         let question = nra_text::harmless(question);
         if !self.options.interactive {
-            return Err(Failure::failed(format!("{question} There is no terminal to ask")).hint(format!("set {options}")));
+            return Err(Failure::failed(format!("{question} Cannot ask: no terminal")).hint(format!("use {options}")));
         }
         lock(&self.screen).asking = true;
         self.clear_bar();
@@ -294,7 +295,7 @@ impl Console {
     }
 }
 
-/// Shows the key of a word: `[r]ename`, or `[a] all of these` where the word does not begin with it.
+/// Marks the key of a word: `[r]ename`, or `[R] rename all` if the word does not begin with it.
 fn show_choice(key: char, word: &str) -> String {
     match word.strip_prefix(key) {
         Some(rest) => format!("[{key}]{rest}"),
@@ -302,7 +303,7 @@ fn show_choice(key: char, word: &str) -> String {
     }
 }
 
-/// Reads a line from standard input, but stops when an interrupt comes.
+/// Reads a line from standard input; an interrupt ends the wait.
 fn read_answer() -> CommandResult<String> {
     let read = typed(|| {
         let mut line = String::new();
@@ -310,12 +311,12 @@ fn read_answer() -> CommandResult<String> {
     });
     match read? {
         Ok(Some(line)) => Ok(line),
-        Ok(None) => Err(Failure::failed("no answer: standard input has ended")),
+        Ok(None) => Err(Failure::failed("no answer: end of standard input")),
         Err(error) => Err(Error::io("read", Subject::StandardInput, error).into()),
     }
 }
 
-/// Waits for what `read` takes from a terminal, but stops when an interrupt comes.
+/// Calls `read` on another thread and waits for the result; an interrupt ends the wait.
 ///
 /// # Errors
 ///
@@ -344,13 +345,13 @@ impl Warnings {
         let at = match self.groups.iter().position(|group| group.message == message) {
             Some(at) => at,
             None if self.groups.len() < MAX_GROUPS => {
-                self.groups.push(Group { message: message.to_owned(), count: 0, told: 0 });
+                self.groups.push(Group { message: message.to_owned(), count: 0, reported: 0 });
                 self.groups.len() - 1
             }
             None => {
-                // One group more for all the wordings beyond the limit.
+                // One additional group for all other messages.
                 if self.groups.len() == MAX_GROUPS {
-                    self.groups.push(Group { message: "other warnings".to_owned(), count: 0, told: 0 });
+                    self.groups.push(Group { message: "other warnings".to_owned(), count: 0, reported: 0 });
                 }
                 MAX_GROUPS
             }
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_of_a_kind_are_counted() {
+    fn repeated_warnings_are_counted() {
         let (console, buffer) = console(ConsoleOptions::default());
         for number in 0..417 {
             console.warn(warning(&format!("f{number}"), "permission denied"));
@@ -405,13 +406,13 @@ mod tests {
         assert_eq!(text.lines().count(), 7, "{text}");
         assert!(text.contains("nra: warning: f0: permission denied\n"));
         assert!(text.contains("nra: warning: $'a\\nb': gone\n"));
-        assert!(text.ends_with("nra: warning: and 412 more: permission denied (-v lists them)\n"), "{text}");
+        assert!(text.ends_with("nra: warning: 412 more: permission denied (use -v to list them)\n"), "{text}");
         assert_eq!(console.severity(), Some(Severity::Degraded));
         assert_eq!(console.take_warning_records().len(), 418);
     }
 
     #[test]
-    fn verbose_lists_all_and_quiet_none() {
+    fn verbose_prints_all_warnings_and_quiet_none() {
         let (loud, buffer) = console(ConsoleOptions { verbose: 1, ..ConsoleOptions::default() });
         let (quiet, nothing) = console(ConsoleOptions { quiet: true, ..ConsoleOptions::default() });
         for number in 0..20 {
@@ -426,11 +427,11 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_a_terminal_names_the_option() {
+    fn question_without_terminal_names_option() {
         let (console, _) = console(ConsoleOptions::default());
         let failure = console.choose("Replace a.nra?", &[('y', "yes"), ('n', "no")], 'n', "--yes or --no").unwrap_err();
         assert_eq!(failure.code().number(), 1);
-        assert!(failure.lines().iter().any(|line| line == "hint: set --yes or --no"), "{failure:?}");
+        assert!(failure.lines().iter().any(|line| line == "hint: use --yes or --no"), "{failure:?}");
         assert_eq!(show_choice('r', "rename"), "[r]ename");
     }
 }

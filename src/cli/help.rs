@@ -4,32 +4,32 @@ use std::fmt::Write as _;
 
 use clap::Command;
 
-/// How the program is called.
-pub const USAGE: &str = "nra COMMAND [OPTIONS] [ARGUMENTS]\n       nra ARCHIVE    looks around in it, on a terminal";
+/// Usage of the program.
+pub const USAGE: &str = "nra COMMAND [OPTIONS] [ARGUMENTS]\n       nra ARCHIVE    open the browser";
 
 /// Table of exit codes.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0    done
-  1    failed (grep: nothing found)
-  2    wrong command line (grep: a file or pattern that is not there, too)
-  3    done, but something was skipped or degraded
+  0    success
+  1    failure (grep: no match; diff: differences found)
+  2    invalid command line (grep, diff: any failure)
+  3    success, but something was skipped or degraded
   4    archive damaged or unsupported
   5    wrong or missing key
-  130  interrupted (129 when hung up, 131 by ctrl-\\, 143 when terminated)";
+  130  interrupted (129 hangup, 131 ctrl-\\, 143 terminated)";
 
-/// Commands by what they are for. Those that are not built in are not shown.
+/// Commands grouped by purpose. Commands that are not built in are not shown.
 pub const GROUPS: [(&str, &[&str]); 7] = [
-    ("make an archive", &["pack", "convert"]),
-    ("take files out", &["extract", "cat"]),
-    ("look at it", &["list", "find", "grep", "du", "info", "browse"]),
-    ("its history", &["log", "diff"]),
-    ("change it", &["add", "rm", "mv", "mkdir", "attr", "key", "revert", "compact"]),
-    ("keep it whole", &["verify", "protect", "repair", "salvage"]),
-    ("about nra", &["formats", "completions", "man", "version", "help"]),
+    ("create", &["pack", "convert"]),
+    ("extract", &["extract", "cat"]),
+    ("inspect", &["list", "find", "grep", "du", "info", "browse"]),
+    ("history", &["log", "diff"]),
+    ("change", &["add", "rm", "mv", "mkdir", "attr", "key", "revert", "compact"]),
+    ("check and repair", &["verify", "protect", "repair", "salvage"]),
+    ("program", &["formats", "completions", "man", "version", "help"]),
 ];
 
-/// Gives the program the help that fits a small screen.
+/// Replaces the help of the program by a short one that fits a small screen.
 pub fn short(definition: Command) -> Command {
     let about = definition.get_about().map(ToString::to_string).unwrap_or_default();
     let mut text = format!("{about}\n\nUsage: {USAGE}\n\nCommands:\n");
@@ -40,15 +40,15 @@ pub fn short(definition: Command) -> Command {
     }
     text.push_str(
         "
-Options of every command:
-  -q, -v           print errors only; say more
-  --json, --jsonl  print the result for programs
-nra COMMAND -h tells about a command, nra --help about all of them.
+General options:
+  -q, -v           print errors only; print more
+  --json, --jsonl  print the result as JSON
+Run nra COMMAND -h for help on a command, nra --help for everything.
 
 Examples:
   nra pack photos
   nra list photos.nra -l
-  nra extract photos.nra '*.jpg' -C there",
+  nra extract photos.nra '*.jpg' -C target",
     );
     definition.override_help(text)
 }

@@ -1,4 +1,4 @@
-//! What is packed or read, as the command line says it: names, `-C` and `-T` in the order given, patterns, what is left out.
+//! Inputs of a command: names, `-C` and `-T` in command-line order, patterns and exclude rules.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -18,44 +18,46 @@ use nra_format::error::{STANDARD_INPUT, Subject};
 use nra_format::path::Quoted;
 use nra_text::unquoted;
 
-/// Longest list of names or patterns that is read, bytes.
+/// Longest list of names or patterns, bytes.
 const LIST_MAX: u64 = 4 << 30;
 
-/// One thing said about inputs.
+/// An argument that names inputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputRule {
     /// Pack this file or directory.
     Path(OsString),
     /// Names that follow are relative to this directory.
     Directory(PathBuf),
-    /// Pack what this file names.
+    /// Pack the files listed in this file.
     List(PathBuf),
 }
 
-/// What is packed, in the order of the command line.
+/// The inputs in command-line order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputArgs {
-    /// In order.
+    /// The arguments in order.
     pub rules: Vec<InputRule>,
-    /// Names in lists end with NUL instead of a line end.
+    /// Names in lists are separated by NUL instead of newline.
     pub null: bool,
 }
 
-/// The options as clap knows them; their order is restored from their places.
+/// The options as clap parses them; their order is restored from their indices.
 #[derive(Args)]
 struct RawInputArgs {
     /// Files and directories to pack
     ///
-    /// One directory alone: its content. Several inputs: each under its own name.
+    /// A single directory is packed by its content. Several inputs are stored under their own names.
     #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
-    /// Change to DIR before reading the names behind this
+    /// Change to DIR before reading the following names
     #[arg(short = 'C', long = "directory", value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// Pack what FILE names, one a line, under the names given there; - is standard input
+    /// Pack the paths listed in FILE, one per line; - for standard input
+    ///
+    /// Entries are stored under the paths given in FILE.
     #[arg(short = 'T', long = "files-from", value_name = "FILE", hide_short_help = true)]
     lists: Vec<PathBuf>,
-    /// Names in FILE end with NUL
+    /// Separate names in FILE with NUL instead of newline
     #[arg(short = '0', long, hide_short_help = true)]
     null: bool,
 }
@@ -63,12 +65,12 @@ struct RawInputArgs {
 impl FromArgMatches for InputArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let raw = RawInputArgs::from_arg_matches(matches)?;
-        let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        let indices = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
         let mut rules: Vec<(usize, InputRule)> = Vec::new();
-        rules.extend(places("inputs").into_iter().zip(raw.inputs.into_iter().map(InputRule::Path)));
-        rules.extend(places("directories").into_iter().zip(raw.directories.into_iter().map(InputRule::Directory)));
-        rules.extend(places("lists").into_iter().zip(raw.lists.into_iter().map(InputRule::List)));
-        rules.sort_by_key(|(place, _)| *place);
+        rules.extend(indices("inputs").into_iter().zip(raw.inputs.into_iter().map(InputRule::Path)));
+        rules.extend(indices("directories").into_iter().zip(raw.directories.into_iter().map(InputRule::Directory)));
+        rules.extend(indices("lists").into_iter().zip(raw.lists.into_iter().map(InputRule::List)));
+        rules.sort_by_key(|(index, _)| *index);
         Ok(Self { rules: rules.into_iter().map(|(_, rule)| rule).collect(), null: raw.null })
     }
 
@@ -89,32 +91,32 @@ impl Args for InputArgs {
 }
 
 impl InputArgs {
-    /// Returns the inputs; lists are read now.
+    /// Returns the inputs, including those read from lists.
     ///
     /// # Errors
     ///
-    /// When a list can't be read, or nothing is named at all.
+    /// If a list cannot be read, or there are no inputs.
     pub fn inputs(&self) -> CommandResult<Vec<Input>> {
         let mut inputs = Vec::new();
         let mut directory: Option<PathBuf> = None;
         if let Some(InputRule::Directory(last)) = self.rules.last() {
             let shown = Quoted::new(last.as_os_str().as_encoded_bytes());
-            return Err(Failure::usage(format!("-C {shown} has no input behind it")).hint("-C DIR . packs what is in it"));
+            return Err(Failure::usage(format!("-C {shown} must precede an input")).hint("use -C DIR . to pack the content of DIR"));
         }
         for rule in &self.rules {
             match rule {
                 InputRule::Path(path) => {
                     if path.is_empty() {
-                        return Err(Failure::usage("an input is an empty name"));
+                        return Err(Failure::usage("empty input name"));
                     }
                     if path == "-" {
                         let failure =
-                            Failure::usage("- is no input: what comes from standard input has no name to be stored under");
-                        return Err(failure.hint("./- names a file of that name; -T - reads names of inputs from standard input"));
+                            Failure::usage("cannot pack standard input: it has no name");
+                        return Err(failure.hint("use ./- for a file named -, or -T - to read input names from standard input"));
                     }
                     inputs.push(Input { directory: directory.clone(), path: path.into(), keep_path: false });
                 }
-                // As with cd, a relative one starts from the one before.
+                // As with cd, a relative directory starts from the preceding one.
                 InputRule::Directory(next) => {
                     directory = Some(directory.map_or_else(|| next.clone(), |before| before.join(next)));
                 }
@@ -129,8 +131,8 @@ impl InputArgs {
             }
         }
         if inputs.is_empty() {
-            let failure = Failure::usage("nothing to pack was named");
-            return Err(failure.hint("nra pack DIR packs the content of a directory to DIR.nra"));
+            let failure = Failure::usage("no inputs given");
+            return Err(failure.hint("use nra pack DIR to pack a directory to DIR.nra"));
         }
         Ok(inputs)
     }
@@ -145,11 +147,11 @@ pub fn filter(args: &FilterArgs) -> CommandResult<Filter> {
     Ok(Filter { rules: rules(&args.rules)?, gitignore: args.gitignore, skip_vcs: args.ignore_vcs, ..Filter::default() })
 }
 
-/// Returns the rules about what is left out; files of patterns are read now.
+/// Returns the exclude rules, including those read from files.
 ///
 /// # Errors
 ///
-/// When a pattern makes no sense, nothing is left out that could be kept, or a file of patterns can't be read.
+/// If a pattern is invalid, an include precedes all excludes, or a file cannot be read.
 pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
     let mut rules = Rules::default();
     for rule in &args.0 {
@@ -157,16 +159,16 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
             Rule::Exclude(glob) => rules.exclude(text(glob)?)?,
             Rule::Include(glob) if rules.is_empty() => {
                 let glob = Quoted::new(glob.as_bytes());
-                let failure = Failure::usage(format!("--include {glob} keeps what is left out, but nothing is before it"));
+                let failure = Failure::usage(format!("--include {glob} must follow an --exclude"));
                 return Err(failure.hint(
-                    "-x '*' in front of it leaves out all else, the directories above included; a PATTERN chooses without rules",
+                    "put -x '*' before it to exclude everything else, or give a PATTERN to select entries",
                 ));
             }
             Rule::Include(glob) => rules.include(text(glob)?)?,
             Rule::ExcludeFrom(path) => {
                 let list = read_list(path)?;
                 let list =
-                    std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not UTF-8 text", shown(path))))?;
+                    std::str::from_utf8(&list).map_err(|_| Failure::usage(format!("{} is not valid UTF-8", shown(path))))?;
                 let globs = list.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with('#'));
                 globs
                     .map(|glob| glob.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(glob))
@@ -177,44 +179,44 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
     Ok(rules)
 }
 
-/// Returns the selection that patterns, rules and lists describe; lists are read now.
+/// Returns the selection described by patterns, rules and lists.
 ///
 /// # Errors
 ///
-/// When a glob makes no sense, or a list can't be read or names nothing.
+/// If a glob is invalid, or a list cannot be read or is empty.
 pub fn selection(args: &PatternArgs) -> CommandResult<Selection> {
-    // A quoted name is that of one entry, whatever would make it a glob.
+    // A quoted name stands for one entry, even if it contains glob characters.
     let (quoted, patterns): (Vec<_>, Vec<_>) =
         args.patterns.iter().map(|pattern| unquoted(pattern.as_bytes())).partition(|pattern| matches!(pattern, Cow::Owned(_)));
     let selection = Selection::new(patterns)?.and_paths(quoted).and_paths(listed(&args.lists)?);
     Ok(selection.without(&rules(&args.rules)?)?)
 }
 
-/// Returns the paths that lists name; they are read now.
+/// Reads the paths from all lists.
 ///
 /// # Errors
 ///
-/// When a list can't be read or names nothing: what is read from it was to narrow something down.
+/// If a list cannot be read or is empty: an empty list would select everything.
 pub fn listed(args: &ListArgs) -> CommandResult<Vec<Box<[u8]>>> {
     let mut paths: Vec<Box<[u8]>> = Vec::new();
     for list in &args.files_from {
         let before = paths.len();
         paths.extend(names(&read_list(list)?, args.null).map(|name| Box::from(&*name)));
         if paths.len() == before {
-            return Err(Failure::failed(format!("{} names no entry", shown(list))));
+            return Err(Failure::failed(format!("{} lists no paths", shown(list))));
         }
     }
     Ok(paths)
 }
 
-/// Returns the names in a list; in lines those may be quoted as in output.
+/// Splits a list into names. Lines may be quoted as in the output of nra list.
 fn names(text: &[u8], null: bool) -> impl Iterator<Item = Cow<'_, [u8]>> {
     let end = if null { 0 } else { b'\n' };
     let names = text.split(move |&byte| byte == end).filter(|name| !name.is_empty());
     names.map(move |name| if null { Cow::Borrowed(name) } else { unquoted(name) })
 }
 
-/// Returns what a list is called in messages.
+/// Returns the name of a list for messages.
 fn shown(list: &Path) -> String {
     if is_stdin(list) { STANDARD_INPUT.to_owned() } else { Quoted::new(list.as_os_str().as_bytes()).to_string() }
 }
@@ -224,7 +226,7 @@ fn is_stdin(path: &Path) -> bool {
 }
 
 fn text(glob: &OsStr) -> CommandResult<&str> {
-    glob.to_str().ok_or_else(|| Failure::usage(format!("pattern {} is not UTF-8 text", Quoted::new(glob.as_bytes()))))
+    glob.to_str().ok_or_else(|| Failure::usage(format!("pattern {} is not valid UTF-8", Quoted::new(glob.as_bytes()))))
 }
 
 fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
@@ -237,12 +239,12 @@ fn read_list(path: &Path) -> CommandResult<Vec<u8>> {
     Ok(read.map_err(|error| Error::io("read", name, error))?)
 }
 
-/// Reads all there is, if that is no more than `most` bytes.
+/// Reads everything, up to `most` bytes.
 fn read_whole(from: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(most + 1).read_to_end(&mut text)?;
     if text.len() as u64 > most {
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("a list has at most {most} bytes")));
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("longer than {most} bytes")));
     }
     Ok(text)
 }
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_count_for_what_follows() {
+    fn directory_option_applies_to_following_inputs() {
         let line = Line::parse_from(["nra", "a", "-C", "x", "b", "-C", "y", "c", "-C", "/z", "d"]);
         let inputs = line.inputs.inputs().unwrap();
         let shown: Vec<_> = inputs.iter().map(|input| (input.directory.as_deref(), input.path.as_path())).collect();
@@ -268,15 +270,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_named_is_an_error() {
+    fn missing_inputs_are_rejected() {
         for line in [&["nra", "-C", "x"][..], &["nra", "a", "-C", "x"]] {
             let failure = Line::parse_from(line).inputs.inputs().unwrap_err();
-            assert!(format!("{failure:?}").contains("-C x has no input behind it"), "{failure:?}");
+            assert!(format!("{failure:?}").contains("-C x must precede an input"), "{failure:?}");
         }
     }
 
     #[test]
-    fn a_list_is_read_whole_or_not_at_all() {
+    fn oversized_list_is_rejected() {
         assert_eq!(read_whole(&b"abc"[..], 3).unwrap(), b"abc");
         assert!(read_whole(&b"abcd"[..], 3).is_err());
     }

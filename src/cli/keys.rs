@@ -1,7 +1,7 @@
-//! Passwords and keys: where they come from, and the questions for them.
+//! Passwords and keys: options, environment variables and prompts.
 //!
-//! Promises: an option wins over a variable; a question goes to the terminal itself, without echo, and is asked only where there is
-//! one; what was typed is wiped from memory when it has been used.
+//! Options take precedence over variables. Prompts read from the terminal itself, without echo, and only if there is one.
+//! Typed passwords are wiped from memory after use.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -25,94 +25,94 @@ use nra_format::source::{FileSource, ReadAt};
 
 /// Longest file with a password or key, bytes.
 const MAX_FILE: u64 = 64 << 10;
-/// How often a password is asked for.
+/// How often the user may try a password.
 const TRIES: usize = 3;
-/// What to do where nobody can be asked.
-const HINT: &str = "--password-file FILE, --key-file FILE, NRA_PASSWORD or NRA_ENCRYPTION_KEY give one";
-/// As [`HINT`], for a password or key that an archive is to have.
-const NEW_HINT: &str = "--new-password-file FILE or --new-key-file FILE give one";
+/// Hint when the key is missing and there is no terminal.
+const HINT: &str = "use --password-file, --key-file, NRA_PASSWORD or NRA_ENCRYPTION_KEY";
+/// As [`HINT`], for a new password or key.
+const NEW_HINT: &str = "use --new-password-file or --new-key-file";
 
-/// What opens an encrypted archive.
+/// Options that give the password or key of an encrypted archive.
 #[derive(Debug, Clone, Default, Args)]
 pub struct KeyArgs {
-    /// Ask for the password on the terminal
+    /// Prompt for the password
     #[arg(short = 'p', group = "key", help_heading = "Encryption", hide_short_help = true)]
     ask: bool,
-    /// Password; other users of this machine can see it while nra runs
+    /// Use TEXT as password; visible to other users while nra runs
     #[arg(long, value_name = "TEXT", group = "key", value_parser = parse_password, help_heading = "Encryption", hide_short_help = true)]
     password: Option<Secret>,
-    /// Read the password from FILE, without the line end behind it
+    /// Read the password from FILE, without the final newline
     #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
     password_file: Option<PathBuf>,
-    /// Read a raw key from FILE: 32 bytes, or 64 hexadecimal digits
+    /// Read a key from FILE: 32 bytes or 64 hexadecimal digits
     ///
-    /// Without any of these options NRA_ENCRYPTION_KEY (64 hexadecimal digits) is used, else NRA_PASSWORD.
+    /// Without any of these options, nra uses the variable NRA_ENCRYPTION_KEY (64 hexadecimal digits), then NRA_PASSWORD.
     #[arg(long, value_name = "FILE", group = "key", help_heading = "Encryption", hide_short_help = true)]
     key_file: Option<PathBuf>,
-    /// Nobody is asked for anything.
+    /// Never prompt.
     #[arg(skip)]
     silent: bool,
 }
 
-/// A password or key that an archive is to have.
+/// Options that give a new password or key.
 #[derive(Debug, Clone, Default, Args)]
 pub struct NewKeyArgs {
-    /// Password; other users of this machine can see it while nra runs
+    /// Use TEXT as new password; visible to other users while nra runs
     #[arg(long, value_name = "TEXT", group = "new_key", value_parser = parse_password)]
     new_password: Option<Secret>,
-    /// Read the new password from FILE, without the line end behind it
+    /// Read the new password from FILE, without the final newline
     #[arg(long, value_name = "FILE", group = "new_key")]
     new_password_file: Option<PathBuf>,
-    /// Read the new raw key from FILE: 32 bytes, or 64 hexadecimal digits
+    /// Read the new key from FILE: 32 bytes or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", group = "new_key")]
     new_key_file: Option<PathBuf>,
 }
 
 fn parse_password(text: &str) -> Result<Secret, String> {
-    if text.is_empty() { Err("a password must not be empty".into()) } else { Ok(Secret::password(text)) }
+    if text.is_empty() { Err("the password is empty".into()) } else { Ok(Secret::password(text)) }
 }
 
 impl KeyArgs {
-    /// Says whether the command line has one of these options.
+    /// Returns whether one of these options is given.
     pub fn is_given(&self) -> bool {
         self.ask || self.password.is_some() || self.password_file.is_some() || self.key_file.is_some()
     }
 
-    /// Says whether somebody is asked first, whatever there is to open.
+    /// Returns whether the user asked for a prompt.
     pub fn asks(&self) -> bool {
         self.ask
     }
 
-    /// The same, but nobody is asked.
+    /// Returns the same options without prompts.
     #[must_use]
     pub fn silent(&self) -> Self {
         Self { silent: true, ..self.clone() }
     }
 
-    /// Returns what the options give, apart from a question.
+    /// Returns the password or key from the options, without a prompt.
     fn by_options(&self) -> CommandResult<Option<Secret>> {
         by_options(self.password.as_ref(), self.password_file.as_deref(), self.key_file.as_deref())
     }
 
-    /// Returns what the options and variables give to open an archive with.
+    /// Returns the password or key from options or variables.
     fn given(&self) -> CommandResult<Option<Secret>> {
         self.by_options()?.map_or_else(by_variables, |secret| Ok(Some(secret)))
     }
 
-    /// Returns what there is to open the archive `name` with, before anything is known of it.
+    /// Returns the password or key for the archive `name` before it is opened.
     ///
     /// # Errors
     ///
-    /// When a file or variable makes no sense, or the answer can't be read.
+    /// If a file or variable is invalid, or the prompt fails.
     pub fn to_open(&self, name: &str) -> CommandResult<Option<Secret>> {
         if self.ask { ask(&format!("Password for {name}: ")).map(Some) } else { self.given() }
     }
 
-    /// Calls `open` with what there is to open the archive `name` with. Somebody who can be asked is asked when a key is needed, and may be wrong twice.
+    /// Calls `open` with the password or key for the archive `name`. Prompts if one is needed and allows [`TRIES`] attempts.
     ///
     /// # Errors
     ///
-    /// When a file or variable makes no sense, or the answer can't be read; what `open` gives is inside.
+    /// If a file or variable is invalid, or the prompt fails. The result of `open` is inside.
     pub fn open<T>(
         &self,
         name: &str,
@@ -131,16 +131,16 @@ impl KeyArgs {
             if !matches!(opened, Err(Error::WrongKey)) {
                 break;
             }
-            opened = open(Some(ask(&format!("That is not the password of {name}. Password: "))?));
+            opened = open(Some(ask(&format!("Wrong password for {name}, try again: "))?));
         }
         Ok(opened)
     }
 
-    /// Asks for what opens the archive `name` after it turned out that it is needed; `None` if nobody can be asked.
+    /// Prompts for the password of the archive `name`; `None` if there is no terminal.
     ///
     /// # Errors
     ///
-    /// When the answer can't be read.
+    /// If the prompt fails.
     pub fn when_needed(&self, name: &str) -> CommandResult<Option<Secret>> {
         if self.silent || !can_ask() { Ok(None) } else { ask(&format!("Password for {name}: ")).map(Some) }
     }
@@ -149,7 +149,7 @@ impl KeyArgs {
     ///
     /// # Errors
     ///
-    /// When there is none and nobody can be asked; otherwise as [`KeyArgs::to_open`].
+    /// If there is none and no terminal; otherwise as [`KeyArgs::to_open`].
     pub fn for_new(&self) -> CommandResult<Secret> {
         if !self.ask
             && let Some(secret) = self.given()?
@@ -163,7 +163,7 @@ impl KeyArgs {
     ///
     /// # Errors
     ///
-    /// When there is no key, or it is wrong.
+    /// If the key is missing or wrong.
     pub fn unlock(&self, source: &Arc<dyn ReadAt>, name: &str) -> CommandResult<Option<Keyring>> {
         if !matches!(NraReader::keys(Arc::clone(source)), Ok(Some(_))) {
             return Ok(None);
@@ -177,7 +177,7 @@ impl KeyArgs {
     ///
     /// # Errors
     ///
-    /// As [`KeyArgs::unlock`], and when it can't be read.
+    /// As [`KeyArgs::unlock`], and if the file cannot be read.
     pub fn unlock_file(&self, path: &Path) -> CommandResult<Option<Keyring>> {
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(path).map_err(|error| explain(error, &name))?);
@@ -186,11 +186,11 @@ impl KeyArgs {
 }
 
 impl NewKeyArgs {
-    /// Returns the new password or key; the user is asked if no option gives it.
+    /// Returns the new password or key. Prompts if no option gives it.
     ///
     /// # Errors
     ///
-    /// When there is none and nobody can be asked, or a file makes no sense.
+    /// If there is none and no terminal, or a file is invalid.
     pub fn secret(&self) -> CommandResult<Secret> {
         let files = (self.new_password_file.as_deref(), self.new_key_file.as_deref());
         match by_options(self.new_password.as_ref(), files.0, files.1)? {
@@ -210,7 +210,7 @@ fn by_options(password: Option<&Secret>, password_file: Option<&Path>, key_file:
     Ok(password.cloned())
 }
 
-/// Returns what the variables give: the key if both are there.
+/// Returns the key or password from the environment. The key takes precedence.
 fn by_variables() -> CommandResult<Option<Secret>> {
     let variable = |name| {
         let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
@@ -218,7 +218,7 @@ fn by_variables() -> CommandResult<Option<Secret>> {
     };
     if let Some(key) = variable("NRA_ENCRYPTION_KEY") {
         let digits = std::str::from_utf8(&key).ok().and_then(Secret::from_hex);
-        let failure = || Failure::key("NRA_ENCRYPTION_KEY is not a key: 64 hexadecimal digits are expected");
+        let failure = || Failure::key("invalid NRA_ENCRYPTION_KEY: expected 64 hexadecimal digits");
         return digits.map(Some).ok_or_else(failure);
     }
     Ok(variable("NRA_PASSWORD").map(|password| Secret::password(password.as_slice())))
@@ -227,11 +227,11 @@ fn by_variables() -> CommandResult<Option<Secret>> {
 fn read_file(path: &Path) -> CommandResult<Zeroizing<Vec<u8>>> {
     let fail = |error| Error::io("read", path.as_os_str().as_bytes(), error);
     let file = File::open(path).map_err(fail)?;
-    // It must not grow: what it leaves behind would not be wiped.
+    // The buffer must not grow: its old memory would not be wiped.
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(fail)?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(Failure::key(format!("{} is too long for a password or key", shown(path))));
+        return Err(Failure::key(format!("{} is too long to be a password or key", shown(path))));
     }
     Ok(bytes)
 }
@@ -244,7 +244,7 @@ fn without_line_end(bytes: &[u8]) -> &[u8] {
 fn password_of(path: &Path) -> CommandResult<Secret> {
     let bytes = read_file(path)?;
     match without_line_end(&bytes) {
-        b"" => Err(Failure::key(format!("{} holds no password", shown(path)))),
+        b"" => Err(Failure::key(format!("{} contains no password", shown(path)))),
         password => Ok(Secret::password(password)),
     }
 }
@@ -256,8 +256,8 @@ fn key_of(path: &Path) -> CommandResult<Secret> {
     }
     let digits = std::str::from_utf8(without_line_end(&bytes)).ok().and_then(Secret::from_hex);
     let failure = || {
-        let failure = Failure::key(format!("{} is not a key: 32 bytes or 64 hexadecimal digits are expected", shown(path)));
-        failure.hint("head -c 32 /dev/urandom > FILE makes one")
+        let failure = Failure::key(format!("{} is not a key: expected 32 bytes or 64 hexadecimal digits", shown(path)));
+        failure.hint("create a key with head -c 32 /dev/urandom > FILE")
     };
     digits.ok_or_else(failure)
 }
@@ -266,13 +266,13 @@ fn shown(path: &Path) -> String {
     Quoted::new(path.as_os_str().as_bytes()).to_string()
 }
 
-/// Says whether somebody can be asked.
+/// Returns whether there is a terminal for prompts.
 fn can_ask() -> bool {
     (io::stderr().is_terminal() || io::stdin().is_terminal()) && File::open("/dev/tty").is_ok()
 }
 
 fn nobody(hint: &str) -> Failure {
-    Failure::key("there is no terminal to ask for the password").hint(hint)
+    Failure::key("cannot prompt for the password: no terminal").hint(hint)
 }
 
 fn ask(question: &str) -> CommandResult<Secret> {
@@ -284,12 +284,12 @@ fn ask(question: &str) -> CommandResult<Secret> {
         Ok((terminal, modes))
     });
     let answer = {
-        // An interrupt must not end the process here: the terminal would stay without echo.
+        // An interrupt must not end the process here: it would leave the terminal without echo.
         let _clean_stop = CleanStop::begin();
         let question = question.to_owned();
         typed(move || rpassword::prompt_password(question).map(Zeroizing::new)).inspect_err(|_| {
             if let Ok((terminal, modes)) = &terminal {
-                // Without it, whoever types sees nothing; there is nobody else to tell.
+                // If this fails, the terminal stays without echo; there is no way to report it.
                 let _ = rustix::termios::tcsetattr(terminal, rustix::termios::OptionalActions::Now, modes);
             }
         })?
@@ -299,31 +299,31 @@ fn ask(question: &str) -> CommandResult<Secret> {
         _ => Failure::key(format!("cannot read the password: {error}")),
     })?;
     if answer.is_empty() {
-        return Err(Failure::key("no password was given"));
+        return Err(Failure::key("no password entered"));
     }
     Ok(Secret::password(answer.as_bytes()))
 }
 
 fn ask_twice(question: &str) -> CommandResult<Secret> {
     let first = ask(question)?;
-    let second = ask("Again: ")?;
+    let second = ask("Repeat password: ")?;
     match (&first, &second) {
         (Secret::Password(a), Secret::Password(b)) if a == b => Ok(first),
-        _ => Err(Failure::key("the two passwords differ")),
+        _ => Err(Failure::key("the passwords do not match")),
     }
 }
 
-/// Says whether the file at `path` is an encrypted NRA 5 archive.
+/// Returns whether the file at `path` is an encrypted NRA 5 archive.
 pub fn is_encrypted(path: &Path) -> bool {
     FileSource::open(path).is_ok_and(|source| matches!(NraReader::keys(Arc::new(source)), Ok(Some(_))))
 }
 
-/// What to do about a missing or wrong key.
+/// Returns a hint for a missing or wrong key.
 pub fn hint(error: &Error, archive: &str) -> Option<String> {
     match error {
-        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => Some(format!("-p asks for the password; {HINT}")),
+        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => Some(format!("use -p to enter the password, or {}", HINT.trim_start_matches("use "))),
         // Other containers have no list of keys.
-        Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("nra key list {archive} tells which keys there are")),
+        Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("use nra key list {archive} to list its keys")),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
-//! The command line: arguments, one file a command, output, progress, failures.
+//! The command line: arguments, one file per command, output, progress, errors.
 //!
-//! A command is short: arguments, one call into the library, print. Nothing below this module prints.
+//! A command parses arguments, calls the library once and prints the result. The library crates never print.
 
 pub mod args;
 pub mod awaited;
@@ -36,7 +36,7 @@ use crate::code::Code;
 use crate::commands::Command;
 use crate::report::Failure;
 use crate::ui::Ui;
-/// Archives of large sets of files, read entry by entry
+/// Create, read and change archives of large sets of files
 #[derive(Debug, Parser)]
 #[command(
     name = "nra",
@@ -50,7 +50,7 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
     report::install_panic_hook();
     signals::install();
     let run = std::panic::AssertUnwindSafe(|| run(earlier::translate(std::env::args_os().collect())));
-    // The hook has told of the panic.
+    // The hook has reported the panic.
     let code = std::panic::catch_unwind(run).unwrap_or(Code::Failed);
     ExitCode::from(code.number())
 }
@@ -74,26 +74,26 @@ fn run(mut arguments: Vec<OsString>) -> Code {
     if opens_browser(&arguments) {
         arguments.insert(1, "browse".into());
     }
-    // Help is for people, whatever else was said.
+    // Help ignores output options such as --json.
     if arguments.get(1).is_some_and(|verb| verb == "help") {
         arguments.retain(|argument| !line::is_option(argument));
     }
-    let asked = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
-    let definition = if asked("--help") || asked("help") { definition() } else { help::short(definition()) };
+    let contains = |word: &str| arguments.iter().skip(1).any(|argument| argument == word);
+    let definition = if contains("--help") || contains("help") { definition() } else { help::short(definition()) };
     let cli = match definition.try_get_matches_from(&arguments).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error, &arguments),
+        Err(error) => return handle_clap_error(&error, &arguments),
     };
     let mut ui = match Ui::new(&cli.global) {
         Ok(ui) => ui,
-        Err(failure) => return tell(failure, &cli.global),
+        Err(failure) => return report_failure(failure, &cli.global),
     };
     let result = cli.command.run(&mut ui);
     ui.end(result)
 }
 
-/// Says whether a terminal is to show the browser: the first argument is a file, perhaps at a commit, or a directory, and no command, and options alone
-/// follow; or there is none and archives lie here.
+/// Returns whether the arguments open the browser: the first one is an existing file (perhaps with a commit) or directory
+/// and not a command, and only options follow; or there are none and the current directory contains archives.
 fn opens_browser(arguments: &[OsString]) -> bool {
     #[cfg(feature = "tui")]
     {
@@ -114,12 +114,12 @@ fn opens_browser(arguments: &[OsString]) -> bool {
     }
 }
 
-/// Ends when the arguments were not understood, or ask for help or version.
-fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
+/// Handles arguments that are invalid or request help or the version.
+fn handle_clap_error(error: &clap::Error, arguments: &[OsString]) -> Code {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return match error.print() {
-                Err(io) if io.kind() != std::io::ErrorKind::BrokenPipe => tell(Failure::output(&io), &GlobalArgs::default()),
+                Err(io) if io.kind() != std::io::ErrorKind::BrokenPipe => report_failure(Failure::output(&io), &GlobalArgs::default()),
                 _ => Code::Done,
             };
         }
@@ -129,17 +129,17 @@ fn refuse(error: &clap::Error, arguments: &[OsString]) -> Code {
         }
         _ => {}
     }
-    let given = |option: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == option);
-    let global = GlobalArgs { json: given("--json"), jsonl: given("--jsonl"), ..GlobalArgs::default() };
-    tell(refusal::explain(error, arguments), &global)
+    let is_given = |option: &str| arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == option);
+    let global = GlobalArgs { json: is_given("--json"), jsonl: is_given("--jsonl"), ..GlobalArgs::default() };
+    report_failure(refusal::explain(error, arguments), &global)
 }
 
-/// Tells a failure that came before there was a [`Ui`].
-fn tell(failure: Failure, global: &GlobalArgs) -> Code {
+/// Reports a failure that happened before there was a [`Ui`].
+fn report_failure(failure: Failure, global: &GlobalArgs) -> Code {
     let plain = GlobalArgs { log_file: None, ..global.clone() };
     match Ui::new(&plain) {
         Ok(ui) => ui.end(Err(failure)),
-        // Only a log file can fail, and there is none.
+        // Only opening a log file can fail, and there is none.
         Err(_) => failure.code(),
     }
 }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_definition_is_valid() {
         definition().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! Entries as lines and as JSON, the same for `list` and `find`.
+//! Entries as text lines and as JSON, shared by `list` and `find`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,29 +16,29 @@ use nra_format::inside;
 use nra_format::progress::Warning;
 use nra_text::{self, PathField};
 
-/// How entries are printed as text.
+/// Columns of the text output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Columns {
-    /// Kind, mode, size, ratio and time in front of the path.
+    /// Type, mode, size, ratio and time before the path.
     pub long: bool,
-    /// Digest in front of the path.
+    /// Digest before the path.
     pub digest: bool,
-    /// Paths as they are, ended by NUL.
+    /// Raw paths, terminated by NUL.
     pub null: bool,
 }
 
-/// What has to be looked up beside the entry, if it is wanted.
+/// Properties that are looked up on request.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Digest of the content.
     pub digest: Option<Digest>,
-    /// Bytes of the archive that hold the content.
+    /// Stored size of the content, bytes.
     pub stored_bytes: Option<u64>,
-    /// What headers tell of the content.
+    /// Description of the content, from its header.
     pub inside: Option<inside::Description>,
 }
 
-/// An entry as an object for programs.
+/// An entry as JSON.
 #[derive(Debug, Serialize)]
 pub struct EntryRecord<'a> {
     #[serde(rename = "type")]
@@ -114,7 +114,7 @@ impl<'a> EntryRecord<'a> {
     }
 }
 
-/// Names and values of the attributes of an entry that users gave.
+/// Returns names and values of the user-defined attributes of an entry.
 pub fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
     entry
         .metadata
@@ -128,11 +128,11 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Looks up the digests of entries. Damage on the way is a warning that names the entry.
+/// Looks up the digests of entries. Damage is reported as a warning.
 ///
 /// # Errors
 ///
-/// Everything but damage.
+/// All errors except damage.
 pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec<Option<Digest>>> {
     in_order_of_storage(entries, |entry| {
         let digest = opened.archive.digest(entry);
@@ -140,7 +140,7 @@ pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec
     })
 }
 
-/// Reads something of each entry in the order of storage; the results are in the order of `entries`.
+/// Calls `read` for each entry in storage order. The results are in the order of `entries`.
 fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> CommandResult<T>) -> CommandResult<Vec<T>> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by_key(|&index| entries[index].place());
@@ -152,11 +152,11 @@ fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> Com
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Looks up what the columns want, but for digests. Damage on the way is a warning that names the entry.
+/// Looks up the properties that the columns need, except digests. Damage is reported as a warning.
 ///
 /// # Errors
 ///
-/// Everything but damage.
+/// All errors except damage.
 pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> CommandResult<Facts> {
     let mut facts = Facts::default();
     let path = entry.path.as_bytes();
@@ -166,7 +166,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     }
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {
-            // Content is whole all the same, as far as its container tells.
+            // Only the header inside the content is invalid; the content itself is undamaged.
             Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } => {
                 let message = error.to_string();
                 ui.console().warn(Warning::remark(path, message));
@@ -183,13 +183,13 @@ impl Ui {
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn entry(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> CommandResult<()> {
         if self.is_json() {
             return self.record(&EntryRecord::new(entry, facts));
         }
         self.entry_line(entry, facts, columns).map_err(|error| Failure::output(&error))?;
-        self.breathe()
+        self.flush_if_due()
     }
 
     fn entry_line(&mut self, entry: &Entry, facts: Facts, columns: Columns) -> io::Result<()> {
@@ -238,7 +238,7 @@ impl Ui {
         out.write_all(b"\n")
     }
 
-    /// Size of a file, numbers of a device, nothing for the others.
+    /// Returns the size of a file, the numbers of a device, or `-`.
     fn shown_size(&self, entry: &Entry) -> String {
         match (entry.kind, entry.device) {
             (Kind::File, _) => self.column(entry.size),
@@ -247,7 +247,7 @@ impl Ui {
         }
     }
 
-    /// Style of names of a kind, where there are colours.
+    /// Returns the style of names of a kind, if colours are on.
     pub fn kind_style(&self, kind: Kind) -> Option<anstyle::Style> {
         use anstyle::{AnsiColor, Style};
         let color = match kind {
@@ -267,7 +267,7 @@ mod tests {
     use nra_format::path::EntryPath;
 
     #[test]
-    fn contents_are_read_in_the_order_of_storage() {
+    fn contents_are_read_in_storage_order() {
         let entry = |(name, place): (&str, u64)| {
             let mut entry = Entry::new(EntryPath::try_from(name).unwrap(), Kind::File);
             entry.location = Location::numbered(0, (0, place));

@@ -1,4 +1,4 @@
-//! How files and directories become entries, as the command line says it: the same for `pack` and `add`.
+//! Options for creating entries, shared by `pack`, `add` and `convert`.
 
 use std::ffi::OsStr;
 use std::ops::RangeInclusive;
@@ -24,34 +24,40 @@ use nra_format::path::{Quoted, normal};
 const FAST_LEVEL: i32 = 1;
 /// Level of `--best`.
 const BEST_LEVEL: i32 = 19;
-/// The part of the memory that names which are put into order together get, and what each takes, bytes.
+/// Divisor of the memory limit for names that are sorted together, and the size of one name, bytes.
 const NAMES_SHARE: u64 = 8;
 const NAME_BYTES: u64 = 64;
 
-/// How entries are made and stored.
+/// How entries are created and stored.
 #[derive(Debug, clap::Args)]
 pub struct PackingArgs {
-    /// Store everything below PATH
+    /// Store all entries below PATH
     #[arg(long, visible_alias = "as", value_name = "PATH", hide_short_help = true)]
     prefix: Option<std::ffi::OsString>,
     #[command(flatten)]
     filter: FilterArgs,
-    /// Leave out what is in directories with a CACHEDIR.TAG
+    /// Skip the content of directories with a CACHEDIR.TAG file
     #[arg(long, hide_short_help = true)]
     exclude_caches: bool,
-    /// Stay in the file system of each input
+    /// Do not cross file system boundaries
     #[arg(long, hide_short_help = true)]
     one_file_system: bool,
-    /// Message of the commit
+    /// Set the commit message
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
-    /// Attribute of the archive: name, description, licence, schema, embedding:ID or a name of your own
+    /// Set an attribute of the archive; repeatable
+    ///
+    /// Standard names: name, description, licence, schema and embedding:ID. Any other name is allowed.
     #[arg(long, value_name = "NAME=VALUE", hide_short_help = true)]
     attr: Vec<std::ffi::OsString>,
-    /// Attribute of each entry that is stored; NAME alone is a tag, media-type has a meaning
+    /// Set an attribute of every stored entry; repeatable
+    ///
+    /// NAME without a value is a tag. The standard name is media-type.
     #[arg(long, value_name = "NAME[=VALUE]", hide_short_help = true)]
     tag: Vec<std::ffi::OsString>,
-    /// Media type of the files that GLOB matches, as in '*.jpg=image/jpeg'; the last that matches counts
+    /// Set the media type of files that match GLOB: '*.jpg=image/jpeg'
+    ///
+    /// If the option is repeated, the last match applies.
     #[arg(long, value_name = "GLOB=TYPE", value_parser = parse_media_type, hide_short_help = true)]
     media_type: Vec<(Vec<u8>, Vec<u8>)>,
     #[command(flatten)]
@@ -62,32 +68,32 @@ pub struct PackingArgs {
     resources: ResourceArgs,
 }
 
-/// What is added against damage.
+/// Recovery data.
 #[derive(Debug, clap::Args)]
 pub struct RecoveryArgs {
-    /// Add recovery data that restores PERCENT of damage (see nra protect)
+    /// Add recovery data that can restore PERCENT of damage (see nra protect)
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), hide_short_help = true)]
     recovery: Option<u8>,
 }
 
 impl RecoveryArgs {
-    /// Says whether recovery data is asked for.
+    /// Returns whether recovery data is requested.
     pub fn is_given(&self) -> bool {
         self.recovery.is_some()
     }
 
-    /// Adds recovery data to an archive that was written to the file `output`, and says so.
+    /// Adds recovery data to the archive `output` and reports its size.
     ///
     /// # Errors
     ///
-    /// When the file can't be read or written; the archive is whole all the same.
+    /// If the file cannot be read or written. The archive itself stays complete.
     pub fn protect(&self, output: &Path, memory: Option<u64>, ui: &Ui) -> CommandResult<()> {
         let Some(percent) = self.recovery else { return Ok(()) };
         let progress = ui.progress("protecting");
         let done = protect(output, percent.into(), memory.unwrap_or(MEMORY_BYTES), &progress);
         drop(progress);
         let recovery = done?.summary();
-        ui.console().note(&format!("recovery data of {} % takes {}", recovery.percent, ui.size(recovery.bytes)));
+        ui.console().note(&format!("added {} % recovery data ({})", recovery.percent, ui.size(recovery.bytes)));
         Ok(())
     }
 }
@@ -95,46 +101,50 @@ impl RecoveryArgs {
 /// How content is compressed.
 #[derive(Debug, Default, clap::Args)]
 pub struct CompressionArgs {
-    /// Favour: balanced, dense (size), random (reads)
+    /// Optimize for: balanced, dense (small size), random (random access)
     ///
-    /// dense makes archives smaller; random makes the reading of single entries cheaper.
+    /// dense creates smaller archives. random makes reading single entries cheaper.
     #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true)]
     preset: Option<Preset>,
-    /// Level, 1 to 22 for zstd
+    /// Set the compression level: 1 to 22 for zstd
     #[arg(short, long, value_name = "N", conflicts_with_all = ["fast", "best"])]
     pub level: Option<i32>,
-    /// Favour speed: level 1
+    /// Optimize for speed: level 1
     #[arg(long, conflicts_with = "best")]
     fast: bool,
-    /// Favour size, whatever the time: level 19, preset dense
+    /// Optimize for size: level 19, preset dense
     #[arg(long)]
     best: bool,
-    /// Codec: zstd, lz4, none. What does not shrink is always stored as it is
+    /// Compress with zstd, lz4 or none
+    ///
+    /// Incompressible data is always stored uncompressed.
     #[arg(long, value_name = "NAME", value_enum, hide_possible_values = true, hide_short_help = true)]
     codec: Option<CodecName>,
-    /// Dictionary for small blocks: auto, never, or a FILE in the zstd format
+    /// Use a dictionary for small blocks: auto, never or a zstd dictionary FILE
     #[arg(long, value_name = "WHAT", hide_short_help = true)]
     dict: Option<std::ffi::OsString>,
-    /// Align content that is stored as it is: 16, 32, 64 or 4096 bytes
+    /// Align uncompressed content to 16, 32, 64 or 4096 bytes
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub align: Option<u32>,
 }
 
 impl CompressionArgs {
-    /// Says whether something is asked for.
+    /// Returns whether any of these options is given.
     pub fn is_given(&self) -> bool {
         let Self { preset, level, fast, best, codec, dict, align } = self;
         preset.is_some() || level.is_some() || *fast || *best || codec.is_some() || dict.is_some() || align.is_some()
     }
 }
 
-/// What is recorded of each file.
+/// Metadata recorded for each file.
 #[derive(Debug, clap::Args)]
 struct FidelityArgs {
-    /// Same tree and options, same bytes: no owner, no holes, no time of packing; obeys SOURCE_DATE_EPOCH
+    /// Create the same bytes from the same tree and options
+    ///
+    /// Omits owners, holes and the time of packing. Respects SOURCE_DATE_EPOCH.
     #[arg(long, hide_short_help = true)]
     reproducible: bool,
-    /// Store what symlinks lead to instead of the symlinks
+    /// Follow symlinks and store their targets
     #[arg(short = 'L', long, hide_short_help = true)]
     dereference: bool,
     #[command(flatten)]
@@ -143,19 +153,18 @@ struct FidelityArgs {
     keep: KeepArgs,
 }
 
-/// Whose the entries are.
+/// Owner of entries.
 #[derive(Debug, clap::Args)]
 pub struct OwnerArgs {
-    /// Record this owner, whoever owns the files: names that are known here, or numbers
+    /// Record this owner for all entries: local names or numbers
     ///
-    /// USER or :GROUP alone leaves the other as it is, USER: means the group that USER logs in with, all as for chown. --reproducible leaves
-    /// owners out, but not this one.
+    /// The syntax is that of chown: USER or :GROUP alone keeps the other one; USER: means the login group of USER. --reproducible omits owners, except this one.
     #[arg(long, value_name = "[USER][:GROUP]", value_parser = parse_owner, conflicts_with = "no_owner", hide_short_help = true)]
     owner: Option<GivenOwner>,
 }
 
 impl OwnerArgs {
-    /// Returns what is recorded of owners.
+    /// Returns how owners are recorded.
     pub fn policy(&self, keep: &KeepArgs) -> OwnerPolicy {
         match &self.owner {
             Some(owner) if keep.numeric_owner => OwnerPolicy::Given(nameless(owner)),
@@ -180,7 +189,7 @@ enum CodecName {
 }
 
 impl CompressionArgs {
-    /// Returns the codec that was asked for.
+    /// Returns the requested codec.
     pub fn codec(&self) -> Option<Codec> {
         self.codec.map(|name| match name {
             CodecName::Zstd => Codec::Zstd,
@@ -189,7 +198,7 @@ impl CompressionArgs {
         })
     }
 
-    /// Returns the options that were given, by their names; `--fast` and `--best` are wishes that everything follows as far as it can.
+    /// Returns the names of the given options, without `--fast` and `--best`, which every format follows as far as it can.
     pub fn given(&self) -> impl Iterator<Item = &'static str> {
         let Self { preset, level, codec, dict, align, .. } = self;
         let options = [
@@ -202,19 +211,19 @@ impl CompressionArgs {
         options.into_iter().filter_map(|(name, is_given)| is_given.then_some(name))
     }
 
-    /// Returns the level that was asked for, for a codec that has these.
+    /// Returns the requested level for a codec with these levels.
     ///
     /// # Errors
     ///
-    /// When it has no such level.
+    /// If the codec does not have that level.
     pub fn level_of(&self, codec: &str, levels: &RangeInclusive<i32>) -> CommandResult<Option<i32>> {
         match self.level {
             Some(level) if !levels.contains(&level) => {
                 let (first, last) = (levels.start(), levels.end());
                 Err(Failure::usage(if first == last {
-                    format!("{codec} has no levels")
+                    format!("{codec} has no compression levels")
                 } else {
-                    format!("{codec} has levels from {first} to {last}, not {level}")
+                    format!("--level {level} is out of range for {codec} ({first} to {last})")
                 }))
             }
             Some(level) => Ok(Some(level)),
@@ -226,16 +235,16 @@ impl CompressionArgs {
 }
 
 impl PackingArgs {
-    /// Returns the memory that may be used, bytes, if something is said of it.
+    /// Returns the memory limit, bytes, if one is given.
     pub fn memory(&self) -> Option<u64> {
         self.resources.memory
     }
 
-    /// Returns the options that were given.
+    /// Returns the options for the library.
     ///
     /// # Errors
     ///
-    /// When they make no sense together.
+    /// If they contradict each other.
     pub fn options(&self) -> CommandResult<PackOptions> {
         options(self)
     }
@@ -271,21 +280,21 @@ fn options(args: &PackingArgs) -> CommandResult<PackOptions> {
     })
 }
 
-/// Returns the path that everything is stored below; `.` is the top.
+/// Returns the path below which everything is stored; `.` is the top directory.
 fn prefix(given: Option<&OsStr>) -> CommandResult<Vec<u8>> {
     let prefix = given.map_or(&b"."[..], OsStr::as_encoded_bytes);
-    // In a script that is a variable without a value.
+    // Probably an empty variable in a script.
     if prefix.is_empty() {
-        return Err(Failure::usage("--prefix is empty; . stores at the top"));
+        return Err(Failure::usage("--prefix is empty (use . for the top directory)"));
     }
     Ok(normal(prefix).to_vec())
 }
 
-/// Returns the options of the writer that the command line asks for.
+/// Returns the writer options for the command line.
 ///
 /// # Errors
 ///
-/// When they make no sense.
+/// If the options are invalid.
 pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, message: &str) -> CommandResult<WriterOptions> {
     let mut options = match compression.preset {
         Some(Preset::Balanced) => WriterOptions::balanced(),
@@ -296,8 +305,8 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
     };
     match compression.codec {
         Some(CodecName::Lz4 | CodecName::None) if compression.level.is_some() || compression.fast || compression.best => {
-            let failure = Failure::usage("only zstd has levels");
-            return Err(failure.hint("leave out --codec, or --level, --fast and --best"));
+            let failure = Failure::usage("only zstd has compression levels");
+            return Err(failure.hint("omit --codec, or omit --level, --fast and --best"));
         }
         None | Some(CodecName::Zstd) => {
             if let Some(level) = compression.level_of("zstd", &(1..=22))? {
@@ -323,18 +332,18 @@ pub fn writer_options(compression: &CompressionArgs, resources: &ResourceArgs, m
     Ok(options)
 }
 
-/// Reads `GLOB=TYPE`.
+/// Parses `GLOB=TYPE`.
 fn parse_media_type(text: &str) -> Result<(Vec<u8>, Vec<u8>), String> {
     match text.rsplit_once('=') {
         Some((glob, kind)) if !glob.is_empty() && kind.split('/').filter(|part| !part.is_empty()).count() == 2 => {
             Ok((glob.into(), kind.into()))
         }
-        _ => Err("not GLOB=TYPE (example: *.jpg=image/jpeg)".to_owned()),
+        _ => Err("expected GLOB=TYPE (example: *.jpg=image/jpeg)".to_owned()),
     }
 }
 
-/// Reads `USER`, `USER:GROUP`, `:GROUP` or `USER:`, which means the group that the user logs in with, as chown does. A number has no name: the
-/// same command line gives the same bytes everywhere.
+/// Parses `USER`, `USER:GROUP`, `:GROUP` or `USER:` (the login group of the user), as chown does. Numbers are stored without
+/// names, so that the same command line creates the same bytes everywhere.
 fn parse_owner(text: &str) -> Result<GivenOwner, String> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     let login = || {
@@ -342,29 +351,29 @@ fn parse_owner(text: &str) -> Result<GivenOwner, String> {
             Ok(id) => uzers::get_user_by_uid(id),
             Err(_) => uzers::get_user_by_name(user),
         };
-        known.map(|user| user.primary_group_id()).ok_or("this user has no group here; USER:GROUP names one")
+        known.map(|user| user.primary_group_id()).ok_or("unknown login group (use USER:GROUP)")
     };
     let named = |what: &str, text: &str, id: Option<u32>| -> Result<(u64, Box<[u8]>), String> {
         match id {
             _ if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => match text.parse::<u32>() {
-                // The system takes the highest for none at all.
+                // The system reserves the highest ID for "none".
                 Ok(id) if id < u32::MAX => Ok((id.into(), Box::default())),
-                _ => Err(format!("the {what} is too large: {} is the highest", u32::MAX - 1)),
+                _ => Err(format!("{what} ID is too large (at most {})", u32::MAX - 1)),
             },
             Some(id) => Ok((id.into(), text.as_bytes().into())),
-            None => Err(format!("no {what} of this name here; a number works everywhere")),
+            None => Err(format!("unknown {what} name (use a number instead)")),
         }
     };
     let of_user = || named("user", user, uzers::get_user_by_name(user).map(|user| user.uid()));
     let of_group = |group: &str| named("group", group, uzers::get_group_by_name(group).map(|group| group.gid()));
     let (user, group) = match (user, group) {
-        ("", None | Some("")) => return Err("neither a user nor a group is named".to_owned()),
+        ("", None | Some("")) => return Err("expected a user or a group".to_owned()),
         ("", Some(group)) => (None, Some(of_group(group)?)),
         (_, None) => (Some(of_user()?), None),
         (_, Some("")) => {
             let (user, id) = (of_user()?, login()?);
             let name = uzers::get_group_by_gid(id).map(|group| group.name().as_encoded_bytes().into());
-            // What is given as a number stays one.
+            // A number stays a number.
             let name = name.filter(|_| !user.1.is_empty()).unwrap_or_default();
             (Some(user), Some((id.into(), name)))
         }
@@ -378,7 +387,7 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
     GivenOwner { user: bare(&owner.user), group: bare(&owner.group) }
 }
 
-/// Takes attributes from the command line; the last of one name counts.
+/// Parses attributes from the command line. The last value of a name applies.
 fn attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
     let mut attributes: Vec<Attribute> = Vec::new();
     for text in texts {
@@ -392,24 +401,24 @@ fn read_dictionary(path: &Path) -> CommandResult<Vec<u8>> {
     let length = std::fs::metadata(path).map_err(fail)?.len();
     if length > MAX_DICTIONARY.into() {
         let shown = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
-        return Err(Failure::usage(format!("{shown} is too long for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
+        return Err(Failure::usage(format!("{shown} is too large for a dictionary: {length} bytes (at most {MAX_DICTIONARY})")));
     }
     Ok(std::fs::read(path).map_err(fail)?)
 }
 
-/// Returns the time that `SOURCE_DATE_EPOCH` gives.
+/// Returns the time in `SOURCE_DATE_EPOCH`.
 ///
 /// # Errors
 ///
-/// When it is no number.
+/// If it is not a number.
 pub fn source_date_epoch() -> CommandResult<Option<Timestamp>> {
     match std::env::var("SOURCE_DATE_EPOCH") {
         Err(std::env::VarError::NotPresent) => Ok(None),
         Ok(text) if text.is_empty() => Ok(None),
         Ok(text) => match text.parse() {
             Ok(seconds) => Ok(Some(Timestamp { seconds, nanoseconds: 0 })),
-            Err(_) => Err(Failure::usage(format!("SOURCE_DATE_EPOCH is '{text}', not a number of seconds"))),
+            Err(_) => Err(Failure::usage(format!("invalid SOURCE_DATE_EPOCH '{text}': expected a number of seconds"))),
         },
-        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage("SOURCE_DATE_EPOCH is not a number of seconds")),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::usage("invalid SOURCE_DATE_EPOCH: expected a number of seconds")),
     }
 }

@@ -1,6 +1,6 @@
-//! How far long work has come: a bar, plain lines or JSON lines on standard error.
+//! Progress on standard error: a bar, plain lines or JSON lines.
 //!
-//! Workers only raise atomic counters; a thread of its own looks at them ten times a second and draws.
+//! Workers only increment atomic counters. A separate thread reads them ten times a second and draws.
 
 mod snapshot;
 
@@ -18,49 +18,49 @@ use nra_format::progress::{Counter, Monitor, Warning};
 use nra_text::{self, SizeStyle};
 use snapshot::{Snapshot, fitting};
 
-/// Work shorter than this shows no bar.
+/// Delay before the bar appears.
 const QUIET_START: Duration = Duration::from_millis(250);
-/// Between two looks at the counters.
+/// Interval between reads of the counters.
 const TICK: Duration = Duration::from_millis(100);
-/// A total that has not grown for this long is taken for the whole: while inputs are still being found a percentage would lie.
+/// A total is considered final if it has not grown for this long. Before that, a percentage would be wrong.
 const SETTLED: Duration = Duration::from_millis(150);
-/// Between two plain lines.
+/// Interval between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(30);
-/// Work longer than this shows plain lines even where no bar can be.
+/// Delay before plain lines appear without a terminal.
 const LONG_RUN: Duration = Duration::from_secs(60);
-/// Between two JSON lines.
+/// Interval between JSON lines.
 const JSON_EVERY: Duration = Duration::from_secs(1);
-/// Columns of a terminal that does not tell how many it has.
+/// Columns of a terminal of unknown width.
 const COLUMNS: usize = 80;
-/// Characters of a bar at most; below the least there is none.
+/// Width of the bar, characters. With less space there is no bar.
 const BAR: std::ops::RangeInclusive<usize> = 4..=24;
-/// Work that has not stopped this long after the first interrupt says that it heard it.
+/// Delay after the first interrupt before a message confirms it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyleChoice {
-    /// Nothing.
+    /// None.
     Off,
     /// A bar on a terminal.
     Bar,
-    /// A line every 30 seconds, from `after` on.
+    /// A line every 30 seconds, starting after `after`.
     Lines {
-        /// Work shorter than this shows nothing.
+        /// Delay before the first line.
         after: Duration,
     },
-    /// A JSON object a second, and one at the end.
+    /// A JSON object every second and one at the end.
     Json,
 }
 
 impl ProgressStyleChoice {
-    /// Lines that begin at once.
+    /// Lines from the start.
     pub const LINES: Self = Self::Lines { after: Duration::ZERO };
-    /// Lines for long work only.
+    /// Lines for long operations only.
     pub const LATE_LINES: Self = Self::Lines { after: LONG_RUN };
 }
 
-/// Counters of one piece of work, and the thread that shows them. The work is over when this is dropped.
+/// Counters of an operation and the thread that shows them. Dropping it ends the operation.
 pub struct Progress {
     state: Arc<State>,
     ticker: Mutex<Option<JoinHandle<()>>>,
@@ -71,10 +71,10 @@ struct State {
     verb: &'static str,
     console: Arc<Console>,
     sizes: SizeStyle,
-    /// It goes before other work, and says nothing when it is short.
+    /// It precedes the main operation and shows nothing if it is short.
     is_prelude: bool,
     started: Instant,
-    /// Time that answers were waited for before.
+    /// Time spent waiting for answers before the start.
     waited: Duration,
     done: [AtomicU64; 3],
     expected: [AtomicU64; 3],
@@ -83,7 +83,7 @@ struct State {
     wake: Condvar,
 }
 
-/// Watches whether totals still grow.
+/// Detects whether totals still grow.
 struct Totals {
     seen: [u64; 3],
     since: Instant,
@@ -99,12 +99,12 @@ impl Totals {
 }
 
 impl Progress {
-    /// Begins to show work named `verb` (`packing`).
+    /// Starts showing an operation such as `packing`.
     pub fn begin(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
         Self::start(verb, style, sizes, console, false)
     }
 
-    /// As [`Progress::begin`], for what goes before other work: of short one nothing is said.
+    /// As [`Progress::begin`], for an operation that precedes the main one: shows nothing if it is short.
     pub fn prelude(verb: &'static str, style: ProgressStyleChoice, sizes: SizeStyle, console: Arc<Console>) -> Self {
         Self::start(verb, style, sizes, console, true)
     }
@@ -125,30 +125,30 @@ impl Progress {
             wake: Condvar::new(),
         });
         let shown = Arc::clone(&state);
-        // Without the thread there is no bar, but the work can go on.
+        // Without the thread there is no bar, but the operation can continue.
         let ticker = std::thread::Builder::new().name("progress".into()).spawn(move || shown.show(style)).ok();
         Self { state, ticker: Mutex::new(ticker), _clean_stop: CleanStop::begin() }
     }
 
-    /// Returns what was counted and what is expected, for tests.
+    /// Returns count and expected total, for tests.
     #[cfg(test)]
     pub(crate) fn counted(&self, counter: Counter) -> (u64, u64) {
         let State { done, expected, .. } = &*self.state;
         (done[counter as usize].load(Ordering::Relaxed), expected[counter as usize].load(Ordering::Relaxed))
     }
 
-    /// Returns how long the work has lasted, without the time that users took to answer.
+    /// Returns the elapsed time, without the time spent waiting for answers.
     pub fn elapsed(&self) -> Duration {
         self.state.elapsed()
     }
 
-    /// Takes the bar away and stops showing anything.
+    /// Removes the bar and stops showing progress.
     pub fn finish(&self) {
         *self.state.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.state.wake.notify_all();
         let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ticker) = ticker {
-            // A panic of the drawing thread has been reported by the hook.
+            // The hook has reported a panic of the drawing thread.
             let _ = ticker.join();
         }
     }
@@ -171,7 +171,7 @@ impl Monitor for Progress {
 
     fn current(&self, path: &[u8]) {
         self.state.console.detail(1, || Quoted::new(path).to_string());
-        // Whoever finds it locked has a name that is as good as the next one.
+        // If it is locked, the name just set is as good as this one.
         if let Ok(mut current) = self.state.current.try_lock() {
             current.clear();
             current.extend_from_slice(path);
@@ -187,11 +187,11 @@ impl Monitor for Progress {
     }
 }
 
-/// What the screen knows of an interrupt.
+/// Reaction to an interrupt.
 enum Stopping {
     No,
     Since(Instant),
-    Told,
+    Reported,
 }
 
 /// Returns the width of the terminal on standard error.
@@ -207,7 +207,7 @@ impl State {
         self.started.elapsed().saturating_sub(self.console.waited().saturating_sub(self.waited))
     }
 
-    /// Shows progress until the work is over.
+    /// Shows progress until the operation ends.
     fn show(&self, style: ProgressStyleChoice) {
         let mut totals = Totals { seen: [0; 3], since: self.started };
         let mut last_line = match style {
@@ -218,12 +218,12 @@ impl State {
         loop {
             let over = self.wait();
             let settled = totals.settled(self.expected.each_ref().map(|total| total.load(Ordering::Relaxed)));
-            // Whoever asked just before the end gets an answer, too.
+            // Answer a status request that arrived just before the end.
             if signals::take_status_request() {
                 self.console.line(&self.snapshot(settled).line(self.sizes));
             }
             if over {
-                // Short work gives one line as well.
+                // Short operations print one line, too.
                 if style == ProgressStyleChoice::Json && !self.is_prelude {
                     self.print_json(settled);
                 }
@@ -234,10 +234,10 @@ impl State {
                 match stopping {
                     Stopping::No => stopping = Stopping::Since(now),
                     Stopping::Since(since) if now - since >= PATIENCE => {
-                        self.console.note("nra: stopping after the block in work; interrupt again to stop at once");
-                        stopping = Stopping::Told;
+                        self.console.note("nra: stopping after the current block; interrupt again to stop immediately");
+                        stopping = Stopping::Reported;
                     }
-                    Stopping::Since(_) | Stopping::Told => {}
+                    Stopping::Since(_) | Stopping::Reported => {}
                 }
             }
             match style {
@@ -267,7 +267,7 @@ impl State {
         }
     }
 
-    /// Waits for the next look; true when the work is over.
+    /// Waits for the next tick. Returns whether the operation has ended.
     fn wait(&self) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         let (over, _) = self.wake.wait_timeout_while(over, TICK, |over| !*over).unwrap_or_else(PoisonError::into_inner);
@@ -276,7 +276,7 @@ impl State {
 
     fn draw(&self, bar: &ProgressBar, settled: bool) {
         let now = self.snapshot(settled);
-        // One column stays free: a character in the last one makes some terminals wrap.
+        // Leave one column free: some terminals wrap after the last one.
         let columns = columns().saturating_sub(1);
         let figures = now.figures(self.sizes);
         let width = figures.iter().map(|figure| figure.chars().count() + 2).sum::<usize>().saturating_sub(2);
@@ -286,7 +286,7 @@ impl State {
             .map_or_else(String::new, |path| format!("\n  {}", nra_text::shorten(path, columns.saturating_sub(2))));
         let room = columns.saturating_sub(self.verb.len() + width + "  [] ".len()).min(*BAR.end());
         let parts = now.parts().filter(|_| room >= *BAR.start());
-        // Every change may draw: words first, then the bar they belong to.
+        // Every change may redraw, so set the text before the bar.
         bar.set_prefix(self.verb);
         bar.set_message(format!("{}{name}", fitting(&figures, columns.saturating_sub(self.verb.len() + 3))));
         match parts {
@@ -302,7 +302,7 @@ impl State {
         }
     }
 
-    /// Returns what has been done, with totals if they are known.
+    /// Returns the current counts, with totals if they are known.
     fn snapshot(&self, settled: bool) -> Snapshot {
         let done = |counter: Counter| self.done[counter as usize].load(Ordering::Relaxed);
         let expected = |counter: Counter| {
@@ -346,7 +346,7 @@ mod tests {
     use crate::ui::SharedBuffer;
 
     #[test]
-    fn counters_need_no_screen() {
+    fn counters_work_without_screen() {
         let buffer = SharedBuffer::default();
         let console = Arc::new(Console::new(ConsoleOptions::default(), Box::new(buffer.clone()), None));
         let progress = Progress::begin("packing", ProgressStyleChoice::Off, SizeStyle::Binary, console);

@@ -1,4 +1,4 @@
-//! What all reading commands do: open the archive, choose entries, say what was not found or is damaged.
+//! Steps shared by commands that read an archive: open it, select entries, report missing entries and damage.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -27,28 +27,28 @@ use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
 use nra_format::source::{FileSource, is_locked};
 
-/// An opened archive and what it is called in messages.
+/// An opened archive and its name for messages.
 pub struct Opened {
     /// The archive.
     pub archive: Box<dyn Archive>,
-    /// Its name as the user may write it, quoted.
+    /// Its quoted name.
     pub name: String,
     /// Its file; `-` is standard input.
     pub path: PathBuf,
-    /// A key was given, but it is not encrypted: it may not be the archive that was meant.
+    /// A key was given although the archive is not encrypted: it may be the wrong archive.
     needless_key: bool,
 }
 
-/// Opens the archive of the command line; `-` is read from standard input into memory.
+/// Opens the archive of the command line. `-` is read from standard input into memory.
 ///
 /// # Errors
 ///
-/// What is wrong with it, with its name.
+/// If the archive cannot be opened. The message names it.
 pub fn open(argument: &ArchiveArg, resources: &ResourceArgs, ui: &Ui) -> CommandResult<Opened> {
     open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, Some(ui))
 }
 
-/// As [`open`], without a sign of life.
+/// As [`open`], without progress.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn open_quietly(argument: &ArchiveArg, resources: &ResourceArgs) -> CommandR
     open_with(&argument.archive, argument.at, &argument.container, &argument.keys, resources, None)
 }
 
-/// Opens the archive that `name` stands for (see [`locate`]), at commit `at` if that is given.
+/// Opens the archive `name` (see [`locate`]), at commit `at` if that is given.
 ///
 /// # Errors
 ///
@@ -83,10 +83,10 @@ fn open_with(
         Some(number) => Quoted::new(&[path.as_os_str().as_bytes(), b"@", number.to_string().as_bytes()].concat()).to_string(),
         None => Quoted::new(path.as_os_str().as_bytes()).to_string(),
     };
-    // A pipe with a name, such as a shell makes of <(…).
+    // A named pipe, such as a shell creates for <(…).
     let is_pipe = path.metadata().is_ok_and(|status| status.file_type().is_fifo());
     let opened = if is_stdin(&path) || is_pipe {
-        // A stream is gone when it turns out that it is encrypted.
+        // A stream cannot be read again when it turns out to be encrypted.
         options.key = keys.to_open(&name)?;
         if is_pipe {
             let pipe = File::open(&path).map_err(|error| Error::io("open", path.as_os_str().as_bytes(), error));
@@ -104,8 +104,8 @@ fn open_with(
     };
     let archive = opened.map_err(|error| {
         match &error {
-            // What does not open can't be verified either.
-            Error::Corrupt { .. } => Failure::from(error).context(&name).hint(lost(&path)),
+            // An archive that cannot be opened cannot be verified either.
+            Error::Corrupt { .. } => Failure::from(error).context(&name).hint(unreadable_hint(&path)),
             _ => explain(error, &name),
         }
     })?;
@@ -113,25 +113,25 @@ fn open_with(
     Ok(Opened { archive, name, path, needless_key })
 }
 
-/// Says what can be done about an archive that is too damaged to be opened.
-pub fn lost(path: &Path) -> &'static str {
+/// Returns a hint for an archive that is too damaged to be opened.
+pub fn unreadable_hint(path: &Path) -> &'static str {
     if FileSource::open(path).is_ok_and(|source| is_nra(&source)) {
-        "get another copy, or let nra salvage take out what is left"
+        "use another copy, or nra salvage to recover readable entries"
     } else {
-        "get another copy: without its index nothing of it is found"
+        "use another copy: without its index, the archive cannot be read"
     }
 }
 
-/// Tells the file and the commit that `name` stands for: `A@N` is A at commit N, unless there is a file of exactly that name.
+/// Splits `name` into file and commit: `A@N` is commit N of A, unless a file of exactly that name exists.
 ///
 /// # Errors
 ///
-/// When `at` says another commit, or it is a URL.
+/// If `at` is a different commit, or the name is a URL.
 pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u64>)> {
     let bytes = name.as_os_str().as_bytes();
     if is_url(bytes) && name.symlink_metadata().is_err() {
-        let failure = Failure::failed(format!("cannot open {}: URLs are not read by this version", Quoted::new(bytes)));
-        return Err(failure.hint("fetch the archive first; - reads it from standard input: curl URL | nra list -"));
+        let failure = Failure::failed(format!("cannot open {}: URLs are not supported", Quoted::new(bytes)));
+        return Err(failure.hint("download the archive first, or pipe it: curl URL | nra list -"));
     }
     let split = bytes.iter().rposition(|&byte| byte == b'@').filter(|&sign| sign > 0).and_then(|sign| {
         let digits = std::str::from_utf8(&bytes[sign + 1..]).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -140,13 +140,13 @@ pub fn locate(name: &Path, at: Option<u64>) -> CommandResult<(PathBuf, Option<u6
     let Some((path, number)) = split.filter(|_| name.symlink_metadata().is_err()) else { return Ok((name.into(), at)) };
     match at {
         Some(other) if other != number => {
-            Err(Failure::usage(format!("{} and --at {other} name two commits", Quoted::new(bytes))))
+            Err(Failure::usage(format!("{} and --at {other} name different commits", Quoted::new(bytes))))
         }
         _ => Ok((OsStr::from_bytes(path).into(), Some(number))),
     }
 }
 
-/// Says whether a name is that of something on another machine.
+/// Returns whether a name is a URL.
 pub fn is_url(name: &[u8]) -> bool {
     let scheme = name.windows(3).position(|part| part == b"://");
     scheme.is_some_and(|end| end > 0 && name[..end].iter().all(u8::is_ascii_alphanumeric))
@@ -156,24 +156,24 @@ fn open_stdin(options: &OpenOptions) -> CommandResult<FormatResult<Box<dyn Archi
     Ok(open_stream(&mut stdin()?.lock(), Subject::StandardInput, options))
 }
 
-/// Returns standard input, to read an archive from.
+/// Returns standard input for reading an archive.
 ///
 /// # Errors
 ///
-/// When it is a terminal.
+/// If it is a terminal.
 pub fn stdin() -> CommandResult<io::Stdin> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
-        return Err(Failure::usage("standard input is a terminal, not an archive").hint("name a file, or pipe an archive in"));
+        return Err(Failure::usage("cannot read an archive from a terminal").hint("name a file or pipe an archive to nra"));
     }
     Ok(stdin)
 }
 
-/// Returns standard input for work that stops cleanly: an interrupt ends the wait for what does not come.
+/// Returns standard input for work that can be interrupted while it waits for data.
 ///
 /// # Errors
 ///
-/// As [`stdin`]; when the system gives no thread.
+/// As [`stdin`], and if no thread can be started.
 pub fn awaited_stdin() -> CommandResult<Awaited> {
     Awaited::new(stdin()?, signals::stopped).map_err(|error| Error::io("read", Subject::StandardInput, error).into())
 }
@@ -182,12 +182,12 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Turns an error into a failure that names the archive, and hints at what to do about it.
+/// Converts an error into a failure that names the archive and adds a hint.
 pub fn explain(error: Error, archive: &str) -> Failure {
     explain_at(error, archive, archive)
 }
 
-/// As [`explain`], for an error that came up while the content of `entry` was read.
+/// As [`explain`], for an error while reading the content of `entry`.
 pub fn explain_entry(error: Error, archive: &str, entry: &Entry) -> Failure {
     explain_at(error, archive, &format!("{archive}: {}", entry.path))
 }
@@ -195,12 +195,12 @@ pub fn explain_entry(error: Error, archive: &str, entry: &Entry) -> Failure {
 fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
-        Error::Corrupt { .. } => Some(format!("nra verify {archive} tells what is damaged")),
+        Error::Corrupt { .. } => Some(format!("use nra verify {archive} to list the damage")),
         Error::NotAnArchive { looks: Looks::Unknown | Looks::Zeros, .. } => Some(format!(
-            "nra formats lists what is read; if this is what is left of an NRA 5 archive, nra salvage {archive} -o OUT takes it out"
+            "use nra formats to list supported formats; for the remains of an NRA 5 archive, use nra salvage {archive} -o OUT"
         )),
-        Error::NotAnArchive { .. } => Some("nra formats lists what is read".to_owned()),
-        Error::NotFound { .. } => Some(format!("nra list {archive} shows what is in it")),
+        Error::NotAnArchive { .. } => Some("use nra formats to list supported formats".to_owned()),
+        Error::NotFound { .. } => Some(format!("use nra list {archive} to list its entries")),
         other => keys::hint(other, archive),
     };
     let named = !matches!(error, Error::Io { .. } | Error::Cancelled);
@@ -209,41 +209,41 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// Tells that an entry is not there: where the index is damaged, that may be the fault of the damage.
+/// Returns the failure for a missing entry, which may be hidden by a damaged index.
 pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
     if opened.archive.is_recovered() {
-        let text = format!("{}: no entry {} where the index is damaged", opened.name, Quoted::new(path));
-        return Failure::damaged(text).hint(format!("nra verify {} tells what is damaged", opened.name));
+        let text = format!("{}: entry {} not found, but the index is damaged", opened.name, Quoted::new(path));
+        return Failure::damaged(text).hint(format!("use nra verify {} to list the damage", opened.name));
     }
     explain(Error::NotFound { path: path.to_vec() }, &opened.name)
 }
 
-/// Takes what was read of the index, or turns the damage that hides entries into a warning.
+/// Returns the result of reading the index; reports damage as a warning and returns `None`.
 ///
 /// # Errors
 ///
-/// Everything but damage.
+/// All errors except damage.
 pub fn intact<T>(result: Result<T, Error>, console: &Console) -> CommandResult<Option<T>> {
     Ok(or_damage(result, b"", console)?)
 }
 
-/// Says what came to light about the archive, and which patterns matched nothing. Call it before the last output.
+/// Reports remarks about the archive and patterns without a match. Call it before the last output.
 ///
 /// # Errors
 ///
-/// When there were patterns and nothing matched any of them.
+/// If there are patterns and none of them matched.
 pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) -> CommandResult<Outcome> {
     remark(opened, ui);
     let unmatched = selection.unmatched();
     if !matched && !unmatched.is_empty() && ui.console().severity() != Some(Severity::Damage) {
         let shown = |pattern: &&[u8]| {
-            let fault = selection.fault(pattern).map_or_else(String::new, |fault| format!(" (no glob: {fault})"));
+            let fault = selection.fault(pattern).map_or_else(String::new, |fault| format!(" (invalid glob: {fault})"));
             format!("{}{fault}", Quoted::new(pattern))
         };
         let names: Vec<String> = unmatched.iter().take(3).map(shown).collect();
         let more = if unmatched.len() > 3 { format!(" and {} more", unmatched.len() - 3) } else { String::new() };
         let failure = Failure::failed(format!("{}: no entry matches {}{more}", opened.name, names.join(", ")));
-        return Err(failure.hint(format!("nra list {} shows what is in it; quote globs", opened.name)));
+        return Err(failure.hint(format!("use nra list {} to list its entries; quote globs", opened.name)));
     }
     for pattern in unmatched {
         ui.console().warn(Warning::degraded(pattern, "no entry matches"));
@@ -251,7 +251,7 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
     Ok(Outcome::Done)
 }
 
-/// Says so when the name of an archive promises another container than `format`; returns whether it does.
+/// Warns if the extension of an archive does not fit its format. Returns whether it warned.
 pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
     let misleads = misnamed(path.as_os_str().as_bytes(), format);
     let is_misnamed = misleads.is_some();
@@ -262,10 +262,10 @@ pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
     is_misnamed
 }
 
-/// Says what came to light about the state of the archive.
+/// Reports remarks about the state of the archive.
 pub fn remark(opened: &Opened, ui: &Ui) {
     if opened.needless_key {
-        let message = format!("{}: it is not encrypted, so anybody may have made it; the key was not used", opened.name);
+        let message = format!("{}: not encrypted, so it may come from anyone; the key was not used", opened.name);
         ui.console().warn(Warning::remark([], message));
     }
     remark_name(&opened.path, opened.archive.format(), ui);
@@ -276,45 +276,45 @@ pub fn remark(opened: &Opened, ui: &Ui) {
         (false, false) => Severity::Remark,
     };
     let mut remarks = opened.archive.remarks();
-    // What an append has written so far is no remains of one.
+    // Data of a running append is not the remains of an unfinished one.
     if let Some(remains) =
         NraReader::of(&*opened.archive).and_then(NraReader::remains).filter(|_| !damage && is_locked(&opened.path))
     {
         remarks.retain(|remark| remark != remains);
     }
     if damage && remarks.is_empty() {
-        remarks.push("the index is damaged; entries were found without it".to_owned());
+        remarks.push("the index is damaged; entries were found by scanning blocks".to_owned());
     }
     for remark in remarks {
         ui.console().warn(Warning::new(severity, [], format!("{}: {remark}", opened.name)));
     }
 }
 
-/// Builds the threads that `-j` asks for; one for an archive that is read from its start to its end.
+/// Builds a thread pool of the size that `-j` sets; one thread for an archive that is read sequentially.
 ///
 /// # Errors
 ///
-/// When the system gives none.
+/// If threads cannot be started.
 pub fn threads(resources: &ResourceArgs, archive: &dyn Archive) -> CommandResult<rayon::ThreadPool> {
     let threads = if archive.is_sequential() { 1 } else { resources.threads() };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| Failure::failed(format!("cannot start threads: {error}")))
 }
 
-/// Takes what was read of an entry's content, or turns its damage into a warning that names the entry.
+/// Returns the result of reading an entry's content; reports damage as a warning and returns `None`.
 ///
 /// # Errors
 ///
-/// Everything but damage, with the name of the archive.
+/// All errors except damage, with the name of the archive.
 pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, console: &Console) -> CommandResult<Option<T>> {
     or_damage(result, path, console).map_err(|error| explain(error, archive))
 }
 
-/// Takes what was read of an entry, or turns its damage into a warning that names the entry.
+/// Returns the result of reading an entry; reports damage as a warning that names the entry and returns `None`.
 ///
 /// # Errors
 ///
-/// Everything but damage.
+/// All errors except damage.
 pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),

@@ -1,6 +1,6 @@
-//! Failures in words: the only place that turns an error into a message, hints and an exit code.
+//! Turns errors into a message, hints and an exit code. This is the only place that does so.
 //!
-//! Promises: one line `nra: what failed: why`, then `hint:` lines; nothing that a terminal would act on.
+//! The message is one line `nra: what failed: reason`, followed by `hint:` lines. It contains no control characters.
 
 use std::io;
 
@@ -10,16 +10,16 @@ use crate::code::Code;
 
 use nra_format::error::{Bound, Subject, reason};
 
-/// What a command ended with when it did not fail; warnings may still raise the exit code.
+/// Result of a command that did not fail. Warnings may still raise the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything asked for is there.
+    /// Everything requested was done.
     Done,
-    /// Nothing was found: code 1 without a message.
+    /// Nothing was found, or there are differences: code 1 without a message.
     Nothing,
-    /// Something was left out: code 3.
+    /// Something was skipped: code 3.
     Degraded,
-    /// Damage was found, and said: code 4.
+    /// Damage was found and reported: code 4.
     Damaged,
 }
 
@@ -38,18 +38,18 @@ impl Outcome {
 /// Result of a command.
 pub type CommandResult<T = Outcome> = std::result::Result<T, Failure>;
 
-/// Why a command failed, ready to be told.
+/// Why a command failed, ready to be printed.
 #[derive(Debug)]
 pub struct Failure {
     code: Code,
     kind: &'static str,
     message: String,
     hints: Vec<String>,
-    /// The reader of our output went away: nobody is left to tell.
+    /// The reader of the output is gone, so nothing is printed.
     closed_pipe: bool,
 }
 
-/// The failure as an object for programs.
+/// The failure as JSON.
 #[derive(Debug, Serialize)]
 pub struct FailureRecord<'a> {
     #[serde(rename = "type")]
@@ -65,27 +65,27 @@ impl Failure {
         Self { code, kind: code.kind(), message: nra_text::harmless(&message.into()), hints: Vec::new(), closed_pipe: false }
     }
 
-    /// The work failed: code 1. `message` is "what failed: why".
+    /// Failure: code 1. `message` is "what failed: reason".
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Code::Failed, message)
     }
 
-    /// The command line makes no sense: code 2.
+    /// Invalid command line: code 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::Usage, message)
     }
 
-    /// The archive is damaged or not supported: code 4.
+    /// Damaged or unsupported archive: code 4.
     pub fn damaged(message: impl Into<String>) -> Self {
         Self::new(Code::Damaged, message)
     }
 
-    /// A password or key is missing or wrong: code 5.
+    /// Missing or wrong password or key: code 5.
     pub fn key(message: impl Into<String>) -> Self {
         Self::new(Code::Key, message)
     }
 
-    /// A signal has asked to stop.
+    /// Stopped by a signal.
     pub fn stopped(signal: i32) -> Self {
         Self::new(Code::of_signal(signal), nra_format::Error::Cancelled.to_string())
     }
@@ -96,23 +96,23 @@ impl Failure {
         Self { closed_pipe: error.kind() == io::ErrorKind::BrokenPipe, ..failure }
     }
 
-    /// Where 1 means that nothing was found, a failure is code 2.
+    /// Changes code 1 to 2, for commands in which 1 is not a failure.
     #[must_use]
-    pub fn trouble(mut self) -> Self {
+    pub fn with_code_2(mut self) -> Self {
         if self.code == Code::Failed {
             self.code = Code::Usage;
         }
         self
     }
 
-    /// Adds a next step for the user.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(nra_text::harmless(&hint.into()));
         self
     }
 
-    /// Puts what was being done in front of the message.
+    /// Prepends the object that the message is about.
     #[must_use]
     pub fn context(mut self, what: impl std::fmt::Display) -> Self {
         self.message = nra_text::harmless(&format!("{what}: {}", self.message));
@@ -124,24 +124,24 @@ impl Failure {
         self.code
     }
 
-    /// Says whether what comes next may still go well: an entry is damaged or missing, nothing else is wrong.
+    /// Returns whether the failure concerns one entry only, so that the command can continue.
     pub fn is_about_entry(&self) -> bool {
         matches!(self.code, Code::Failed | Code::Damaged) && !self.closed_pipe && self.kind != "io"
     }
 
-    /// Says whether the end should be a quiet one.
+    /// Returns whether the command ends without a message.
     pub fn is_closed_pipe(&self) -> bool {
         self.closed_pipe
     }
 
-    /// Returns the lines for people.
+    /// Returns the lines to print.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("nra: {}", self.message)];
         lines.extend(self.hints.iter().map(|hint| format!("hint: {hint}")));
         lines
     }
 
-    /// Returns the object for programs.
+    /// Returns the failure as JSON.
     pub fn record(&self) -> FailureRecord<'_> {
         let hint = (!self.hints.is_empty()).then(|| self.hints.join("; "));
         FailureRecord { record: "error", code: self.code.number(), kind: self.kind, message: &self.message, hint }
@@ -157,13 +157,13 @@ impl From<nra_format::Error> for Failure {
         };
         match &error {
             Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self { kind: "io", ..Self::failed(text) }.hint("free some space, or choose another target")
+                Self { kind: "io", ..Self::failed(text) }.hint("free some space or choose another target")
             }
             Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Self { kind: "exists", ..Self::failed(text) }
             }
             Error::Io { source, action, subject } => {
-                // Standard output closed by its reader is an end, not a failure; an archive that is cut short is one.
+                // A reader that closes standard output ends the command; a truncated archive is a failure.
                 let closed_pipe =
                     source.kind() == io::ErrorKind::BrokenPipe && *action == "write" && *subject == Subject::StandardOutput;
                 Self { kind: "io", closed_pipe, ..Self::failed(text) }
@@ -171,10 +171,10 @@ impl From<nra_format::Error> for Failure {
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
             Error::Unsupported { .. } | Error::NotAnArchive { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
             Error::Beyond { bound: Bound::Stream, limit, .. } => {
-                let text = format!("standard input has more than {limit} bytes");
-                Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file, or raise --memory")
+                let text = format!("standard input is longer than {limit} bytes");
+                Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file or raise --memory")
             }
-            // Nothing is wrong with the archive: it is more than was asked for.
+            // The archive is fine, but exceeds a limit of the command line.
             Error::Beyond { bound, .. } => {
                 let option = match bound {
                     Bound::Entries => "--limit-entries",
@@ -182,24 +182,24 @@ impl From<nra_format::Error> for Failure {
                     Bound::Ratio => "--limit-ratio",
                     Bound::Stream | Bound::Dictionaries | Bound::Restoring => "--memory",
                 };
-                Self { kind: "limit", ..Self::failed(text) }.hint(format!("{option} raises the limit"))
+                Self { kind: "limit", ..Self::failed(text) }.hint(format!("use {option} to raise the limit"))
             }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),
             Error::InTheWay { obstacle: nra_format::error::Obstacle::Exists, .. } => {
                 Self { kind: "exists", ..Self::failed(text) }
-                    .hint("-f replaces, -k skips, -u replaces what is older, --backup moves it aside; nothing was written")
+                    .hint("nothing was written; use -f to replace, -k to skip, -u to replace older files, or --backup to rename existing ones")
             }
             Error::InTheWay { .. } => Self { kind: "exists", ..Self::failed(text) }
-                .hint("move it away, or choose another directory with -C; nothing was written"),
+                .hint("nothing was written; move it away or extract to another directory with -C"),
             Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::new(Code::Key, text),
             Error::Cancelled => Self::new(crate::signals::code(), text),
         }
     }
 }
 
-/// Makes a panic one line instead of a dump, wherever it happens.
+/// Prints a panic as one line.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let why = info.payload_as_str().unwrap_or("unknown reason");
@@ -214,10 +214,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_has_its_code() {
+    fn errors_map_to_exit_codes() {
         let code = |error: nra_format::Error| Failure::from(error).code();
         assert_eq!(code(nra_format::Error::io("open", "a", io::ErrorKind::NotFound.into())), Code::Failed);
-        assert_eq!(code(nra_format::Error::corrupt("tail", 1, "x")), Code::Damaged);
+        assert_eq!(code(nra_format::Error::corrupt("footer", 1, "x")), Code::Damaged);
         assert_eq!(code(nra_format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
         assert_eq!(code(nra_format::Error::Usage { detail: "x".into() }), Code::Usage);
         assert_eq!(code(nra_format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_what_and_why() {
+    fn messages_name_object_and_reason() {
         let error = nra_format::Error::io("open", "a b", io::Error::from_raw_os_error(2));
         assert_eq!(Failure::from(error).lines(), ["nra: cannot open 'a b': no such file or directory"]);
         let lines = Failure::failed("x\u{1b}[1m").hint("try\n y").lines();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_for_people() {
+    fn system_errors_become_readable_reasons() {
         assert_eq!(reason(&io::ErrorKind::AlreadyExists.into()), "it exists already");
         assert_eq!(reason(&io::Error::from_raw_os_error(17)), "file exists");
         assert_eq!(reason(&io::Error::other("Strange thing")), "strange thing");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_known() {
+    fn closed_output_pipe_is_detected() {
         assert!(Failure::output(&io::ErrorKind::BrokenPipe.into()).is_closed_pipe());
         assert!(!Failure::output(&io::ErrorKind::StorageFull.into()).is_closed_pipe());
         let written = |subject: Subject| Failure::from(nra_format::Error::io("write", subject, io::ErrorKind::BrokenPipe.into()));

@@ -1,4 +1,4 @@
-//! What a command prints on: the result on standard output, as text or JSON, and the [`Console`] for the talk.
+//! Output of a command: the result on standard output, as text or JSON, and messages through the [`Console`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -22,22 +22,22 @@ use nra_text::{self, SizeStyle};
 /// Bytes of output collected before they are written.
 const BUFFER: usize = 64 << 10;
 
-/// Output waits no longer than this in the buffer while more of it comes.
+/// Longest time that output stays in the buffer while more is written.
 const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
 /// Form of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Text for people and line tools.
+    /// Text, for people and line-based tools.
     #[default]
     Text,
     /// One JSON document.
     Json,
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
-/// The hands of a command: where its result and its talk go.
+/// Output of a command: its result and its messages.
 pub struct Ui {
     form: Form,
     sizes: SizeStyle,
@@ -52,7 +52,7 @@ pub struct Ui {
     flushed: Instant,
 }
 
-/// How far the list of the JSON document has come.
+/// State of the list in the JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
     None,
@@ -64,9 +64,9 @@ enum List {
     Closed,
 }
 
-/// Last object of a command's JSON.
+/// Last object of a command's JSON output.
 #[derive(Serialize)]
-struct Ending<'a, T: Serialize> {
+struct FinalRecord<'a, T: Serialize> {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     record: Option<&'a str>,
     code: u8,
@@ -77,11 +77,11 @@ struct Ending<'a, T: Serialize> {
 }
 
 impl Ui {
-    /// Sets up standard output and standard error as the options say.
+    /// Sets up standard output and standard error for the options.
     ///
     /// # Errors
     ///
-    /// When the log file can't be opened.
+    /// If the log file cannot be opened.
     pub fn new(args: &GlobalArgs) -> CommandResult<Self> {
         let stdout = io::stdout();
         let stderr = io::stderr();
@@ -111,7 +111,7 @@ impl Ui {
             ProgressWhen::Auto if !terminal || accessible => ProgressStyleChoice::LATE_LINES,
             ProgressWhen::Auto | ProgressWhen::Always => ProgressStyleChoice::Bar,
         };
-        // A handle of its own: that of the standard library writes out each line.
+        // A separate handle: the standard library's handle flushes every line.
         let out: Box<dyn Write + Send> = match stdout.as_fd().try_clone_to_owned() {
             Ok(handle) => Box::new(File::from(handle)),
             Err(_) => Box::new(io::stdout()),
@@ -147,43 +147,43 @@ impl Ui {
         self.form
     }
 
-    /// Says whether the result is JSON.
+    /// Returns whether the result is JSON.
     pub fn is_json(&self) -> bool {
         self.form != Form::Text
     }
 
-    /// Says whether the result goes to a terminal.
+    /// Returns whether the result goes to a terminal.
     pub fn stdout_is_terminal(&self) -> bool {
         self.stdout_terminal
     }
 
-    /// Refuses an archive as the result where that would be on a terminal, unless it is `wanted`, or among JSON.
+    /// Checks that an archive may be written to standard output.
     ///
     /// # Errors
     ///
-    /// When it has no place there.
-    pub fn refuse_archive(&self, wanted: bool) -> CommandResult<()> {
+    /// If the result is JSON, or standard output is a terminal and the user did not force it.
+    pub fn check_archive_output(&self, force: bool) -> CommandResult<()> {
         if self.is_json() {
-            return Err(Failure::usage("the archive and JSON can't both go to standard output"));
+            return Err(Failure::usage("cannot write both the archive and JSON to standard output"));
         }
-        if self.stdout_terminal && !wanted {
-            let failure = Failure::usage("an archive is not for a terminal");
-            return Err(failure.hint("-o FILE writes it to a file, -f prints it all the same"));
+        if self.stdout_terminal && !force {
+            let failure = Failure::usage("cannot write an archive to a terminal");
+            return Err(failure.hint("use -o FILE to write it to a file, or -f to force it"));
         }
         Ok(())
     }
 
-    /// Says whether the result may have colours.
+    /// Returns whether the result may have colours.
     pub fn stdout_has_color(&self) -> bool {
         self.stdout_color && self.form == Form::Text
     }
 
-    /// Returns the talk, to be shared with workers.
+    /// Returns the console for messages, to be shared with workers.
     pub fn console(&self) -> &Arc<Console> {
         &self.console
     }
 
-    /// Returns how sizes are shown.
+    /// Returns the style of sizes.
     pub fn sizes(&self) -> SizeStyle {
         self.sizes
     }
@@ -193,27 +193,27 @@ impl Ui {
         self.sizes.show(bytes)
     }
 
-    /// Returns a size as it stands in a column.
+    /// Returns a size formatted for a column.
     pub fn column(&self, bytes: u64) -> String {
         self.sizes.column(bytes)
     }
 
-    /// Returns the name of an entry as it stands in a line of the result.
+    /// Returns the name of an entry formatted for a line of the result.
     pub fn name<'a>(&self, bytes: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
         nra_text::name(bytes, self.stdout_terminal)
     }
 
-    /// Begins long work named `verb` (`packing`). Give the result to the library as monitor; drop it before the summary.
+    /// Starts progress for an operation such as `packing`. Pass it to the library as monitor and drop it before the summary.
     pub fn progress(&self, verb: &'static str) -> Progress {
         Progress::begin(verb, self.progress, self.sizes, Arc::clone(&self.console))
     }
 
-    /// Begins the opening of an archive, as [`Ui::progress`] does work.
+    /// Starts progress for opening an archive.
     pub fn opening(&self) -> Progress {
         Progress::prelude("opening", self.progress, self.sizes, Arc::clone(&self.console))
     }
 
-    /// Returns standard output, for bytes as they are.
+    /// Returns standard output for raw bytes.
     pub fn out(&mut self) -> &mut (dyn Write + Send) {
         &mut self.out
     }
@@ -222,7 +222,7 @@ impl Ui {
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> CommandResult<()> {
         self.out.write_all(bytes).map_err(|error| Failure::output(&error))
     }
@@ -231,17 +231,17 @@ impl Ui {
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn line(&mut self, line: impl std::fmt::Display) -> CommandResult<()> {
         writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))?;
-        self.breathe()
+        self.flush_if_due()
     }
 
-    /// Writes a line with the name of an entry in it to standard output.
+    /// Writes a line that contains the name of an entry to standard output.
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn name_line(&mut self, before: impl std::fmt::Display, name: &[u8], after: impl std::fmt::Display) -> CommandResult<()> {
         let name = self.name(name);
         let mut line = before.to_string().into_bytes();
@@ -249,16 +249,16 @@ impl Ui {
         line.extend_from_slice(after.to_string().as_bytes());
         line.push(b'\n');
         self.write(&line)?;
-        self.breathe()
+        self.flush_if_due()
     }
 
-    /// Writes out what is buffered if it has waited long: whoever reads along sees slow results when they come.
+    /// Flushes the buffer if it has not been flushed for a while, so that slow results appear as they are found.
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
-    pub fn breathe(&mut self) -> CommandResult<()> {
-        // On a screen that has a bar, too, only whole lines may be written out.
+    /// If standard output cannot be written.
+    pub fn flush_if_due(&mut self) -> CommandResult<()> {
+        // With a progress bar on the same screen, only whole lines may be written.
         let full = self.stdout_terminal && self.out.buffer().len() > BUFFER / 2;
         if !full && self.flushed.elapsed() < FLUSH_EVERY {
             return Ok(());
@@ -267,27 +267,27 @@ impl Ui {
         self.flush()
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn flush(&mut self) -> CommandResult<()> {
         let out = &mut self.out;
         let flushed = if self.stdout_terminal { self.console.without_bar(|| out.flush()) } else { out.flush() };
         flushed.map_err(|error| Failure::output(&error))
     }
 
-    /// Announces that the JSON document is of type `kind` and has its records in an array `key`.
+    /// Declares that the JSON document has type `kind` and its records in an array `key`.
     pub fn list(&mut self, kind: &'static str, key: &'static str) {
         self.list = List::Announced(kind, key);
     }
 
-    /// Writes a record: a line of its own, or an element of the array. Nothing when the result is text.
+    /// Writes a record: a separate line or an element of the array. Does nothing if the result is text.
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn record(&mut self, record: &impl Serialize) -> CommandResult<()> {
         match self.form {
             Form::Text => Ok(()),
@@ -302,7 +302,7 @@ impl Ui {
             Form::JsonLines => {
                 self.json(record)?;
                 self.write(b"\n")?;
-                self.breathe()
+                self.flush_if_due()
             }
         }
     }
@@ -324,11 +324,12 @@ impl Ui {
         self.write(escaped(&json).as_bytes())
     }
 
-    /// Ends the result: in JSON writes the last object, of type `kind` (`summary`), with `fields`, the exit code and the warnings. Returns `outcome`.
+    /// Completes the result. In JSON, writes the last object, of type `kind` (`summary`), with `fields`, exit code and warnings.
+    /// Returns `outcome`.
     ///
     /// # Errors
     ///
-    /// When standard output can't be written.
+    /// If standard output cannot be written.
     pub fn finish(&mut self, outcome: Outcome, kind: &'static str, fields: &impl Serialize) -> CommandResult {
         let code = self.final_code(outcome).number();
         match self.form {
@@ -336,9 +337,9 @@ impl Ui {
             Form::Json => {
                 let warnings = self.console.take_warning_records();
                 if self.list == List::None {
-                    self.json(&Ending { record: Some(kind), code, fields, warnings })?;
+                    self.json(&FinalRecord { record: Some(kind), code, fields, warnings })?;
                 } else {
-                    self.close_list("summary", &Ending { record: None, code, fields, warnings })?;
+                    self.close_list("summary", &FinalRecord { record: None, code, fields, warnings })?;
                 }
                 self.write(b"\n")?;
                 self.list = List::Closed;
@@ -347,7 +348,7 @@ impl Ui {
                 for warning in self.console.take_warning_records() {
                     self.record(&warning)?;
                 }
-                self.record(&Ending { record: Some(kind), code, fields, warnings: Vec::new() })?;
+                self.record(&FinalRecord { record: Some(kind), code, fields, warnings: Vec::new() })?;
                 self.list = List::Closed;
             }
         }
@@ -375,7 +376,7 @@ impl Ui {
         warned.max(outcome.code())
     }
 
-    /// Ends the command: tells `result` and returns the exit code.
+    /// Ends the command: prints a failure and returns the exit code.
     pub fn end(mut self, result: CommandResult) -> Code {
         let result = result.and_then(|outcome| self.flush().map(|()| outcome));
         self.console.finish_warnings();
@@ -384,7 +385,7 @@ impl Ui {
             Ok(outcome) => self.final_code(outcome),
             Err(failure) if failure.is_closed_pipe() => Code::Done,
             Err(failure) => {
-                // Where standard output is the trouble this fails again, and has been said already.
+                // If writing to standard output failed, this fails again and is already reported.
                 let _ = self.failure_record(&failure).and_then(|()| self.flush());
                 self.console.failure(&failure);
                 failure.code()
@@ -406,7 +407,7 @@ impl Ui {
         }
     }
 
-    /// Returns a hand that prints into buffers, for tests.
+    /// Returns a `Ui` that prints into buffers, for tests.
     #[cfg(test)]
     pub(crate) fn for_test(form: Form) -> (Self, SharedBuffer, SharedBuffer) {
         let (out, err) = (SharedBuffer::default(), SharedBuffer::default());
@@ -426,7 +427,8 @@ impl Ui {
     }
 }
 
-/// Decides on colours: the option, else the environment (`NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`), else whether it is a terminal.
+/// Returns whether to use colours: by the option, then the environment (`NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR`), then
+/// whether the stream is a terminal.
 fn color(when: ColorWhen, auto: impl FnOnce() -> ColorChoice) -> bool {
     match when {
         ColorWhen::Always => true,
@@ -435,7 +437,7 @@ fn color(when: ColorWhen, auto: impl FnOnce() -> ColorChoice) -> bool {
     }
 }
 
-/// Writes what could change the look of a terminal as `\\u` escapes; JSON has such characters in strings only.
+/// Escapes characters that could affect a terminal as `\\u`. In JSON they only occur in strings.
 fn escaped(json: &str) -> std::borrow::Cow<'_, str> {
     if !json.contains(is_unsafe_to_show) {
         return json.into();
@@ -457,14 +459,14 @@ pub fn seconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }
 
-/// Bytes written by several hands, for tests.
+/// A shared output buffer, for tests.
 #[cfg(test)]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SharedBuffer(Arc<std::sync::Mutex<Vec<u8>>>);
 
 #[cfg(test)]
 impl SharedBuffer {
-    /// Returns what was written.
+    /// Returns the written text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
@@ -488,7 +490,7 @@ mod tests {
     use nra_format::progress::Warning;
 
     #[test]
-    fn json_has_nothing_that_changes_a_terminal() {
+    fn json_contains_no_control_characters() {
         let name = "a\u{9b}31m\u{202e}b\u{7f}\u{e0041}\u{e9}";
         let json = serde_json::to_string(name).unwrap();
         let shown = escaped(&json);
@@ -497,43 +499,43 @@ mod tests {
     }
 
     #[derive(Serialize)]
-    struct Item {
+    struct Record {
         n: u32,
     }
 
-    fn run(form: Form, items: u32, result: CommandResult<()>) -> (String, String, Code) {
+    fn run(form: Form, records: u32, result: CommandResult<()>) -> (String, String, Code) {
         let (mut ui, out, err) = Ui::for_test(form);
         ui.list("list", "entries");
-        for n in 0..items {
-            ui.record(&Item { n }).unwrap();
+        for n in 0..records {
+            ui.record(&Record { n }).unwrap();
         }
-        let result = result.and_then(|()| ui.finish(Outcome::Done, "summary", &Item { n: items }));
+        let result = result.and_then(|()| ui.finish(Outcome::Done, "summary", &Record { n: records }));
         let code = ui.end(result);
         (out.text(), err.text(), code)
     }
 
     #[test]
-    fn a_document_is_whole_whatever_happens() {
-        for items in 0..3 {
+    fn json_document_is_complete_after_success_and_failure() {
+        for records in 0..3 {
             for result in [Ok(()), Err(Failure::damaged("x"))] {
                 let failed = result.is_err();
-                let (out, err, code) = run(Form::Json, items, result);
+                let (out, err, code) = run(Form::Json, records, result);
                 let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
                 assert_eq!(err, if failed { "nra: x\n" } else { "" });
                 assert_eq!(code, if failed { Code::Damaged } else { Code::Done });
                 if failed {
-                    let error = if items == 0 { &value } else { &value["error"] };
+                    let error = if records == 0 { &value } else { &value["error"] };
                     assert_eq!((&error["code"], &error["kind"]), (&4.into(), &"damaged".into()));
                 } else {
-                    assert_eq!(value["entries"].as_array().unwrap().len(), items as usize);
-                    assert_eq!((&value["summary"]["n"], &value["summary"]["code"]), (&items.into(), &0.into()));
+                    assert_eq!(value["entries"].as_array().unwrap().len(), records as usize);
+                    assert_eq!((&value["summary"]["n"], &value["summary"]["code"]), (&records.into(), &0.into()));
                 }
             }
         }
     }
 
     #[test]
-    fn lines_end_with_a_summary_or_an_error() {
+    fn json_lines_end_with_summary_or_error() {
         let (out, _, _) = run(Form::JsonLines, 2, Ok(()));
         assert_eq!(out, "{\"n\":0}\n{\"n\":1}\n{\"type\":\"summary\",\"code\":0,\"n\":2}\n");
         let (out, _, _) = run(Form::JsonLines, 1, Err(Failure::failed("x").hint("y")));
@@ -541,10 +543,10 @@ mod tests {
     }
 
     #[test]
-    fn warnings_raise_the_code() {
+    fn warnings_raise_exit_code() {
         let (mut ui, out, err) = Ui::for_test(Form::Json);
         ui.console().warn(Warning::degraded(b"a", "x"));
-        let result = ui.finish(Outcome::Done, "summary", &Item { n: 1 });
+        let result = ui.finish(Outcome::Done, "summary", &Record { n: 1 });
         assert_eq!(ui.end(result), Code::Degraded);
         assert_eq!(err.text(), "nra: warning: a: x\n");
         let value: serde_json::Value = serde_json::from_str(&out.text()).unwrap();

@@ -29,13 +29,15 @@ pub struct Args {
     archive: PathBuf,
     #[command(flatten)]
     inputs: InputArgs,
-    /// Skip files whose size and time the archive has
+    /// Skip files with unchanged size and time
     #[arg(short, long)]
     update: bool,
-    /// Put files in the place of directories, with all below these, and directories in the place of files
+    /// Replace directories by files and files by directories
+    ///
+    /// Replacing a directory removes everything below it.
     #[arg(short = 'f', long, alias = "force", hide_short_help = true)]
     overwrite: bool,
-    /// List what would be added and change nothing
+    /// List what would be added without changing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
@@ -44,10 +46,10 @@ pub struct Args {
     keys: KeyArgs,
 }
 
-/// What to do about what the archive has in the way.
-const IN_THE_WAY: &str = "-f puts files in the place of directories, and directories in the place of files";
+/// Hint about entries of another type at the same path.
+const CONFLICT_HINT: &str = "use -f to replace directories by files and files by directories";
 
-/// What was added, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
@@ -57,7 +59,7 @@ struct Summary {
     replaced: u64,
     removed: u64,
     unchanged: u64,
-    left_out: u64,
+    skipped: u64,
     entries: u64,
     files: u64,
     content_bytes: u64,
@@ -76,7 +78,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     if args.inputs.rules.is_empty() {
-        return Err(Failure::usage("nothing to add was named").hint(format!("nra add {name} FILE adds a file or directory")));
+        return Err(Failure::usage("nothing to add was named").hint(format!("use nra add {name} FILE to add a file or directory")));
     }
     let inputs = args.inputs.inputs()?;
     let mut options = args.packing.options()?;
@@ -96,23 +98,23 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let written = stats.written;
     let changed = written.added + written.replaced + written.removed > 0;
     if !changed && stats.unchanged == 0 && stats.in_the_way > 0 {
-        return Err(Failure::failed(format!("{name}: nothing was added")).hint(IN_THE_WAY));
+        return Err(Failure::failed(format!("{name}: nothing was added")).hint(CONFLICT_HINT));
     }
     let mut what = format!("added {}", nra_text::counted(written.added, "entry", "entries"));
     let parts = [
         (written.replaced, "replaced ", ""),
         (written.removed, "removed ", ""),
         (stats.unchanged, "", " unchanged"),
-        (stats.left_out, "", " left out"),
+        (stats.left_out, "", " skipped"),
     ];
-    for (count, before, behind) in parts.into_iter().filter(|(count, ..)| *count > 0) {
-        what += &format!(", {before}{}{behind}", nra_text::count(count));
+    for (count, before, after) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        what += &format!(", {before}{}{after}", nra_text::count(count));
     }
     let commit = if changed { written.commit - 1 } else { written.commit };
     Made { name: &name, before: commit, is_protected: before.is_protected, is_undone: true, dry_run: false }
         .say(&what, &written, ui);
     if stats.in_the_way > 0 {
-        ui.console().note(&format!("hint: {IN_THE_WAY}"));
+        ui.console().note(&format!("hint: {CONFLICT_HINT}"));
     }
     let outcome = if stats.left_out > 0 { Outcome::Degraded } else { Outcome::Done };
     let summary = Summary {
@@ -122,7 +124,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         replaced: written.replaced,
         removed: written.removed,
         unchanged: stats.unchanged,
-        left_out: stats.left_out,
+        skipped: stats.left_out,
         entries: written.entries,
         files: written.files,
         content_bytes: written.content_bytes,

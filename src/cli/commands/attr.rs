@@ -32,17 +32,17 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// What to do: get (the default), set, rm
+    /// Action: get (default), set or rm
     ///
-    /// get and rm mean attributes of any origin, extended attributes and those of other containers too; set gives one of nra's own.
+    /// get and rm work on attributes of any origin, including extended attributes and those from other formats. set creates an attribute of nra's own.
     #[arg(value_name = "ACTION", value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
     action: Action,
-    /// NAME, or with set NAME=VALUE (NAME alone is a tag)
+    /// Attribute NAME; for set: NAME=VALUE, or NAME for a tag
     ///
-    /// Names with a meaning: name, description, licence, schema and embedding:ID (a space of vectors) of an archive; media-type of an entry. Others are free.
+    /// Standard names for archives: name, description, licence, schema and embedding:ID (an embedding space). Standard name for entries: media-type. Any other name is allowed.
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
-    /// Attributes of the entries that match PATTERN, not of the archive
+    /// Use attributes of entries that match PATTERN instead of the archive
     #[arg(long, value_name = "PATTERN")]
     entry: Vec<OsString>,
 }
@@ -55,7 +55,7 @@ enum Action {
     Rm,
 }
 
-/// Attributes of the archive or of an entry.
+/// Attributes of the archive or of an entry as JSON.
 #[derive(Debug, Serialize)]
 struct AttributesRecord<'a> {
     #[serde(rename = "type")]
@@ -74,7 +74,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the archive can't be read or changed, or nothing matches.
+/// If the archive cannot be read or changed, or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("attr", "attributes");
     let of = if args.entry.is_empty() { Of::Archive } else { Of::Entries };
@@ -91,7 +91,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
 }
 
-/// What attributes are given to.
+/// The owner of attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// The archive.
@@ -100,11 +100,11 @@ pub enum Of {
     Entries,
 }
 
-/// Takes `NAME=VALUE` or `NAME` from the command line.
+/// Parses `NAME=VALUE` or `NAME`.
 ///
 /// # Errors
 ///
-/// When it is no attribute that can be given.
+/// If such an attribute cannot be set.
 pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
     let bytes = text.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
@@ -116,8 +116,8 @@ pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
         match of {
             Of::Archive => check_space(value)?,
             Of::Entries => {
-                let failure = Failure::usage("vectors of entries are numbers, which a command line can't carry");
-                return Err(failure.hint("the library writes them; here the space that they lie in can be described, without -e"));
+                let failure = Failure::usage("cannot set embedding vectors of entries on the command line");
+                return Err(failure.hint("use the library to write vectors; omit --entry to describe the embedding space"));
             }
         }
     }
@@ -126,38 +126,38 @@ pub fn parse(text: &OsStr, of: Of) -> CommandResult<Attribute> {
 
 fn named(name: &[u8], value: &[u8], of: Of) -> CommandResult<Attribute> {
     if name.is_empty() || name == EMBEDDING {
-        return Err(Failure::usage("an attribute needs a name").hint("NAME=VALUE sets a value, NAME alone is a tag"));
+        return Err(Failure::usage("missing attribute name").hint("use NAME=VALUE, or NAME for a tag"));
     }
     if name == MEDIA_TYPE && of == Of::Archive {
-        return Err(Failure::usage("a media type belongs to entries").hint("-e PATTERN says to which"));
+        return Err(Failure::usage("media-type is an attribute of entries").hint("use --entry PATTERN to select entries"));
     }
     let namespace = if name == MEDIA_TYPE || name.starts_with(EMBEDDING) { Namespace::Nra } else { Namespace::User };
     Ok(Attribute { namespace, name: name.into(), value: value.into() })
 }
 
-/// Checks what describes an embedding space. Spec: nra.md, section 12.
+/// Validates the description of an embedding space. Spec: nra.md, section 12.
 fn check_space(value: &[u8]) -> CommandResult<()> {
     let wrong = |detail: &str| {
-        let failure = Failure::usage(format!("an embedding space: {detail}"));
-        failure.hint("embedding:ID='model=NAME;dimension=512;metric=cosine;dtype=f32' (the last two may be left out)")
+        let failure = Failure::usage(format!("invalid embedding space: {detail}"));
+        failure.hint("use embedding:ID='model=NAME;dimension=512;metric=cosine;dtype=f32' (metric and dtype are optional)")
     };
-    let text = std::str::from_utf8(value).map_err(|_| wrong("its description is not UTF-8"))?;
+    let text = std::str::from_utf8(value).map_err(|_| wrong("not valid UTF-8"))?;
     let mut rest = ["model", "dimension", "metric", "dtype"].into_iter();
     let mut seen = 0;
     for field in text.split(';') {
         let Some((key, value)) = field.split_once('=').filter(|(_, value)| !value.is_empty()) else {
-            return Err(wrong("a part of its description is not KEY=VALUE"));
+            return Err(wrong("expected KEY=VALUE parts"));
         };
         if !rest.any(|known| known == key) {
-            return Err(wrong("model, dimension, metric and dtype describe it, in this order"));
+            return Err(wrong("expected model, dimension, metric and dtype, in this order"));
         }
         let is_number = || value.bytes().all(|byte| byte.is_ascii_digit()) && value.parse().is_ok_and(|number: u32| number > 0);
         if key == "dimension" && !is_number() {
-            return Err(wrong("its dimension is no number from 1 on"));
+            return Err(wrong("dimension must be a positive number"));
         }
         seen += u32::from(key == "model" || key == "dimension");
     }
-    if seen == 2 { Ok(()) } else { Err(wrong("model and dimension have to be told")) }
+    if seen == 2 { Ok(()) } else { Err(wrong("model and dimension are required")) }
 }
 
 fn get(args: &Args, ui: &mut Ui) -> CommandResult {
@@ -166,20 +166,20 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut is_wanted = |attribute: &Attribute, of| {
         let is_own = |name: &OsString| name.as_bytes() == &*attribute.name;
         missing.retain(|name| !is_own(name));
-        // Those of the directory that was packed are not the archive's own.
+        // Attributes of the top directory are not attributes of the archive.
         if args.names.is_empty() { of == Of::Entries || !Top::has(attribute) } else { args.names.iter().any(is_own) }
     };
     let mut summary = Summary::default();
-    let place;
+    let subject;
     if args.entry.is_empty() {
-        place = "the archive has";
+        subject = "the archive has";
         let attributes = opened.archive.info().attributes.iter();
         let found: Vec<&Attribute> = attributes.filter(|attribute| is_wanted(attribute, Of::Archive)).collect();
         summary.attributes = found.len() as u64;
         print(None, &found, args, ui)?;
         reading::remark(&opened, ui);
     } else {
-        place = "what matches has";
+        subject = "matching entries have";
         let selection = Selection::new(args.entry.iter().map(|pattern| pattern.as_bytes()))?;
         let mut matched = false;
         for entry in selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))? {
@@ -193,13 +193,13 @@ fn get(args: &Args, ui: &mut Ui) -> CommandResult {
         reading::conclude(&opened, &selection, matched, ui)?;
     }
     ui.flush()?;
-    if let Some(failure) = none_of(&missing, args.names.len(), &format!("{}: {place}", opened.name), ui) {
+    if let Some(failure) = none_of(&missing, args.names.len(), &format!("{}: {subject}", opened.name), ui) {
         return Err(failure);
     }
     ui.finish(Outcome::Done, "summary", &summary)
 }
 
-/// Tells which of `all` names that were given nothing has. That is a failure if it is all of them.
+/// Reports names of attributes that were not found. That is a failure if none of the `all` names was found.
 fn none_of(missing: &[&OsString], all: usize, place: &str, ui: &Ui) -> Option<Failure> {
     let quoted = |name: &OsString| Quoted::new(name.as_bytes()).to_string();
     if !missing.is_empty() && missing.len() == all {
@@ -220,7 +220,7 @@ fn print(entry: Option<&Entry>, found: &[&Attribute], args: &Args, ui: &mut Ui) 
         }
         return record(entry, found, ui);
     }
-    // One value alone comes as it is, but for what a terminal would take for orders.
+    // A single value is printed as is, unless the output is a terminal.
     if let ([_], [attribute], None) = (&args.names[..], found, entry)
         && !ui.stdout_is_terminal()
     {
@@ -250,8 +250,8 @@ fn record<'a>(entry: Option<&Entry>, attributes: impl IntoIterator<Item = &'a &'
 
 fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     if edits.is_empty() {
-        let failure = Failure::usage("no attribute was named");
-        return Err(failure.hint("nra attr ARCHIVE set NAME=VALUE, nra attr ARCHIVE rm NAME"));
+        let failure = Failure::usage("no attributes given");
+        return Err(failure.hint("use nra attr ARCHIVE set NAME=VALUE or nra attr ARCHIVE rm NAME"));
     }
     let mut change = args.change.begin()?;
     let idle = |edited: &Edited| edited.idle.iter().map(|&number| &args.names[number]).collect::<Vec<&OsString>>();
@@ -280,7 +280,7 @@ fn edit(args: &Args, edits: &[Edit], ui: &mut Ui) -> CommandResult {
     for pattern in unmatched {
         ui.console().warn(Warning::degraded(pattern, "no entry matches"));
     }
-    if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: what matches has", change.name), ui) {
+    if let Some(failure) = none_of(&idle(&edited), edits.len(), &format!("{}: matching entries have", change.name), ui) {
         return Err(failure);
     }
     change.finish(&format!("changed attributes of {}", nra_text::counted(edited.changed, "entry", "entries")), ui)

@@ -23,9 +23,9 @@ use nra_format::progress::{Severity, Warning};
 use nra_format::zeros::each_zero;
 use nra_text::{self, PathField};
 
-/// Bytes of a range that are read at once.
+/// Bytes read at once.
 const STEP: u64 = 1 << 20;
-/// Longest content that is put into a JSON string, bytes.
+/// Longest content in a JSON string, bytes.
 const JSON_LIMIT: u64 = 64 << 20;
 
 /// Arguments of `nra cat`.
@@ -38,19 +38,19 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
-    /// Files to print, one after the other; paths as nra list shows them
+    /// Files to print, concatenated
     #[arg(value_name = "PATH", required_unless_present = "files_from")]
     paths: Vec<OsString>,
     #[command(flatten)]
     lists: ListArgs,
-    /// Print only bytes A to B, counted from 0, B included; A- to the end, -N the last N
+    /// Print only bytes A to B (inclusive, from 0), A- or the last -N
     #[arg(long, value_name = "A-B", value_parser = parse_range, allow_hyphen_values = true)]
     range: Option<ByteRange>,
     #[command(flatten)]
     resources: ResourceArgs,
 }
 
-/// A range of bytes as it was asked for.
+/// A range of bytes as given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteRange {
     /// First and last byte.
@@ -62,20 +62,20 @@ enum ByteRange {
 }
 
 fn parse_range(text: &str) -> Result<ByteRange, String> {
-    let bad = || "not a range (examples: 0-99, 100-, -100)".to_owned();
+    let bad = || "invalid range (examples: 0-99, 100-, -100)".to_owned();
     let number = |text: &str| text.parse::<u64>().map_err(|_| bad());
     match text.split_once('-').ok_or_else(bad)? {
         ("", last) => Ok(ByteRange::Last(number(last)?)),
         (first, "") => Ok(ByteRange::From(number(first)?)),
         (first, last) => {
             let (first, last) = (number(first)?, number(last)?);
-            if first > last { Err("the range ends before it begins".to_owned()) } else { Ok(ByteRange::Between(first, last)) }
+            if first > last { Err("the range ends before it starts".to_owned()) } else { Ok(ByteRange::Between(first, last)) }
         }
     }
 }
 
 impl ByteRange {
-    /// Returns start and end (not included) within content of `size` bytes.
+    /// Returns start and exclusive end within content of `size` bytes.
     fn within(self, size: u64) -> (u64, u64) {
         let (start, end) = match self {
             Self::Between(first, last) => (first, last.saturating_add(1)),
@@ -111,12 +111,12 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When no path is a file, or content is damaged.
+/// If no path is a file, or content is damaged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     ui.list("cat", "contents");
     let mut summary = Summary::default();
-    // The worst failure so far, the last one of that kind.
+    // The worst failure so far, or the last of several equal ones.
     let mut worst: Option<Gap> = None;
     let listed = inputs::listed(&args.lists)?;
     let named = args.paths.iter().map(|path| nra_text::unquoted(path.as_bytes()));
@@ -126,7 +126,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
                 summary.entries += 1;
                 summary.content_bytes += length;
             }
-            // One entry less is no reason to keep the others back.
+            // Continue with the other entries.
             Err(gap) if gap.failure.is_about_entry() => {
                 ui.flush()?;
                 let is_worse = worst.as_ref().is_none_or(|worst| gap.failure.code() >= worst.failure.code());
@@ -142,7 +142,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.flush()?;
     reading::remark(&opened, ui);
     match worst {
-        // What was there has been printed: the rest is a gap, not a failure of the whole.
+        // Some entries were printed, so a missing one is a warning.
         Some(gap) if summary.entries > 0 => ui.console().warn(gap.warning()),
         Some(gap) => return Err(gap.failure),
         None => {}
@@ -150,7 +150,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "summary", &summary)
 }
 
-/// A path whose content was not printed, or not all of it.
+/// A path whose content was not printed completely.
 struct Gap {
     path: Vec<u8>,
     why: String,
@@ -168,13 +168,13 @@ impl Gap {
     }
 }
 
-/// Prints what is asked for of one file, and returns how many bytes that were.
+/// Prints the requested range of one file. Returns the number of bytes.
 fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<u64, Gap> {
     let entry = find_file(path, opened)?;
     let (start, end) = match args.range {
         Some(ByteRange::Between(first, _) | ByteRange::From(first)) if first > entry.size => {
-            let why = format!("has {}, the range begins behind them", nra_text::counted(entry.size, "byte", "bytes"));
-            let failure = Failure::failed(format!("{}: {} {why}", opened.name, entry.path));
+            let why = format!("range starts past the end of the file ({})", nra_text::counted(entry.size, "byte", "bytes"));
+            let failure = Failure::failed(format!("{}: {}: {why}", opened.name, entry.path));
             return Err(Gap::new(path, why, failure));
         }
         Some(range) => range.within(entry.size),
@@ -184,7 +184,7 @@ fn print_path(path: &[u8], args: &Args, opened: &Opened, ui: &mut Ui) -> Result<
     Ok(end - start)
 }
 
-/// Looks up a path that must be a file; else says why not.
+/// Looks up a path, which must be a file.
 fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
     let (name, shown) = (&opened.name, Quoted::new(path));
     match opened.archive.find_entry(normal(path)) {
@@ -194,16 +194,16 @@ fn find_file(path: &[u8], opened: &Opened) -> Result<Entry, Gap> {
                 Kind::Symlink => format!("symlink to {}", Quoted::new(&entry.target)),
                 kind => nra_text::kind(kind).to_owned(),
             };
-            let why = format!("is a {what}, not a file");
-            let failure = Failure::failed(format!("{name}: {shown} {why}"));
+            let why = format!("not a file but a {what}");
+            let failure = Failure::failed(format!("{name}: {shown}: {why}"));
             Err(Gap::new(path, why, failure))
         }
-        Ok(None) => Err(Gap::new(path, "no entry of that path", reading::not_found(path, opened))),
+        Ok(None) => Err(Gap::new(path, "entry not found", reading::not_found(path, opened))),
         Err(error) => Err(Gap::new(path, error.to_string(), reading::explain(error, name))),
     }
 }
 
-/// Prints a part of the content as it is.
+/// Prints a range of the content.
 fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
     let failed = |error: io::Error| Error::io("write", Subject::StandardOutput, error);
     let mut printed = 0;
@@ -241,7 +241,7 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
         if printed == 0 || !failure.is_about_entry() {
             return Gap::new(entry.path.as_bytes(), why, failure);
         }
-        let part = format!("the first {} of it were printed", nra_text::counted(printed, "byte", "bytes"));
+        let part = format!("{} printed before the error", nra_text::counted(printed, "byte", "bytes"));
         Gap::new(entry.path.as_bytes(), format!("{why}; {part}"), failure.hint(part))
     })
 }
@@ -249,8 +249,8 @@ fn print(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> R
 fn print_json(entry: &Entry, start: u64, end: u64, opened: &Opened, ui: &mut Ui) -> Result<(), Gap> {
     let (length, path) = (end - start, entry.path.as_bytes());
     if length > JSON_LIMIT {
-        let why = format!("{length} bytes are too many for JSON");
-        let failure = Failure::failed(format!("{}: {why}", entry.path)).hint("choose a part with --range, or leave out --json");
+        let why = format!("{length} bytes are too large for JSON output");
+        let failure = Failure::failed(format!("{}: {why}", entry.path)).hint("use --range to print a part, or omit --json");
         return Err(Gap::new(path, why, failure));
     }
     let mut content = vec![0; usize::try_from(length).expect("at most 64 MiB")];
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_count_from_zero_and_include_their_end() {
+    fn ranges_are_zero_based_and_inclusive() {
         for (text, size, expected) in [
             ("0-0", 10, (0, 1)),
             ("0-99", 10, (0, 10)),

@@ -26,18 +26,18 @@ pub struct Args {
     /// Archive to compact
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
-    /// Write to OUT and leave the archive as it is
+    /// Write to OUT instead of changing the archive
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force", requires = "output")]
     overwrite: bool,
-    /// Keep the newest N commits; they are numbered from 1 again
+    /// Keep the newest N commits, renumbered from 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     keep: u64,
-    /// Tell what would be saved and write nothing
+    /// Show how much would be saved without writing anything
     ///
-    /// An archive of up to 64 MiB, or a quarter of --memory, is compacted in memory to find out; of longer ones what the index loses is not counted.
+    /// Archives of up to 64 MiB, or a quarter of --memory, are compacted in memory to get an exact number. For larger ones, the number does not include the index.
     #[arg(short = 'n', long)]
     dry_run: bool,
     #[command(flatten)]
@@ -46,30 +46,30 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// What was done, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
     archive: ArchiveField,
     dry_run: bool,
-    /// The archive was written anew.
+    /// The archive was rewritten.
     written: bool,
     commits: u64,
-    dropped_commits: u64,
+    removed_commits: u64,
     before_bytes: u64,
     after_bytes: u64,
     moved_blocks: u64,
     repacked_blocks: u64,
 }
 
-/// Drops what no kept commit needs.
+/// Removes old commits and the data that only they use.
 ///
 /// # Errors
 ///
-/// When the archive can't be read or written; it is as it was then.
+/// If the archive cannot be read or written; it stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
-    refuse_same(&path, args.output.as_deref(), "without -o it is compacted")?;
+    refuse_same(&path, args.output.as_deref(), "omit -o to compact in place")?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     let mut options = WriterOptions::balanced();
     options.threads = args.resources.threads();
@@ -89,10 +89,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let done = done.map_err(|error| failure(error, &name))?;
     let line = match &done {
         Some(done) if args.dry_run && done.dropped_commits == 0 && done.after_bytes >= done.before_bytes => {
-            format!("{name}: there is nothing to save")
+            format!("{name}: already compact")
         }
-        None => format!("{name}: there is nothing to save"),
-        Some(done) => said(done, args, &name, ui),
+        None => format!("{name}: already compact"),
+        Some(done) => summary_line(done, args, &name, ui),
     };
     ui.console().note(&line);
     let written = done.is_some() && !args.dry_run;
@@ -101,29 +101,29 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let archive = ArchiveField::new(args.output.as_ref().unwrap_or(&path));
     let dry_run = args.dry_run;
     let summary =
-        Summary { archive, dry_run, written, commits, dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks };
+        Summary { archive, dry_run, written, commits, removed_commits: dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks };
     ui.finish(Outcome::Done, "summary", &summary)
 }
 
-fn said(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
+fn summary_line(done: &Compaction, args: &Args, name: &str, ui: &Ui) -> String {
     let commits = nra_text::counted(done.dropped_commits, "commit", "commits");
     let (before, after) = (ui.size(done.before_bytes), ui.size(done.after_bytes));
     let kept = nra_text::count(done.commits);
     if args.dry_run {
         let about = if done.estimated { "about " } else { "" };
-        return format!("{name}: {before} → {about}{after}; {commits} would go, {kept} stay");
+        return format!("{name}: {before} → {about}{after}; would remove {commits} and keep {kept}");
     }
     let saved = nra_text::percent(done.before_bytes.saturating_sub(done.after_bytes), done.before_bytes);
     let undo = match (&args.output, done.dropped_commits) {
-        (Some(_), _) => format!("; {name} is as it was"),
+        (Some(_), _) => format!("; {name} is unchanged"),
         (None, 0) => String::new(),
-        (None, _) => "; they are gone for good".to_owned(),
+        (None, _) => " permanently".to_owned(),
     };
-    format!("{name}: {before} → {after} ({saved} less); {commits} dropped{undo}, {kept} kept")
+    format!("{name}: {before} → {after} ({saved} saved); removed {commits}{undo}, kept {kept}")
 }
 
 fn failure(error: Error, name: &str) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
     let failure = explain(error, name);
-    if exists { failure.hint("-f replaces it, -o chooses another name") } else { failure }
+    if exists { failure.hint("use -f to replace it, or -o for another name") } else { failure }
 }

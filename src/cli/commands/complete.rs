@@ -1,8 +1,8 @@
-//! `nra complete`: what the completion scripts of shells ask when a line is being typed.
+//! `nra complete`: answers the completion scripts of shells.
 //!
-//! Promises: the first line of the answer tells what comes (`words`, `paths`, or `files` and `directories`, which the shell finds itself); each
-//! further line is a candidate, behind a tab what it is. Everything comes from the definition of the command line, so that nothing has
-//! to be kept in step. Nobody is asked for a password.
+//! The first line of the output is the type of the candidates: `words` or `paths`, or `files` or `directories`, which the
+//! shell lists itself. Each further line is a candidate, followed by a tab and its description. Everything is derived from
+//! the definition of the command line. Completion never prompts for a password.
 
 mod words;
 
@@ -18,71 +18,71 @@ use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
 use nra_format::entry::Kind;
 
-/// Most paths that are offered: a shell that gets more only asks whether to show them.
+/// Most paths in the output: with more, a shell only asks whether to show them.
 const MAX_OFFERED: usize = 2_000;
 
 /// Arguments of `nra complete`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  nra complete fish -- cat photos.nra train/00")]
 pub struct Args {
-    /// Shell that asks
+    /// Shell to complete for
     #[arg(value_enum)]
-    shell: Asker,
-    /// Words behind the program's name, up to the cursor; bash: the line as typed
+    shell: CompletionShell,
+    /// Words after the program name up to the cursor; for bash, the typed line
     #[arg(value_name = "WORD", last = true)]
     words: Vec<OsString>,
 }
 
-/// A shell by how it hands over the line.
+/// A shell, by how it passes the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Asker {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
 }
 
-/// What can stand where the cursor is.
-enum Offer {
-    /// A word of the program's own, and what it is.
+/// Candidates at the cursor.
+enum Candidates {
+    /// Words of the command line with descriptions.
     Words(Vec<(String, String)>),
-    /// Paths in an archive, directories with `/` behind.
+    /// Paths in an archive; directories end with `/`.
     Paths(Vec<String>),
     Files,
     Directories,
 }
 
-/// Prints what can stand where the cursor is.
+/// Prints the candidates at the cursor.
 ///
 /// # Errors
 ///
-/// When standard output can't be written.
+/// If standard output cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let (mut words, replaced) = match (args.shell, &args.words[..]) {
-        (Asker::Bash, [line]) => words::split(line.as_bytes()),
+        (CompletionShell::Bash, [line]) => words::split(line.as_bytes()),
         (_, words) => (words.iter().map(|word| word.as_bytes().to_vec()).collect(), 0),
     };
     let current = words.pop().unwrap_or_default();
     let home = std::env::var_os("HOME").unwrap_or_default();
-    let words: Vec<OsString> = words.into_iter().map(|word| OsString::from_vec(words::at_home(word, &home))).collect();
+    let words: Vec<OsString> = words.into_iter().map(|word| OsString::from_vec(words::expand_home(word, &home))).collect();
     let mut definition = crate::definition();
     definition.build();
     let offer = offer(&Line::read(&definition, &words), OsStr::from_bytes(&current));
     let (kind, candidates) = match offer {
-        Offer::Words(words) => ("words", words),
-        Offer::Paths(paths) => ("paths", paths.into_iter().map(|path| (path, String::new())).collect()),
-        Offer::Files => ("files", Vec::new()),
-        Offer::Directories => ("directories", Vec::new()),
+        Candidates::Words(words) => ("words", words),
+        Candidates::Paths(paths) => ("paths", paths.into_iter().map(|path| (path, String::new())).collect()),
+        Candidates::Files => ("files", Vec::new()),
+        Candidates::Directories => ("directories", Vec::new()),
     };
     ui.line(kind)?;
     for (candidate, what) in &candidates {
-        // bash replaces only what stands behind the last of its own separators.
+        // bash replaces only the text after the last of its own separators.
         let candidate = candidate.get(replaced..).unwrap_or(candidate);
         if what.is_empty() { ui.line(candidate)? } else { ui.line(format_args!("{candidate}\t{what}"))? }
     }
     Ok(Outcome::Done)
 }
 
-fn offer(line: &Line<'_>, current: &OsStr) -> Offer {
+fn offer(line: &Line<'_>, current: &OsStr) -> Candidates {
     if let Some(option) = line.pending {
         return value(option, line, current, "");
     }
@@ -92,26 +92,26 @@ fn offer(line: &Line<'_>, current: &OsStr) -> Offer {
     if line.named.is_empty() && line.command.has_subcommands() {
         let verbs = verbs(line.command, current);
         // nra ARCHIVE opens it.
-        return if verbs.is_empty() { Offer::Files } else { Offer::Words(verbs) };
+        return if verbs.is_empty() { Candidates::Files } else { Candidates::Words(verbs) };
     }
-    line.next_positional().map_or_else(|| Offer::Words(Vec::new()), |argument| value(argument, line, current, ""))
+    line.next_positional().map_or_else(|| Candidates::Words(Vec::new()), |argument| value(argument, line, current, ""))
 }
 
-/// Returns the commands below one that begin with what was typed.
+/// Returns the subcommands that start with the typed text.
 fn verbs(command: &Command, current: &OsStr) -> Vec<(String, String)> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
     starting(shown.map(|command| (command.get_name(), about(command))), current)
 }
 
-/// Offers options, or the value behind `--option=`.
-fn option(line: &Line<'_>, current: &OsStr) -> Offer {
+/// Completes options or the value after `--option=`.
+fn option(line: &Line<'_>, current: &OsStr) -> Candidates {
     let typed = current.as_bytes();
     if let Some(at) = typed.iter().position(|&byte| byte == b'=').filter(|_| typed.starts_with(b"--")) {
         let lead = std::str::from_utf8(&typed[..=at]).unwrap_or_default();
         let option = line.long(&typed[2..at]);
         let offer = option.map(|option| value(option, line, OsStr::from_bytes(&typed[at + 1..]), lead));
-        return offer.unwrap_or_else(|| Offer::Words(Vec::new()));
+        return offer.unwrap_or_else(|| Candidates::Words(Vec::new()));
     }
     let options = line.command.get_arguments().filter(|argument| !argument.is_hide_set() && !argument.is_positional());
     let named = options.filter_map(|option| {
@@ -122,48 +122,48 @@ fn option(line: &Line<'_>, current: &OsStr) -> Offer {
         };
         Some((name, option.get_help().map(ToString::to_string).unwrap_or_default()))
     });
-    Offer::Words(starting(named, current))
+    Candidates::Words(starting(named, current))
 }
 
-/// Offers values of an argument; `lead` stands in front of them in the same word.
-fn value(argument: &Arg, line: &Line<'_>, current: &OsStr, lead: &str) -> Offer {
+/// Completes values of an argument; `lead` precedes them in the same word.
+fn value(argument: &Arg, line: &Line<'_>, current: &OsStr, lead: &str) -> Candidates {
     let possible = argument.get_possible_values();
     if !possible.is_empty() {
         let shown = possible.iter().filter(|value| !value.is_hide_set());
         let shown = shown.map(|value| (value.get_name(), value.get_help().map(ToString::to_string).unwrap_or_default()));
         let values = starting(shown, current).into_iter().map(|(value, what)| (format!("{lead}{value}"), what));
-        return Offer::Words(values.collect());
+        return Candidates::Words(values.collect());
     }
     match (value_name(argument), argument.get_value_hint()) {
         ("COMMAND|DIR", _) => match verbs(line.root, current) {
-            verbs if verbs.is_empty() => Offer::Directories,
-            verbs => Offer::Words(verbs),
+            verbs if verbs.is_empty() => Candidates::Directories,
+            verbs => Candidates::Words(verbs),
         },
-        ("DIR", _) => Offer::Directories,
-        ("PATTERN" | "PATH" | "FROM" | "TO", _) => Offer::Paths(inside(line, current).unwrap_or_default()),
-        ("INPUT", _) | (_, ValueHint::AnyPath) => Offer::Files,
-        _ => Offer::Words(Vec::new()),
+        ("DIR", _) => Candidates::Directories,
+        ("PATTERN" | "PATH" | "FROM" | "TO", _) => Candidates::Paths(inside(line, current).unwrap_or_default()),
+        ("INPUT", _) | (_, ValueHint::AnyPath) => Candidates::Files,
+        _ => Candidates::Words(Vec::new()),
     }
 }
 
-/// Keeps what begins with what was typed.
+/// Keeps words that start with the typed text.
 fn starting<T: AsRef<str>>(words: impl Iterator<Item = (T, String)>, typed: &OsStr) -> Vec<(String, String)> {
     let fits = words.filter(|(word, _)| word.as_ref().as_bytes().starts_with(typed.as_bytes()));
     fits.map(|(word, what)| (word.as_ref().to_owned(), what)).collect()
 }
 
-/// How an archive is opened.
+/// Arguments for opening an archive.
 #[derive(Debug, Parser)]
-struct Opening {
+struct OpenArgs {
     #[command(flatten)]
     archive: ArchiveArg,
 }
 
-/// Returns the paths one level further that begin with what was typed; `None` when there is no archive, or it does not open.
+/// Returns the paths one level down that start with the typed text; `None` if there is no archive or it cannot be opened.
 fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
     let archive = line.value_of("ARCHIVE")?;
     let mut words: Vec<OsString> = vec!["nra".into()];
-    let known = <Opening as clap::CommandFactory>::command();
+    let known = <OpenArgs as clap::CommandFactory>::command();
     for (option, value) in &line.given {
         let is_known = known.get_arguments().any(|argument| argument.get_id() == option.get_id());
         if let Some(long) = option.get_long().filter(|_| is_known) {
@@ -171,13 +171,13 @@ fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
         }
     }
     words.extend(["--".into(), archive.to_owned()]);
-    let mut argument = Opening::try_parse_from(words).ok()?.archive;
+    let mut argument = OpenArgs::try_parse_from(words).ok()?.archive;
     argument.keys = argument.keys.silent();
     let opened = reading::open_quietly(&argument, &ResourceArgs::default()).ok()?;
     let typed = current.as_bytes();
     let directory = typed.iter().rposition(|&byte| byte == b'/').map(|slash| &typed[..slash]);
     let entries = opened.archive.children(directory).filter_map(Result::ok);
-    // A name that takes more than one line, or could act on the terminal, can't be typed anyway.
+    // Names with control characters cannot be typed anyway.
     let paths = entries.filter_map(|entry| {
         let path = std::str::from_utf8(entry.path.as_bytes()).ok()?;
         let fits = path.as_bytes().starts_with(typed) && !path.chars().any(char::is_control);
@@ -191,7 +191,7 @@ fn inside(line: &Line<'_>, current: &OsStr) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn offered(words: &str) -> Offer {
+    fn complete(words: &str) -> Candidates {
         let mut definition = crate::definition();
         definition.build();
         let mut words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_decides_what_is_offered() {
+    fn position_determines_candidates() {
         for (line, expected) in [
             ("comp", "compact completions"),
             ("complete", ""),
@@ -215,25 +215,25 @@ mod tests {
             ("help verif", "verify"),
             ("man verif", "verify"),
         ] {
-            match offered(line) {
-                Offer::Words(words) => {
+            match complete(line) {
+                Candidates::Words(words) => {
                     let words: Vec<_> = words.into_iter().map(|(word, _)| word).collect();
                     assert_eq!(words.join(" "), expected, "{line}");
                 }
-                Offer::Files => assert_eq!((line, expected), ("complete", "")),
+                Candidates::Files => assert_eq!((line, expected), ("complete", "")),
                 _ => panic!("{line}"),
             }
         }
         for line in
             ["list ", "extract ", "pack ", "pack a b", "add a ", "diff a ", "convert a ", "list a -T ", "photos.n", "browse "]
         {
-            assert!(matches!(offered(line), Offer::Files), "{line}");
+            assert!(matches!(complete(line), Candidates::Files), "{line}");
         }
         for line in ["extract a -C ", "extract a --directory=o", "man ./"] {
-            assert!(matches!(offered(line), Offer::Directories), "{line}");
+            assert!(matches!(complete(line), Candidates::Directories), "{line}");
         }
         for line in ["cat a ", "rm a x y", "mv a b c", "list -- a -", "du a ", "-q extract a ", "grep a x "] {
-            assert!(matches!(offered(line), Offer::Paths(_)), "{line}");
+            assert!(matches!(complete(line), Candidates::Paths(_)), "{line}");
         }
     }
 }

@@ -14,7 +14,7 @@ Examples:
   nra completions zsh > ~/.zfunc/_nra
   nra completions fish > ~/.config/fish/completions/nra.fish")]
 pub struct Args {
-    /// Shell to complete for; bash, zsh and fish complete paths inside archives, too
+    /// Shell; bash, zsh and fish also complete paths inside archives
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -25,8 +25,8 @@ struct Script {
     script: String,
 }
 
-/// Scripts that ask the program itself, and so complete paths inside archives, too; the other shells get a list of words.
-const ASKING: [(Shell, &str); 3] = [
+/// Scripts that call `nra complete`, which also completes paths inside archives. Other shells get a static list of words.
+const DYNAMIC: [(Shell, &str); 3] = [
     (Shell::Bash, include_str!("completions/nra.bash")),
     (Shell::Zsh, include_str!("completions/nra.zsh")),
     (Shell::Fish, include_str!("completions/nra.fish")),
@@ -36,11 +36,11 @@ const ASKING: [(Shell, &str); 3] = [
 ///
 /// # Errors
 ///
-/// When standard output can't be written.
+/// If standard output cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    let script = match ASKING.iter().find(|(shell, _)| *shell == args.shell) {
+    let script = match DYNAMIC.iter().find(|(shell, _)| *shell == args.shell) {
         Some((_, script)) => (*script).to_owned(),
-        None => listing(args.shell),
+        None => static_script(args.shell),
     };
     if !ui.is_json() {
         ui.write(script.as_bytes())?;
@@ -48,10 +48,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "completions", &Script { shell: args.shell.to_string(), script })
 }
 
-/// Makes a script that knows all visible words, and nothing about archives.
-fn listing(shell: Shell) -> String {
+/// Generates a script with all visible words, without paths inside archives.
+fn static_script(shell: Shell) -> String {
     let definition = crate::definition();
-    // The generators offer hidden commands, too.
+    // The generators would include hidden commands.
     let mut shown = clap::Command::new("nra").args(definition.get_arguments().cloned());
     shown = shown.subcommands(definition.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
     let mut script = Vec::new();

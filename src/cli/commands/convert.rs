@@ -42,44 +42,48 @@ Examples:
   nra convert data.nra data.zip
   nra convert - -o data.nra < data.tgz")]
 pub struct Args {
-    /// Archive to convert, of any kind that is read; - is standard input
+    /// Archive to convert, in any supported format; - for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Archive to write, - is standard output; else IN with .nra
+    /// Archive to write; - for standard output (default: IN with .nra)
     ///
-    /// The default lies beside IN; endings such as .tar.gz go whole. The ending tells the kind, if it is a known one; otherwise .nra is written.
+    /// The default is created next to IN; double extensions such as .tar.gz are replaced as a whole. The extension of OUT selects the format; without a known extension, nra writes NRA 5.
     #[arg(value_name = "OUT")]
     output: Option<PathBuf>,
-    /// The same as OUT
+    /// Same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", conflicts_with = "output", hide_short_help = true)]
     output_option: Option<PathBuf>,
-    /// Kind of OUT, whatever its name: zip, tar.zst …
+    /// Write this format, whatever the name of OUT: zip, tar.zst …
     ///
-    /// nra, nra4 (for versions before 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
-    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    /// Supported: nra, nra4 (for nra before version 5), zip, shard, mosh, smpl, gemm, wshard, gshard, tshard, cshard, tar, tar.gz, tar.zst, tar.xz, tar.bz2, tar.lz4.
+    #[arg(long, value_name = "FORMAT", value_parser = parse_kind)]
     to: Option<Kind>,
-    /// Whose Shard files OUT is to be like, byte for byte: go, python; else those IN came from
+    /// Write Shard files byte-identical to those of: go, python
+    ///
+    /// The default is the program that wrote IN, if it is a Shard file.
     #[arg(long, value_name = "NAME", value_enum, hide_short_help = true)]
     dialect: Option<DialectName>,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
-    /// Tell what would come of it and write nothing
+    /// Show what would be done without writing anything
     #[arg(short = 'n', long, hide_short_help = true)]
     dry_run: bool,
-    /// Convert IN as it was at commit N (nra log lists them); IN@N does, too
+    /// Convert commit N of IN (see nra log); same as IN@N
     #[arg(long, value_name = "N", hide_short_help = true)]
     at: Option<u64>,
-    /// Keep what is not hurt when IN is damaged
+    /// Skip damaged entries and keep the rest
     #[arg(long)]
     keep_going: bool,
-    /// Message of the commit; in tar and zip archives, their comment, in Shard files the description
+    /// Set the commit message, archive comment or description
+    ///
+    /// Tar and zip archives store it as comment, Shard files as description.
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     message: String,
-    /// Don't wait until the archive is safely on disk
+    /// Do not wait until the archive is on disk
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
-    /// Encrypt OUT, with the password or key that opens IN or with a new password
+    /// Encrypt OUT with the password or key of IN, or with a new password
     #[arg(short, long, hide_short_help = true)]
     encrypt: bool,
     #[command(flatten)]
@@ -98,19 +102,21 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// Programs that write Shard files.
+/// Implementations that write Shard files.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum DialectName {
-    /// The reference of the format
+    /// The reference implementation
     Go,
-    /// The published Python package
+    /// The Python package
     Python,
 }
 
-/// What is kept of each entry.
+/// Metadata kept for each entry.
 #[derive(Debug, clap::Args)]
 struct FidelityArgs {
-    /// Same input and options, same bytes: no owner, no time of converting; obeys SOURCE_DATE_EPOCH
+    /// Create the same bytes from the same input and options
+    ///
+    /// Omits owners and the time of conversion. Respects SOURCE_DATE_EPOCH.
     #[arg(long, hide_short_help = true)]
     reproducible: bool,
     #[command(flatten)]
@@ -119,35 +125,35 @@ struct FidelityArgs {
     keep: KeepArgs,
 }
 
-/// What the input may grow to.
+/// Limits for the decompressed input.
 #[derive(Debug, clap::Args)]
 struct LimitArgs {
-    /// Stop when IN has more content than SIZE
+    /// Stop if IN contains more than SIZE of content
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     limit_size: Option<u64>,
-    /// Stop when IN has more than N entries (default: 100,000,000)
+    /// Stop if IN contains more than N entries (default: 100000000)
     #[arg(long, value_name = "N", hide_short_help = true)]
     limit_entries: Option<u64>,
 }
 
 fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::named(text).ok_or_else(|| format!("nra writes {}", written()))
+    Kind::named(text).ok_or_else(|| format!("unsupported output format (use {})", written()))
 }
 
-/// Lists the endings of what is written.
+/// Lists the extensions of supported output formats.
 fn written() -> String {
     extensions().collect::<Vec<_>>().join(" ")
 }
 
-/// Tells the kind that the name of the output asks for.
+/// Returns the format for the extension of the output.
 fn kind_by_name(output: &Path) -> CommandResult<Kind> {
     let Some(extension) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
     let shown = Quoted::new(output.as_os_str().as_bytes());
-    let failure = Failure::usage(format!("cannot write {shown}: nra makes nothing that is called {extension}"));
-    Err(failure.hint(format!("it writes {}", written())).hint("--to KIND writes that kind, whatever the name"))
+    let failure = Failure::usage(format!("cannot write {shown}: writing {extension} archives is not supported"));
+    Err(failure.hint(format!("use an extension of a supported format ({})", written())).hint("use --to FORMAT to ignore the extension"))
 }
 
-/// What was converted.
+/// Counts of a conversion.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     entries: u64,
@@ -156,7 +162,7 @@ struct Report {
     content_bytes: u64,
     deduplicated_bytes: u64,
     archive_bytes: u64,
-    left_out: u64,
+    skipped: u64,
     #[serde(skip)]
     incomplete: bool,
 }
@@ -171,13 +177,13 @@ impl From<TransferStats> for Report {
             content_bytes: written.content_bytes,
             deduplicated_bytes: written.deduplicated_bytes,
             archive_bytes: written.archive_bytes,
-            left_out: stats.left_out,
+            skipped: stats.left_out,
             incomplete: stats.incomplete,
         }
     }
 }
 
-/// What was converted, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
@@ -192,25 +198,25 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the input can't be read or the archive can't be written.
+/// If the input cannot be read or the archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let (in_path, commit) = reading::locate(&args.input, args.at)?;
     let from_stdin = in_path == Path::new("-");
     let output = match args.output.as_ref().or(args.output_option.as_ref()) {
         Some(output) => output.clone(),
         None if from_stdin => {
-            return Err(Failure::usage("an archive from standard input needs a name for the output").hint("-o FILE gives it"));
+            return Err(Failure::usage("missing output name: the input is standard input").hint("use -o FILE"));
         }
         None => default_output(&in_path, commit),
     };
     let kind = args.to.map_or_else(|| kind_by_name(&output), Ok)?;
     let to_stdout = output == Path::new("-");
     if to_stdout && !args.dry_run {
-        ui.refuse_archive(args.overwrite)?;
+        ui.check_archive_output(args.overwrite)?;
     }
     if !to_stdout && same_file(&in_path, &output) {
         let shown = Quoted::new(output.as_os_str().as_bytes()).to_string();
-        return Err(Failure::usage(format!("{shown} is the input")).hint("-o FILE chooses another output"));
+        return Err(Failure::usage(format!("output {shown} is the input")).hint("use -o FILE for another output"));
     }
     if args.dry_run && !args.overwrite {
         pack::refuse_existing(&output)?;
@@ -224,21 +230,21 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         Input::File(in_path.clone())
     };
     if args.encrypt && !matches!(kind, Kind::Nra | Kind::Nra4) {
-        return Err(Failure::usage("only .nra archives can be encrypted"));
+        return Err(Failure::usage("only NRA archives can be encrypted"));
     }
     if args.dialect.is_some() && !matches!(kind, Kind::Shard(_)) {
-        return Err(Failure::usage("--dialect is for Shard files").hint("--to shard writes one, whatever its name"));
+        return Err(Failure::usage("--dialect requires a Shard file as output").hint("use --to shard to write one"));
     }
     if to_stdout && let Some(what) = needs_file(kind) {
-        let failure = Failure::usage(format!("{what} can't go to standard output: its first bytes are written last"));
-        return Err(failure.hint("-o FILE writes it to a file"));
+        let failure = Failure::usage(format!("cannot write {what} to standard output: its first bytes are written last"));
+        return Err(failure.hint("use -o FILE to write it to a file"));
     }
     if args.recovery.is_given() && (to_stdout || kind != Kind::Nra) {
-        return Err(Failure::usage("recovery data needs an .nra archive in a file").hint("-o FILE.nra writes to one"));
+        return Err(Failure::usage("--recovery requires an NRA archive in a file as output").hint("use -o FILE.nra"));
     }
-    tell_idle(args, kind, ui);
+    warn_unused_options(args, kind, ui);
     let is_encrypted = !from_stdin && keys::is_encrypted(&in_path);
-    // What is to encrypt is typed twice, also where it opens something before.
+    // A new password is typed twice, even if it opens the input, too.
     options.open.key = if args.encrypt && args.keys.asks() { Some(args.keys.for_new()?) } else { args.keys.to_open(&name)? };
     if is_encrypted && options.open.key.is_none() {
         options.open.key = args.keys.when_needed(&name)?;
@@ -250,8 +256,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         match (kind, secret) {
             (Kind::Nra4, Secret::Raw(key)) => earlier_key = Some(key),
             (Kind::Nra4, Secret::Password(_)) => {
-                let failure = Failure::usage("versions before 5 know keys, not passwords");
-                return Err(failure.hint("--key-file FILE or NRA_ENCRYPTION_KEY gives a key"));
+                let failure = Failure::usage("nra before version 5 supports keys only, not passwords");
+                return Err(failure.hint("use --key-file or NRA_ENCRYPTION_KEY"));
             }
             (_, secret) => options.writer.encryption = Some(Keyring::create(&secret, Argon2Cost::default(), "")?),
         }
@@ -259,7 +265,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         && kind == Kind::Nra
         && let Some(secret) = &options.open.key
     {
-        // As with `pack`, where there is nothing else that it could be for. What was typed once may be mistyped, and nobody would open what comes of it.
+        // As with `pack`, a key without an encrypted input encrypts the output. A password typed only once may be mistyped, so it
+        // must not encrypt anything.
         options.plain = if args.keys.asks() {
             PlainInput::Refused
         } else {
@@ -282,13 +289,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         };
         let opened = opened.map_err(|error| explain(error, &source, &output, args.keep_going))?;
         if args.keys.is_given() && !args.encrypt && !opened.info().encrypted {
-            let message = format!("{name}: it is not encrypted; the key was not used");
+            let message = format!("{name}: not encrypted; the key was not used");
             ui.console().warn(Warning::remark([], message));
         }
         Input::Archive(opened)
     };
     let progress = ui.progress("converting");
-    let monitor = &Of { progress: &progress, input: &name };
+    let monitor = &NamedMonitor { progress: &progress, input: &name };
     let result = match kind {
         Kind::Nra => transfer(input, destination, &options, monitor).map(Report::from),
         Kind::Nra4 => {
@@ -306,12 +313,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let line = summary_line(&report, elapsed, ui);
     ui.console().note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
     if kind == Kind::Nra && !args.compression.is_given() && has_grown(&report) {
-        ui.console().note("IN was compressed more densely; -l 19 or --best makes OUT smaller");
+        ui.console().note("hint: IN was compressed better; use -l 19 or --best for a smaller OUT");
     }
     if !args.dry_run {
         args.recovery.protect(&output, args.resources.memory, ui)?;
     }
-    let outcome = match (report.incomplete, report.left_out) {
+    let outcome = match (report.incomplete, report.skipped) {
         (true, _) => Outcome::Damaged,
         (false, 0) => Outcome::Done,
         (false, _) => Outcome::Degraded,
@@ -320,13 +327,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Says of which archive a warning is that is about none of its entries.
-struct Of<'a> {
+/// Prepends the name of the archive to warnings that do not concern an entry.
+struct NamedMonitor<'a> {
     progress: &'a Progress,
     input: &'a str,
 }
 
-impl Monitor for Of<'_> {
+impl Monitor for NamedMonitor<'_> {
     fn add(&self, counter: Counter, amount: u64) {
         self.progress.add(counter, amount);
     }
@@ -347,7 +354,7 @@ impl Monitor for Of<'_> {
     }
 }
 
-/// Opens a file to be read by its index, while it is shown how far that is, and says what is wrong with its name.
+/// Opens a file through its index, with progress, and warns about a wrong extension.
 fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
     let progress = Arc::new(ui.opening());
     let archive: Arc<dyn Archive> = Arc::from(archive::settled(path, &mut || {
@@ -360,7 +367,7 @@ fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn 
     Ok(archive)
 }
 
-/// Opens what is no file to be read by its index.
+/// Opens an input.
 fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, Error> {
     match input {
         Input::File(path) => open_path(&path, options).map(Arc::from),
@@ -371,7 +378,7 @@ fn open_input(input: Input, options: &OpenOptions) -> Result<Arc<dyn Archive>, E
 
 fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
     let fidelity = &args.fidelity;
-    // What levels there are depends on what is written.
+    // The supported levels depend on the output format.
     let own = CompressionArgs::default();
     let compression = if matches!(kind, Kind::Nra | Kind::Nra4) { &args.compression } else { &own };
     let mut writer = packing::writer_options(compression, &args.resources, &args.message)?;
@@ -410,16 +417,16 @@ fn options(args: &Args, kind: Kind) -> CommandResult<TransferOptions> {
     })
 }
 
-/// Tells which options about compression do nothing to what is written.
-fn tell_idle(args: &Args, kind: Kind, ui: &Ui) {
+/// Warns about compression options without effect on the output format.
+fn warn_unused_options(args: &Args, kind: Kind, ui: &Ui) {
     let (what, used): (_, &[&str]) = match kind {
         Kind::Nra => return,
-        Kind::Nra4 => ("an archive of NRA 4.5", &["--level", "--codec"]),
-        Kind::Tar(None) => ("a tar archive that is not compressed", &[]),
-        Kind::Tar(Some(_)) => ("a compressed tar archive", &["--level"]),
-        Kind::Zip if args.compression.codec() == Some(Codec::None) => ("a zip archive of stored members", &["--codec"]),
-        Kind::Zip => ("a zip archive", &["--level", "--codec"]),
-        Kind::Shard(_) => ("a Shard file", &["--codec", "--align"]),
+        Kind::Nra4 => ("NRA 4.5 archives", &["--level", "--codec"]),
+        Kind::Tar(None) => ("uncompressed tar archives", &[]),
+        Kind::Tar(Some(_)) => ("compressed tar archives", &["--level"]),
+        Kind::Zip if args.compression.codec() == Some(Codec::None) => ("uncompressed zip archives", &["--codec"]),
+        Kind::Zip => ("zip archives", &["--level", "--codec"]),
+        Kind::Shard(_) => ("Shard files", &["--codec", "--align"]),
     };
     for option in args.compression.given().filter(|option| !used.contains(option)) {
         let message = format!("{option} has no effect on {what}");
@@ -427,18 +434,18 @@ fn tell_idle(args: &Args, kind: Kind, ui: &Ui) {
     }
 }
 
-/// Returns what is written in another order than it is read in.
+/// Returns the name of a format that cannot be written sequentially.
 fn needs_file(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Shard(_) => Some("a Shard file"),
-        Kind::Nra4 => Some("an archive of NRA 4.5"),
+        Kind::Nra4 => Some("an NRA 4.5 archive"),
         Kind::Nra | Kind::Tar(_) | Kind::Zip => None,
     }
 }
 
-/// What is converted, for messages about it.
+/// The input, for messages.
 struct Source<'a> {
-    /// What it is called.
+    /// Its name.
     name: &'a str,
     /// Its file, unless it is standard input.
     path: Option<&'a Path>,
@@ -446,18 +453,18 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Returns what is to be done about damage, when the work has `kept_going` or not.
+    /// Returns a hint about damage. `kept_going` is whether `--keep-going` was given.
     fn advice(&self, kept_going: bool) -> Option<&'static str> {
-        let keeps = (!kept_going).then_some("--keep-going keeps what is not hurt");
+        let keeps = (!kept_going).then_some("use --keep-going to skip damaged entries");
         let Some(path) = self.path else { return keeps };
-        // What is read in order gives what it can. What has an index needs that.
+        // Formats read sequentially yield all entries before the damage. Formats with an index need the index.
         let in_order = FileSource::open(path).and_then(|source| reads_in_order(&(Arc::new(source) as Arc<dyn ReadAt>)));
         if in_order.unwrap_or(true) {
             return keeps;
         }
         match open_path(path, &self.open) {
             Ok(_) => keeps,
-            Err(Error::Corrupt { .. }) => Some(reading::lost(path)),
+            Err(Error::Corrupt { .. }) => Some(reading::unreadable_hint(path)),
             Err(_) => None,
         }
     }
@@ -471,7 +478,7 @@ fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -
             let failure = Failure::from(error).context(input);
             source.advice(kept_going).into_iter().fold(failure, Failure::hint)
         }
-        Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("nra formats lists what is read"),
+        Error::NotAnArchive { .. } => Failure::from(error).context(input).hint("use nra formats to list supported formats"),
         error => {
             let hint = keys::hint(&error, input);
             let failure = Failure::from(error).context(input);
@@ -480,13 +487,13 @@ fn explain(error: Error, source: &Source<'_>, output: &Path, kept_going: bool) -
     }
 }
 
-/// Says whether the archive is larger than what it was made of by more than an index takes.
+/// Returns whether the archive is larger than its input by more than the size of an index.
 fn has_grown(report: &Report) -> bool {
     const SMALL: u64 = 16 << 10;
     report.archive_bytes > SMALL && report.archive_bytes - report.archive_bytes / 16 > report.input_bytes
 }
 
-/// One line about what was done: files, bytes in and out, deduplication, time.
+/// Returns the summary: files, bytes in and out, deduplication, time.
 fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> String {
     let mut line = format!(
         "converted {}, {} → {}",
@@ -497,8 +504,8 @@ fn summary_line(report: &Report, elapsed: std::time::Duration, ui: &Ui) -> Strin
     if report.deduplicated_bytes > 0 {
         line += &format!(", {} deduplicated", nra_text::percent(report.deduplicated_bytes, report.content_bytes));
     }
-    if report.left_out > 0 {
-        line += &format!(", {} left out", nra_text::count(report.left_out));
+    if report.skipped > 0 {
+        line += &format!(", {} skipped", nra_text::count(report.skipped));
     }
     line + &format!(", {}", nra_text::duration(elapsed))
 }

@@ -23,18 +23,18 @@ Examples:
   nra diff photos.nra@3 photos.nra@5
   nra diff photos.nra photos --content")]
 pub struct Args {
-    /// What was: archive, archive@N or directory
+    /// Old side: archive, archive@N or directory
     #[arg(value_name = "A")]
     before: PathBuf,
-    /// What is: archive, archive@N or directory
+    /// New side: archive, archive@N or directory
     ///
-    /// If left out: A as it is, compared with commit N of --at, or with the commit before it.
+    /// Without B, compares A with its commit N of --at, or with its preceding commit.
     #[arg(value_name = "B")]
     after: Option<PathBuf>,
-    /// Compare A with what it was at commit N
+    /// Compare A with its commit N
     #[arg(long, value_name = "N", conflicts_with = "after")]
     at: Option<u64>,
-    /// Compare content, and not time, mode and owner
+    /// Compare content and ignore time, mode and owner
     #[arg(long)]
     content: bool,
     #[command(flatten)]
@@ -49,7 +49,7 @@ struct DifferenceRecord<'a> {
     #[serde(rename = "type")]
     record: &'static str,
     change: &'static str,
-    /// None for the archive itself.
+    /// `None` for the archive itself.
     #[serde(flatten)]
     path: Option<PathField<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -60,7 +60,7 @@ struct DifferenceRecord<'a> {
     after: Option<FactsRecord>,
 }
 
-/// What is told of an entry on one side.
+/// Properties of an entry on one side.
 #[derive(Debug, Serialize)]
 struct FactsRecord {
     kind: &'static str,
@@ -87,10 +87,10 @@ struct Summary {
     added: u64,
     removed: u64,
     changed: u64,
-    same: u64,
+    unchanged: u64,
 }
 
-/// One side, opened.
+/// One side of the comparison.
 enum Side {
     Archive(Opened),
     Folder(Folder),
@@ -103,8 +103,8 @@ impl Side {
                 None => Ok(Self::Folder(Folder::new(name))),
                 Some(_) => {
                     let shown = Quoted::new(name.as_os_str().as_encoded_bytes()).to_string();
-                    Err(Failure::usage(format!("{shown} is a directory: it has no commits"))
-                        .hint("name a second archive or directory"))
+                    Err(Failure::usage(format!("{shown} is a directory and has no commits"))
+                        .hint("give a second archive or directory"))
                 }
             };
         }
@@ -118,7 +118,7 @@ impl Side {
         }
     }
 
-    /// Returns the attributes of an archive itself, without those of the directory that was packed.
+    /// Returns the attributes of an archive itself, without those of its top directory.
     fn attributes(&self) -> Option<Vec<&Attribute>> {
         match self {
             Self::Archive(opened) => Some(opened.archive.info().attributes.iter().filter(|one| !Top::has(one)).collect()),
@@ -133,14 +133,14 @@ impl Side {
     }
 }
 
-/// Prints what is different.
+/// Prints the differences.
 ///
 /// # Errors
 ///
-/// When a side can't be read.
+/// If a side cannot be read.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    // As with diff, 1 only says that there are differences.
-    compare(args, ui).map_err(Failure::trouble)
+    // As with diff, code 1 means that there are differences.
+    compare(args, ui).map_err(Failure::with_code_2)
 }
 
 fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
@@ -167,10 +167,10 @@ fn compare(args: &Args, ui: &mut Ui) -> CommandResult {
     let Counts { added, removed, changed, same } = counts;
     let identical = counts.is_same() && described;
     let outcome = if identical { Outcome::Done } else { Outcome::Nothing };
-    ui.finish(outcome, "summary", &Summary { identical, added, removed, changed, same })
+    ui.finish(outcome, "summary", &Summary { identical, added, removed, changed, unchanged: same })
 }
 
-/// Opens both sides as the arguments mean them.
+/// Opens both sides.
 fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
     let open = |name: &Path, at| Side::open(name, at, &args.keys, &args.resources, ui);
     if let Some(after) = &args.after {
@@ -182,21 +182,21 @@ fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
     }
     let after = open(&args.before, None)?;
     let Side::Archive(opened) = &after else {
-        return Err(Failure::usage("there is nothing to compare the directory with").hint("name a second archive or directory"));
+        return Err(Failure::usage("missing second side to compare the directory with").hint("give a second archive or directory"));
     };
     let Some(number) = opened.archive.info().commit else {
-        return Err(Failure::usage(format!("{}: {} keeps no history", opened.name, opened.archive.info().format))
-            .hint("name a second archive or directory"));
+        return Err(Failure::usage(format!("{}: {} archives have no history", opened.name, opened.archive.info().format))
+            .hint("give a second archive or directory"));
     };
     if number <= 1 {
-        let failure = Failure::usage(format!("{}: there is no commit before {number}", opened.name));
-        return Err(failure.hint("name a second archive or directory"));
+        let failure = Failure::usage(format!("{}: commit {number} is the first one", opened.name));
+        return Err(failure.hint("give a second archive or directory"));
     }
     let before = open(&opened.path, Some(number - 1))?;
     Ok((before, after))
 }
 
-/// Tells that the attributes of the archive itself differ.
+/// Prints that the attributes of the archive itself differ.
 fn print_archive(ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
         let aspects = vec![Aspect::Attributes.name()];
@@ -206,11 +206,11 @@ fn print_archive(ui: &mut Ui) -> CommandResult<()> {
     ui.line("~ .  (attributes)")
 }
 
-/// Prints a difference: as a line with a sign in front, or for programs.
+/// Prints a difference as a line with a leading sign or as JSON.
 ///
 /// # Errors
 ///
-/// When standard output can't be written.
+/// If standard output cannot be written.
 pub fn print(difference: &Difference, ui: &mut Ui) -> CommandResult<()> {
     let (sign, change, entry, aspects) = match difference {
         Difference::Added(entry) => ('+', "added", entry, &[][..]),

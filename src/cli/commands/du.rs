@@ -28,20 +28,20 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
-    /// Directory or file to measure; the whole archive if left out
+    /// Directory or file to measure (default: the whole archive)
     ///
-    /// A file of several hard links counts under each of its names, as in all sums of content.
+    /// A file with several hard links counts under each of its names, as in all sums of content.
     #[arg(value_name = "PATH")]
     path: Option<OsString>,
     #[command(flatten)]
     rules: RuleArgs,
-    /// Levels of directories to print; 0 = only the sum
+    /// Print N levels of directories; 0 prints only the total
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// Print the bytes of the archive that hold the content too
+    /// Print the stored size, too
     #[arg(long)]
     stored: bool,
-    /// Print the number of entries too
+    /// Print the number of entries, too
     #[arg(long)]
     entries: bool,
     #[command(flatten)]
@@ -82,7 +82,7 @@ impl From<Totals> for Sums {
     }
 }
 
-/// A directory whose children are being gone through.
+/// A directory whose children are being visited.
 struct Level<'a> {
     directory: Entry,
     children: Box<dyn Iterator<Item = Result<Entry, Error>> + Send + 'a>,
@@ -92,7 +92,7 @@ struct Level<'a> {
 ///
 /// # Errors
 ///
-/// When the archive can't be read, or has no such path.
+/// If the archive cannot be read or has no such path.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let fail = |error| reading::explain(error, &opened.name);
@@ -123,7 +123,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui) -> CommandResult<()> {
     let archive = &*opened.archive;
     let mut top = archive.children(start.map(|entry| entry.path.as_bytes()));
-    // A stack of its own instead of recursion: archives may nest deeper than the call stack.
+    // An explicit stack instead of recursion: archives may nest deeper than the call stack.
     let mut levels: Vec<Level<'_>> = Vec::new();
     loop {
         let next = levels.last_mut().map_or_else(|| top.next(), |level| level.children.next());
@@ -149,8 +149,8 @@ fn print_below(start: Option<&Entry>, args: &Args, opened: &Opened, ui: &mut Ui)
     }
 }
 
-/// Goes through all entries, because what they take in the archive, and what some of them hold together, is not in its index pages, and prints the
-/// directories below `start`.
+/// Visits all entries and prints the directories below `start`. Stored sizes and sums over some entries only are not in the
+/// index pages.
 fn count_below(
     range: Range<u64>,
     start: Option<&Entry>,
@@ -193,7 +193,7 @@ fn count_below(
     Ok(sum)
 }
 
-/// Prints a directory that has been gone through and adds its sums to those of the directory above.
+/// Prints a completed directory and adds its sums to those of its parent.
 fn close(path: &EntryPath, sums: Sums, base: usize, args: &Args, above: &mut Sums, ui: &mut Ui) -> CommandResult<()> {
     above.add(sums);
     if args.depth.is_none_or(|depth| path.components().count() - base <= depth) {

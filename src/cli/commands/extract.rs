@@ -29,7 +29,7 @@ use nra_text::{self, PathField, parse_size};
 const MEMORY: u64 = 256 << 20;
 /// Open files that are enough for all handles that are kept.
 const OPEN_FILES: u64 = 17_000;
-/// Folder of an archive whose own name makes none: `..nra` without its extension is `.`.
+/// Name of the folder if the archive's name is unsuitable: `..nra` without its extension is `.`.
 const NAMELESS: &[u8] = b"archive";
 /// Arguments of `nra extract`.
 #[derive(Debug, clap::Args)]
@@ -42,24 +42,26 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Extract into DIR; made when missing
+    /// Extract to DIR, which is created if missing
     #[arg(short = 'C', long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// -o - writes content to standard output
+    /// Write content to standard output (-o -)
     #[arg(short, long, value_name = "-", conflicts_with_all = ["directory", "dry_run"])]
     output: Option<PathBuf>,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Leave out the first N parts of each path
+    /// Strip the first N components of each path
     #[arg(long, alias = "strip", value_name = "N", default_value_t = 0, hide_default_value = true)]
     strip_components: usize,
-    /// Put all files into one directory
+    /// Extract all files to one directory
     #[arg(long, conflicts_with = "strip_components")]
     flat: bool,
-    /// Print what would be done, touch nothing
+    /// Show what would be done without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Refuse when there is more content than SIZE; hard links of one file count once here
+    /// Fail if there is more than SIZE of content
+    ///
+    /// Hard links to the same file count once.
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_size: Option<u64>,
     #[command(flatten)]
@@ -68,39 +70,39 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// What to do about existing files.
+/// Policy for existing files.
 #[derive(Debug, Clone, clap::Args)]
 #[group(multiple = false)]
 struct PolicyArgs {
-    /// Replace files that exist
+    /// Replace existing files
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
-    /// Keep files that exist
+    /// Skip existing files
     #[arg(short = 'k', long, alias = "keep-existing")]
     skip_existing: bool,
-    /// Replace files that exist if they are older
+    /// Replace existing files that are older
     #[arg(short = 'u', long, alias = "update")]
     keep_newer: bool,
-    /// Rename files that exist to NAME~ (NAME~2 …)
+    /// Rename existing files to NAME~ (NAME~2 …)
     #[arg(long)]
     backup: bool,
 }
 
-/// What of the metadata is restored.
+/// Metadata to restore.
 #[derive(Debug, Clone, clap::Args)]
 struct FidelityArgs {
-    /// Restore set-id bits, file capabilities and device nodes, too: for archives you trust
+    /// Restore set-ID bits, capabilities and device nodes (trusted archives only)
     #[arg(long, hide_short_help = true)]
     special: bool,
     #[command(flatten)]
     keep: KeepArgs,
-    /// Restore modes without regard to the umask, as root does
+    /// Restore modes exactly, ignoring the umask (default for root)
     #[arg(long, hide_short_help = true)]
     preserve_permissions: bool,
 }
 
 impl PolicyArgs {
-    /// Returns what was asked for.
+    /// Returns the requested policy.
     fn overwrite(&self) -> Option<Overwrite> {
         let policies = [
             (self.overwrite, Overwrite::Replace),
@@ -112,7 +114,7 @@ impl PolicyArgs {
     }
 }
 
-/// An entry that is done, as JSON.
+/// An extracted entry as JSON.
 #[derive(Debug, Serialize)]
 struct EntryRecord<'a> {
     #[serde(rename = "type")]
@@ -133,12 +135,12 @@ struct Summary<'a> {
     links: u64,
     directories: u64,
     symlinks: u64,
-    specials: u64,
+    special_files: u64,
     content_bytes: u64,
     renamed: u64,
     backups: u64,
     kept: u64,
-    omitted: u64,
+    skipped: u64,
     damaged: u64,
     seconds: f64,
 }
@@ -147,24 +149,24 @@ struct Summary<'a> {
 ///
 /// # Errors
 ///
-/// When nothing can be extracted, or not everything for a reason that concerns all that follows.
+/// If nothing can be extracted, or an error affects all further entries.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let memory = args.resources.memory.unwrap_or(MEMORY);
-    // Half for decoded blocks and pages, half for plans.
+    // Half for caches, half for extraction.
     let opened = reading::open(&args.archive, &ResourceArgs { memory: Some(memory / 2), ..args.resources.clone() }, ui)?;
     let selection = inputs::selection(&args.patterns)?;
     if let Some(output) = &args.output {
         if output.as_os_str() != "-" {
-            return Err(Failure::usage("-o takes only - (standard output) here").hint("-C DIR says where to extract to"));
+            return Err(Failure::usage("extract supports only -o - (standard output)").hint("use -C DIR to extract to a directory"));
         }
         return to_stdout(&opened, &selection, ui);
     }
     allow_many_open_files();
     let mut options = options(args, memory, &opened, ui);
-    let talk = Talk { console: ui.console().clone(), failure: Mutex::new(None) };
-    let ask = |conflict: &Conflict<'_>| talk.ask(conflict);
-    let settled = args.policy.overwrite().is_some() || talk.console.options().answer.is_some();
-    if !settled && !args.dry_run && talk.console.options().interactive {
+    let dialog = Dialog { console: ui.console().clone(), failure: Mutex::new(None) };
+    let ask = |conflict: &Conflict<'_>| dialog.ask(conflict);
+    let settled = args.policy.overwrite().is_some() || dialog.console.options().answer.is_some();
+    if !settled && !args.dry_run && dialog.console.options().interactive {
         options.ask = Some(&ask);
     }
     ui.list("extract", "entries");
@@ -176,8 +178,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         done.fetch_add(1, Ordering::Relaxed);
         if records {
             let mut ui = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(failure) = tell(event, args.dry_run, &mut ui) {
-                talk.keep(failure);
+            if let Err(failure) = report_entry(event, args.dry_run, &mut ui) {
+                dialog.keep(failure);
             }
         }
     };
@@ -186,17 +188,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let seconds = progress.elapsed();
     drop(progress);
     ui.flush()?;
-    let stats = match (result, talk.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
+    let stats = match (result, dialog.failure.into_inner().unwrap_or_else(PoisonError::into_inner)) {
         (_, Some(failure)) => return Err(failure),
         (Ok(stats), None) => stats,
         (Err(error), None) => {
             let stopped = matches!(error, Error::Cancelled | Error::Io { .. });
-            let failure = refused(error, &opened.name, ui);
+            let failure = explain(error, &opened.name, ui);
             return Err(match done.into_inner() {
                 0 => failure,
                 done if stopped => failure.hint(format!(
-                    "{} before that, whole; -k goes on with the rest",
-                    nra_text::counted(done, "entry was made", "entries were made")
+                    "{} extracted completely; use -k to continue with the rest",
+                    nra_text::counted(done, "entry was", "entries were")
                 )),
                 _ => failure,
             });
@@ -204,9 +206,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let outcome = reading::conclude(&opened, &selection, stats.made() + stats.kept + stats.omitted + done.into_inner() > 0, ui)?;
     if stats.untrusted > 0 && !args.fidelity.special {
-        ui.console().note("hint: --special makes devices and restores set-id bits and capabilities, of archives you trust");
+        ui.console().note("hint: use --special to restore devices, set-ID bits and capabilities from archives you trust");
     }
-    sum_up(&stats, args.dry_run, seconds, ui);
+    print_summary(&stats, args.dry_run, seconds, ui);
     let summary = Summary {
         target: PathField::new(stats.target.as_os_str().as_bytes()),
         dry_run: args.dry_run,
@@ -214,12 +216,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         links: stats.links,
         directories: stats.directories,
         symlinks: stats.symlinks,
-        specials: stats.specials,
+        special_files: stats.specials,
         content_bytes: stats.bytes,
         renamed: stats.renamed,
         backups: stats.backups,
         kept: stats.kept,
-        omitted: stats.omitted,
+        skipped: stats.omitted,
         damaged: stats.damaged,
         seconds: ui::seconds(seconds),
     };
@@ -233,7 +235,7 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     };
     let mut options = ExtractOptions::new(target);
     let exact = args.fidelity.preserve_permissions || rustix::process::geteuid().is_root();
-    // With a umask of zero modes are right at creation, which saves a call for each file.
+    // With a umask of zero, files are created with their final mode, which saves a call per file.
     let umask = rustix::process::umask(rustix::fs::Mode::empty());
     if !exact {
         rustix::process::umask(umask);
@@ -257,19 +259,19 @@ fn options<'a>(args: &Args, memory: u64, opened: &Opened, ui: &Ui) -> ExtractOpt
     options
 }
 
-/// Raises the number of open files as far as is allowed and useful: handles of directories are kept while files are made in them.
+/// Raises the limit of open files: directories stay open while files are created in them.
 fn allow_many_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     let useful = limit.maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
     if limit.current.is_some_and(|current| current < useful) {
         limit.current = Some(useful);
-        // Without it there are fewer handles, nothing else.
+        // If this fails, fewer directories stay open.
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 
-/// Returns the name of the folder for an archive: its own without extensions, unless that is no name.
+/// Returns the name of the folder for an archive: its name without extension, if that is suitable.
 fn folder_name(archive: &Path, shown: &str) -> Vec<u8> {
     let name = own_name(archive, shown);
     if matches!(&*name, b"" | b"." | b"..") || name.contains(&b'/') { NAMELESS.to_vec() } else { name }
@@ -281,30 +283,30 @@ fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
     };
     match Extension::of(name) {
         Some(extension) => extension.stem(name).to_vec(),
-        // The folder can't have the name of the archive itself.
+        // The folder must not have the name of the archive itself.
         None => [name, b".d"].concat(),
     }
 }
 
-fn refused(error: Error, name: &str, ui: &Ui) -> Failure {
+fn explain(error: Error, name: &str, ui: &Ui) -> Failure {
     match error {
-        // What stands in the way is not the archive's fault.
+        // The conflict concerns the target, not the archive.
         Error::InTheWay { .. } | Error::Usage { .. } => error.into(),
         Error::Beyond { bound: Bound::Content, found, limit } => {
             let (found, limit) = (ui.size(found), ui.size(limit));
-            Failure::failed(format!("{name}: there is {found} of content, --max-size allows {limit}"))
+            Failure::failed(format!("{name}: {found} of content exceed --max-size {limit}"))
         }
         error => reading::explain(error, name),
     }
 }
 
-/// Questions, and failures that came up where the library was at work.
-struct Talk {
+/// Asks about conflicts and keeps failures from callbacks of the library.
+struct Dialog {
     console: std::sync::Arc<Console>,
     failure: Mutex<Option<Failure>>,
 }
 
-impl Talk {
+impl Dialog {
     fn keep(&self, failure: Failure) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
@@ -344,8 +346,8 @@ impl Talk {
     }
 }
 
-/// Tells of one entry: in JSON, in a dry run on standard output, otherwise on standard error.
-fn tell(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
+/// Reports one entry: as JSON, on standard output in a dry run, otherwise on standard error.
+fn report_entry(event: &Event<'_>, dry_run: bool, ui: &mut Ui) -> CommandResult<()> {
     let action = action(event.action);
     if ui.is_json() {
         return ui.record(&EntryRecord {
@@ -378,16 +380,16 @@ fn action(action: Action) -> &'static str {
     }
 }
 
-fn sum_up(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
+fn print_summary(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
     if ui.is_json() || dry_run {
         return;
     }
     let mut parts = vec![format!("{}, {}", nra_text::counted(stats.files, "file", "files"), ui.size(stats.bytes))];
     let rest = [
-        (stats.renamed, "under new names"),
-        (stats.backups, "moved aside to NAME~"),
-        (stats.kept, "kept what was there"),
-        (stats.omitted, "left out"),
+        (stats.renamed, "renamed"),
+        (stats.backups, "backed up to NAME~"),
+        (stats.kept, "existing kept"),
+        (stats.omitted, "skipped"),
     ];
     parts.extend(rest.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", nra_text::count(*count))));
     let target = Quoted::new(stats.target.as_os_str().as_bytes());
@@ -397,7 +399,7 @@ fn sum_up(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui) {
 /// Writes the content of the selected files, in path order.
 fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResult {
     if ui.is_json() {
-        return Err(Failure::usage("-o - and --json both want standard output").hint("nra cat --json wraps content in JSON"));
+        return Err(Failure::usage("cannot write both content and JSON to standard output").hint("use nra cat --json to get content as JSON"));
     }
     let failed = |error| Error::io("write", Subject::StandardOutput, error);
     let mut any = false;
@@ -424,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_named_after_the_archive() {
+    fn folder_is_named_after_archive() {
         for (archive, expected) in [
             ("photos.nra", "photos"),
             ("/a/b/photos.NRA", "photos"),

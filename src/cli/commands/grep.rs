@@ -109,7 +109,7 @@ struct Summary {
 /// When the expression makes no sense, the archive can't be read or no pattern matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     // As with grep, 1 only says that nothing was found.
-    search_archive(args, ui).map_err(Failure::trouble)
+    search_archive(args, ui).map_err(Failure::with_code_2)
 }
 
 fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
@@ -340,7 +340,7 @@ fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut U
     shown(hit.text, regex, ui, &mut line);
     line.push(b'\n');
     ui.write(&line)?;
-    ui.breathe()
+    ui.flush_if_due()
 }
 
 /// Returns what begins and ends the style of a path.

@@ -36,7 +36,7 @@ use clap::Subcommand;
 use crate::report::CommandResult;
 use crate::ui::Ui;
 
-/// What nra can be told to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Pack files and directories into a new archive
@@ -49,65 +49,65 @@ pub enum Command {
     Rm(rm::Args),
     /// Move or rename an entry in an archive
     Mv(mv::Args),
-    /// Make a directory in an archive
+    /// Create a directory in an archive
     Mkdir(mkdir::Args),
-    /// Make an earlier commit of an archive its newest state again
+    /// Restore an earlier commit of an archive as a new commit
     ///
-    /// That is one more commit. With patterns what they match is made as it was, and what was added there since goes; the rest stays as it is.
+    /// With patterns, only matching entries are restored, and matching entries added since then are removed. Everything else stays unchanged.
     Revert(revert::Args),
-    /// Drop what no kept commit of an archive needs
+    /// Reclaim the space of old commits
     Compact(compact::Args),
-    /// Add recovery data to an archive, which repairs damage
+    /// Add recovery data for repairing damage later
     Protect(protect::Args),
-    /// Restore the exact bytes of a damaged archive by its recovery data
+    /// Restore a damaged archive from its recovery data
     Repair(repair::Args),
-    /// Show, set and remove attributes of an archive and its entries
+    /// Show, set or remove attributes of an archive or its entries
     Attr(attr::Args),
-    /// Convert an archive of any kind into another
+    /// Convert an archive to another format
     Convert(convert::Args),
-    /// Extract entries of an archive into a directory
+    /// Extract entries from an archive
     #[command(aliases = ["x", "unpack", "unpack-beta"])]
     Extract(extract::Args),
-    /// List what is in an archive
+    /// List the entries of an archive
     #[command(aliases = ["ls", "l"])]
     List(list::Args),
-    /// Look around in an archive in the terminal
+    /// Browse an archive in the terminal
     #[cfg(feature = "tui")]
     #[command(alias = "tui")]
     Browse(browse::Args),
-    /// Print the content of files in an archive
+    /// Print the content of files from an archive
     #[command(aliases = ["stream", "stream-beta"])]
     Cat(cat::Args),
-    /// Print what is known of an archive: counts, sizes, ratios
+    /// Show counts, sizes and properties of an archive
     #[command(alias = "info-beta")]
     Info(info::Args),
     /// List the commits of an archive
     Log(log::Args),
-    /// List and change the passwords and keys of an encrypted archive
+    /// List or change the keys of an encrypted archive
     Key(key::Args),
-    /// Check every byte of an archive
+    /// Check the integrity of an archive
     #[command(alias = "t")]
     Verify(verify::Args),
-    /// Take what a damaged archive still holds into a new one
+    /// Recover readable entries from a damaged archive
     Salvage(salvage::Args),
-    /// Find entries by name, size, time and kind
+    /// Find entries by name, size, time, type or content
     Find(find::Args),
     /// Search the content of files in an archive
     Grep(grep::Args),
-    /// Print what differs between archives, commits and directories
+    /// Compare archives, commits or directories
     Diff(diff::Args),
-    /// Print how much directories in an archive hold
+    /// Show the size of directories in an archive
     Du(du::Args),
-    /// Print which containers are read and written
+    /// List the supported archive formats
     Formats(formats::Args),
-    /// Print a script that completes command lines in a shell
+    /// Print a shell completion script
     Completions(completions::Args),
-    /// Tell a shell what can stand where the cursor is
+    /// List completions for a shell
     #[command(hide = true)]
     Complete(complete::Args),
-    /// Print the manual page, or write those of all commands
+    /// Print a manual page or write all of them
     Man(man::Args),
-    /// Print the version and what was built in
+    /// Print the version and supported codecs
     Version(version::Args),
 }
 
@@ -116,7 +116,7 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Why it failed.
+    /// If the command fails.
     pub fn run(&self, ui: &mut Ui) -> CommandResult {
         match self {
             Self::Pack(args) => pack::run(args, ui),

@@ -118,7 +118,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     let to_stdout = output == Path::new("-");
     if to_stdout {
-        ui.refuse_archive(args.overwrite)?;
+        ui.check_archive_output(args.overwrite)?;
     }
     if to_stdout && args.recovery.is_given() {
         return Err(Failure::usage("recovery data needs an archive in a file").hint("-o FILE writes the archive to one"));

@@ -1,4 +1,4 @@
-//! How far work is at one moment, in figures for people and as JSON.
+//! Progress at one moment, as text and as JSON.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use nra_text::{self, SizeStyle};
 
-/// What has been done at one moment.
+/// Progress at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Snapshot {
     #[serde(rename = "type")]
@@ -18,7 +18,7 @@ pub(super) struct Snapshot {
     pub(super) bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) total_bytes: Option<u64>,
-    /// Of an input that does not tell how much content it has.
+    /// Bytes read of an input whose content size is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) input_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,18 +33,18 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// What is measured: content where its sum is known, else what was taken of the input, else entries.
+    /// Returns progress and total: of content if the total is known, else of input bytes, else of entries.
     pub(super) fn parts(&self) -> Option<(u64, u64)> {
         let content = self.total_bytes.map(|total| (self.bytes, total));
         content.or(self.input()).or(self.total_entries.map(|total| (self.entries, total)))
     }
 
-    /// What was taken of the input, where the sum of its content is not known.
+    /// Returns input bytes read and total, if the total content is unknown.
     fn input(&self) -> Option<(u64, u64)> {
         self.total_input_bytes.filter(|_| self.total_bytes.is_none()).map(|total| (self.input_bytes.unwrap_or(0), total))
     }
 
-    /// Seconds left by the mean rate; `None` until it has settled.
+    /// Returns the remaining seconds at the mean rate; `None` until it is stable.
     pub(super) fn eta(&self, elapsed: Duration) -> Option<u64> {
         let (part, whole) = self.parts()?;
         if elapsed < Duration::from_secs(2) || part == 0 || part >= whole {
@@ -55,18 +55,18 @@ impl Snapshot {
         Some(left.round().min(u32::MAX.into()) as u64)
     }
 
-    /// The figures, the most telling first.
+    /// Returns the figures, the most important first.
     pub(super) fn figures(&self, sizes: SizeStyle) -> Vec<String> {
         let mut figures = Vec::new();
         let parts = self.parts();
         if let Some((part, whole)) = parts {
-            // All is done when the work ends: until then an index may be to write.
+            // Show 100 % only at the end: the index may still have to be written.
             figures.push(format!("{} %", (part.min(whole).saturating_mul(100) / whole.max(1)).min(99)));
         }
         if let Some((taken, whole)) = self.input() {
             figures.push(format!("{}/{} read", sizes.show(taken), sizes.show(whole)));
         }
-        // Of what goes before the work there is no content yet.
+        // A prelude processes no content.
         if self.is_prelude {
             figures.extend(self.eta_seconds.map(eta));
             return figures;
@@ -99,7 +99,7 @@ fn eta(left: u64) -> String {
     format!("ETA {}:{:02}", left / 60, left % 60)
 }
 
-/// Joins as many figures from the first on as find room in `width` columns.
+/// Joins the first figures, as many as fit into `width` columns.
 pub(super) fn fitting(figures: &[String], width: usize) -> String {
     let mut line = String::new();
     for figure in figures {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_words_for_people() {
+    fn figures_are_readable() {
         assert_eq!(snapshot().line(SizeStyle::Binary), "packing: 25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries  ETA 0:15");
         let unknown = Snapshot { total_bytes: None, eta_seconds: None, ..snapshot() };
         assert_eq!(unknown.line(SizeStyle::Binary), "packing: 10.0 MiB  2.0 MiB/s  60,000 entries");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_never_negative() {
+    fn eta_is_never_negative() {
         let more_than_expected = Snapshot { bytes: 50 << 20, ..snapshot() };
         assert_eq!(more_than_expected.eta(Duration::from_secs(5)), None);
         assert_eq!(snapshot().eta(Duration::from_secs(5)), Some(15));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sum_of_content_the_input_is_measured() {
+    fn input_is_measured_if_content_total_is_unknown() {
         let (input_bytes, total_input_bytes) = (Some(5 << 20), Some(20 << 20));
         let unknown = Snapshot { total_entries: None, total_bytes: None, input_bytes, total_input_bytes, ..snapshot() };
         let line = unknown.line(SizeStyle::Binary);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_narrow_screen_the_last_figures_go() {
+    fn narrow_screen_drops_last_figures() {
         let figures = snapshot().figures(SizeStyle::Binary);
         assert_eq!(fitting(&figures, 59), "25 %  10.0 MiB/40.0 MiB  2.0 MiB/s  60,000 entries");
         assert_eq!(fitting(&figures, 25), "25 %  10.0 MiB/40.0 MiB");

@@ -1,28 +1,28 @@
-//! A line as bash hands it over, taken apart.
+//! Splits a command line as bash passes it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Characters besides blanks and quotes at which bash begins a new word for completion.
+/// Characters besides blanks and quotes at which bash starts a new word for completion.
 const SEPARATORS: &[u8] = b"@=:<>";
 
-/// Splits a line into the words behind the program's name, without their quotes; the last one, perhaps empty, is being typed. Also returns
-/// how many bytes of it stand before the last separator of bash, which replaces only what is behind that.
+/// Splits a line into the words after the program name, without quotes. The last one, perhaps empty, is being typed. Also
+/// returns the offset in it after the last separator of bash, which replaces only the text from there.
 pub fn split(line: &[u8]) -> (Vec<Vec<u8>>, usize) {
     let mut words = vec![Vec::new()];
     let mut replaced = 0;
-    // A word has begun, perhaps an empty one in quotes.
-    let mut begun = false;
+    // A word has started, perhaps an empty one in quotes.
+    let mut started = false;
     let mut quote = None;
     let mut bytes = line.iter().copied();
     while let Some(byte) = bytes.next() {
         let word = words.last_mut().expect("there is always one");
         match (quote, byte) {
             (None, b' ' | b'\t' | b'\n') => {
-                if begun {
+                if started {
                     words.push(Vec::new());
                 }
-                (begun, replaced) = (false, 0);
+                (started, replaced) = (false, 0);
                 continue;
             }
             (None, b'\'' | b'"') => quote = Some(byte),
@@ -35,14 +35,14 @@ pub fn split(line: &[u8]) -> (Vec<Vec<u8>>, usize) {
                 }
             }
         }
-        begun = true;
+        started = true;
     }
     words.remove(0);
     (words, replaced)
 }
 
-/// Puts the home directory in the place of `~/`.
-pub fn at_home(word: Vec<u8>, home: &OsStr) -> Vec<u8> {
+/// Replaces `~/` by the home directory.
+pub fn expand_home(word: Vec<u8>, home: &OsStr) -> Vec<u8> {
     match word.strip_prefix(b"~/") {
         Some(rest) if !home.is_empty() => [home.as_bytes(), b"/", rest].concat(),
         _ => word,
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_split_as_bash_does() {
+    fn lines_are_split_like_bash() {
         for (line, expected, replaced) in [
             ("nra ", &[""][..], 0),
             ("nra li", &["li"], 0),
@@ -70,7 +70,7 @@ mod tests {
             let (words, at) = split(line.as_bytes());
             assert_eq!((words, at), (expected.iter().map(|word| word.as_bytes().to_vec()).collect(), replaced), "{line}");
         }
-        assert_eq!(at_home(b"~/a".to_vec(), OsStr::new("/h")), b"/h/a");
-        assert_eq!(at_home(b"~a".to_vec(), OsStr::new("/h")), b"~a");
+        assert_eq!(expand_home(b"~/a".to_vec(), OsStr::new("/h")), b"/h/a");
+        assert_eq!(expand_home(b"~a".to_vec(), OsStr::new("/h")), b"~a");
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn to_zip(
         Some(Codec::None) => ZipCompression::Stored,
         Some(Codec::Lz4) => {
             return Err(
-                Failure::usage("zip archives know no lz4").hint("without --codec members are deflated, --codec zstd is smaller")
+                Failure::usage("zip archives do not support lz4").hint("omit --codec for deflate, or use --codec zstd")
             );
         }
     };
@@ -92,7 +92,7 @@ pub(super) fn to_shard(
         None => None,
         Some(align) => match shard::ALIGNMENTS.iter().find(|known| u32::from(**known) == align) {
             Some(known) => Some(*known),
-            None => return Err(Failure::usage(format!("Shard files align to 16, 32 or 64 bytes, not to {align}"))),
+            None => return Err(Failure::usage(format!("--align {align} is not supported for Shard files (use 16, 32 or 64)"))),
         },
     };
     let dialect = args.dialect.map(|dialect| match dialect {
@@ -103,7 +103,7 @@ pub(super) fn to_shard(
     Ok(write(input, options, |archive| write_shard(archive, destination, &shard_options, monitor)))
 }
 
-/// Opens the input, lets `work` write what it holds, and reports that.
+/// Opens the input, calls `work` to write its entries and returns the counts.
 fn write(
     input: Input,
     options: &TransferOptions,
@@ -135,16 +135,16 @@ fn report(archive: &dyn Archive, stats: OutgoingStats) -> Report {
         input_bytes: archive.info().archive_bytes,
         content_bytes: stats.content_bytes,
         archive_bytes: stats.archive_bytes,
-        left_out: stats.left_out,
+        skipped: stats.left_out,
         ..Report::default()
     }
 }
 
-/// What an archive for versions before 5 can be called.
+/// Title of an NRA 4.5 archive.
 pub(super) struct Title {
-    /// Message of the command line.
+    /// Message from the command line.
     message: String,
-    /// Name of the output without its ending.
+    /// Name of the output without its extension.
     stem: String,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn title(args: &Args, output: &Path) -> Title {
     Title { message: args.message.clone(), stem }
 }
 
-/// Writes an archive for versions before 5.
+/// Writes an NRA 4.5 archive.
 pub(super) fn to_nra4(
     title: Title,
     key: Option<KeyBytes>,
@@ -166,7 +166,7 @@ pub(super) fn to_nra4(
     let codec = match method.codec {
         Codec::Zstd => nra4::writer::Codec::Zstd(method.level),
         Codec::Lz4 => nra4::writer::Codec::Lz4,
-        Codec::None => return Err(Failure::usage("archives of NRA 4.5 are compressed: zstd or lz4")),
+        Codec::None => return Err(Failure::usage("NRA 4.5 archives cannot be uncompressed (use zstd or lz4)")),
     };
     Ok(open_input(input, &options.open).and_then(|archive| {
         let info = archive.info();
@@ -180,7 +180,7 @@ pub(super) fn to_nra4(
             input_bytes: info.archive_bytes,
             content_bytes: stats.content_bytes,
             archive_bytes: stats.archive_bytes,
-            left_out: stats.left_out,
+            skipped: stats.left_out,
             ..Report::default()
         })
     }))

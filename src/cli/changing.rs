@@ -95,7 +95,7 @@ impl ChangeArgs {
     ///
     /// If the archive cannot be changed.
     pub fn begin_at(&self, path: &Path) -> CommandResult<Change> {
-        let path = refuse_stdin(path)?.to_owned();
+        let path = check_not_stdin(path)?.to_owned();
         let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
         let fail = |error| explain(error, &name);
         // Lock the file before unlocking the keys, so that nobody changes them in between.
@@ -213,7 +213,7 @@ fn before_name(name: &str, before: u64) -> String {
 ///
 /// If `name` is an earlier commit or standard input.
 pub fn newest(name: &Path) -> CommandResult<PathBuf> {
-    match reading::locate(refuse_stdin(name)?, None)? {
+    match reading::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
         (_, Some(number)) => {
             let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
@@ -222,7 +222,7 @@ pub fn newest(name: &Path) -> CommandResult<PathBuf> {
     }
 }
 
-fn refuse_stdin(name: &Path) -> CommandResult<&Path> {
+fn check_not_stdin(name: &Path) -> CommandResult<&Path> {
     match name.as_os_str() == "-" {
         true => Err(Failure::usage("cannot change an archive from standard input")),
         false => Ok(name),
@@ -234,7 +234,7 @@ fn refuse_stdin(name: &Path) -> CommandResult<&Path> {
 /// # Errors
 ///
 /// If both are the same file.
-pub fn refuse_same(archive: &Path, output: Option<&Path>, hint: &str) -> CommandResult<()> {
+pub fn check_different_file(archive: &Path, output: Option<&Path>, hint: &str) -> CommandResult<()> {
     if output.is_some_and(|output| same_file(archive, output)) {
         return Err(Failure::usage("OUT is the archive itself").hint(hint));
     }

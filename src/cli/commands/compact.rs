@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::ResourceArgs;
-use crate::changing::{explain, newest, refuse_same};
+use crate::changing::{explain, newest, check_different_file};
 use crate::keys::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
@@ -69,7 +69,7 @@ struct Summary {
 /// If the archive cannot be read or written; it stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
-    refuse_same(&path, args.output.as_deref(), "omit -o to compact in place")?;
+    check_different_file(&path, args.output.as_deref(), "omit -o to compact in place")?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     let mut options = WriterOptions::balanced();
     options.threads = args.resources.threads();

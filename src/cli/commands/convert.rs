@@ -219,7 +219,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         return Err(Failure::usage(format!("output {shown} is the input")).hint("use -o FILE for another output"));
     }
     if args.dry_run && !args.overwrite {
-        pack::refuse_existing(&output)?;
+        pack::check_not_existing(&output)?;
     }
     let mut options = options(args, kind)?;
     options.open.commit = commit;

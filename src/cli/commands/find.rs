@@ -69,7 +69,7 @@ pub struct Args {
     /// A test of a property that an entry does not have is false. Quote a value that contains spaces or parentheses with "" or ''.
     #[arg(long, value_name = "EXPR", value_parser = parse_expression)]
     expr: Vec<Query>,
-    /// Print type, mode, size, ratio and time, with column headers
+    /// Print type, mode, size, ratio and time
     #[arg(short, long)]
     long: bool,
     #[command(flatten)]
@@ -181,7 +181,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the archive can't be read, or a pattern matches nothing.
+/// If the archive cannot be read or a pattern matches nothing.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let query = query(args)?;
     let opened = reading::open(&args.archive, &args.resources, ui)?;

@@ -9,23 +9,23 @@ use nra_format::archive::{ENGINES, Engine};
 /// Arguments of `nra formats`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "To pipe: can be written to standard output. All are read from standard input, as -.\n\nExamples:\n  nra formats\n  nra formats --json"
+    after_help = "The column 'pipe' shows formats that can be written to standard output. All formats can be\nread from standard input (-).\n\nExamples:\n  nra formats\n  nra formats --json"
 )]
 pub struct Args {}
 
-/// What can be done with a container.
+/// A supported format as JSON.
 #[derive(Debug, Serialize)]
 struct FormatRecord {
     #[serde(rename = "type")]
     record: &'static str,
     name: &'static str,
     extension: &'static str,
-    /// First bytes that tell it, in hex.
+    /// How the format is detected: its first bytes in hexadecimal.
     magic: &'static str,
     read: bool,
     write: bool,
     append: bool,
-    /// Written to a pipe.
+    /// Can be written to a pipe.
     stream: bool,
 }
 
@@ -41,18 +41,18 @@ struct Summary {
     formats: usize,
 }
 
-/// Prints the table of containers.
+/// Prints the table of formats.
 ///
 /// # Errors
 ///
-/// When standard output can't be written.
+/// If standard output cannot be written.
 pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("formats", "formats");
     let formats: Vec<FormatRecord> = ENGINES.iter().map(FormatRecord::from).collect();
     let name_width = formats.iter().map(|format| format.name.len()).max().unwrap_or_default().max("format".len());
-    let ending_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("name".len());
+    let extension_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("extension".len());
     if !ui.is_json() {
-        ui.line(format_args!("{:<name_width$}  {:<ending_width$}  read  write  append  to pipe  told by", "format", "name"))?;
+        ui.line(format_args!("{:<name_width$}  {:<extension_width$}  read  write  append  pipe  detected by", "format", "extension"))?;
     }
     for format in &formats {
         ui.record(format)?;
@@ -60,7 +60,7 @@ pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
             let [read, write, append, stream] =
                 [format.read, format.write, format.append, format.stream].map(|able| if able { "yes" } else { "no" });
             ui.line(format_args!(
-                "{:<name_width$}  {:<ending_width$}  {read:<4}  {write:<5}  {append:<6}  {stream:<7}  {}",
+                "{:<name_width$}  {:<extension_width$}  {read:<4}  {write:<5}  {append:<6}  {stream:<4}  {}",
                 format.name, format.extension, format.magic
             ))?;
         }

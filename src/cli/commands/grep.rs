@@ -20,14 +20,14 @@ use nra_format::entry::{Entry, Kind};
 use nra_format::progress::{Counter, Monitor};
 use nra_text::{self, PathField};
 
-/// Files that are searched before the results of the first of them are printed.
+/// Files searched before results are printed.
 const WINDOW: usize = 1_024;
-/// Content of the files of a window, bytes: bounds how long the first of them waits.
+/// Content of these files, bytes: limits the delay of the first result.
 const WINDOW_BYTES: u64 = 256 << 20;
 
 /// Arguments of `nra grep`.
 #[derive(Debug, clap::Args)]
-// grep's own letters stay: there -x means whole lines.
+// grep's own letters apply: -x means whole lines.
 #[command(mut_arg("exclude", |exclude| exclude.short(None)), after_help = "\
 Examples:
   nra grep logs.nra 'error|panic' '**/*.log'
@@ -36,40 +36,39 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
-    /// Regular expression to look for, line by line
+    /// Regular expression to search for, line by line
     ///
-    /// Files may have any length. A line longer than 1 MiB is searched in parts of 1 MiB: a match over two of them is not found, and the first part with a match is
-    /// shown. Of a file with a NUL byte only that it matches is said, behind the lines in front of it when there are many.
+    /// Lines longer than 1 MiB are searched in parts of 1 MiB: a match across two parts is not found, and only the first matching part is printed. For a file with a NUL byte, nra prints only that it matches, after any lines already printed.
     #[arg(value_name = "REGEX")]
     regex: String,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Print only the paths of files with a match
+    /// Print only the paths of matching files
     #[arg(short = 'l', long)]
     files_with_matches: bool,
-    /// Print only how many lines match, if any do
+    /// Print only the number of matching lines
     #[arg(short, long, conflicts_with = "files_with_matches")]
     count: bool,
-    /// Take upper and lower case as the same
+    /// Ignore case
     #[arg(short, long)]
     ignore_case: bool,
     /// Print line numbers
     #[arg(short = 'n', long)]
     line_number: bool,
-    /// REGEX is plain text
+    /// Search for REGEX as plain text
     #[arg(short = 'F', long)]
     fixed_strings: bool,
-    /// Match whole words only
+    /// Match only whole words
     #[arg(short, long)]
     word_regexp: bool,
-    /// Match whole lines only
+    /// Match only whole lines
     #[arg(short = 'x', long)]
     line_regexp: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
 
-/// A line that matches, as JSON.
+/// A matching line as JSON.
 #[derive(Debug, Serialize)]
 struct MatchRecord<'a> {
     #[serde(rename = "type")]
@@ -81,7 +80,7 @@ struct MatchRecord<'a> {
     text: String,
 }
 
-/// A file with matches, as JSON.
+/// A matching file as JSON.
 #[derive(Debug, Serialize)]
 struct FileRecord<'a> {
     #[serde(rename = "type")]
@@ -97,7 +96,7 @@ struct FileRecord<'a> {
 struct Summary {
     files_searched: u64,
     files_matched: u64,
-    /// Lines that match in the files searched to their end.
+    /// Matching lines in completely searched files.
     matches: u64,
     content_bytes: u64,
 }
@@ -106,17 +105,17 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the expression makes no sense, the archive can't be read or no pattern matches.
+/// If the expression is invalid, the archive cannot be read or no pattern matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
-    // As with grep, 1 only says that nothing was found.
+    // As with grep, code 1 means that nothing was found.
     search_archive(args, ui).map_err(Failure::with_code_2)
 }
 
 fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
-    // Whoever knows grep expects the other lines of it, and would not notice that these are not.
+    // grep users expect -v to invert the match and might not notice that it does not.
     if ui.console().verbose() > 0 {
-        let failure = Failure::usage("grep: there is no -v: lines that do not match can't be asked for");
-        return Err(failure.hint("nra cat ARCHIVE PATH | grep -v REGEX"));
+        let failure = Failure::usage("grep: -v (inverted matching) is not supported");
+        return Err(failure.hint("use nra cat ARCHIVE PATH | grep -v REGEX"));
     }
     let regex = compile(args)?;
     let opened = reading::open(&args.archive, &args.resources, ui).map_err(|failure| swapped(failure, args))?;
@@ -132,7 +131,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
         Want::Lines
     };
     let mut summary = Summary::default();
-    // On a screen the lines found are the sign of life; a bar would fight with them.
+    // On a terminal, the printed lines show progress; a bar would interfere.
     let progress = if ui.stdout_is_terminal() { None } else { Some(ui.progress("searching")) };
     let monitor = progress.as_ref().map(|progress| progress as &dyn Monitor);
     let mut entries = selection.entries(&*opened.archive).map_err(|error| reading::explain(error, &opened.name))?;
@@ -149,7 +148,7 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
                 continue;
             };
             let found = if hits.overflow {
-                // More lines than are held back: it is its turn now, so that they can be printed as they come.
+                // More lines than the buffer holds: search again and print them as they are found.
                 let Some(found) = print_as_found(entry, args, &regex, &opened, ui)? else { continue };
                 found
             } else {
@@ -179,11 +178,11 @@ fn search_archive(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(if summary.matches > 0 { Outcome::Done } else { Outcome::Nothing }, "summary", &summary)
 }
 
-/// Hints at the order of the arguments, which is not that of grep.
+/// Adds a hint if the arguments seem to be in the order of grep.
 fn swapped(failure: Failure, args: &Args) -> Failure {
     let looks_swapped = !args.archive.archive.exists() && std::path::Path::new(&args.regex).is_file();
     if looks_swapped {
-        failure.hint(format!("the archive comes first: nra grep {} REGEX", nra_format::path::Quoted::new(&args.regex)))
+        failure.hint(format!("put the archive first: nra grep {} REGEX", nra_format::path::Quoted::new(&args.regex)))
     } else {
         failure
     }
@@ -200,14 +199,14 @@ fn compile(args: &Args) -> CommandResult<Regex> {
     let built = RegexBuilder::new(&expression).multi_line(true).case_insensitive(args.ignore_case).build();
     built.map_err(|error| {
         let why = error.to_string();
-        // The last line of the parser's drawing says what is wrong.
+        // The last line of the parser's message contains the reason.
         let why = why.lines().next_back().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        Failure::usage(format!("regular expression {}: {why}", nra_format::path::Quoted::new(&args.regex)))
-            .hint("-F takes it as plain text")
+        Failure::usage(format!("invalid regular expression {}: {why}", nra_format::path::Quoted::new(&args.regex)))
+            .hint("use -F to search for plain text")
     })
 }
 
-/// Takes the next files in path order; also says whether there were entries at all.
+/// Returns the next files in path order, and whether there were any entries.
 fn next_window(
     entries: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send + '_),
     console: &Console,
@@ -227,10 +226,10 @@ fn next_window(
     Ok((window, any))
 }
 
-/// Number of an entry in the order of paths, and what was found in it.
+/// Index of an entry in path order, and the result of its search.
 type Searched = (usize, Result<(Found, Hits), Error>);
 
-/// Searches files in the order of storage on all threads; the results are in the order of `window`.
+/// Searches files in storage order on all threads. The results are in the order of `window`.
 fn search_window(
     window: &[Entry],
     regex: &Regex,
@@ -259,7 +258,7 @@ fn search_window(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Searches a file and keeps the lines that match, or stops where they become too many.
+/// Searches a file and buffers matching lines, or stops if there are too many.
 fn keep(entry: &Entry, regex: &Regex, want: Want, opened: &Opened) -> Result<(Found, Hits), Error> {
     let mut hits = Hits::default();
     match search::search(&*opened.archive, entry, regex, want, &mut |hit| hits.push(hit)) {
@@ -269,7 +268,7 @@ fn keep(entry: &Entry, regex: &Regex, want: Want, opened: &Opened) -> Result<(Fo
     }
 }
 
-/// Searches a file and prints its lines as they are found. Damage is a warning, and `None`.
+/// Searches a file and prints matching lines as they are found. Reports damage as a warning and returns `None`.
 fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui: &mut Ui) -> CommandResult<Option<Found>> {
     let mut failure = None;
     let result = search::search(&*opened.archive, entry, regex, Want::Lines, &mut |hit| {
@@ -288,11 +287,11 @@ fn print_as_found(entry: &Entry, args: &Args, regex: &Regex, opened: &Opened, ui
     Ok(found)
 }
 
-/// Prints what was found in one file.
+/// Prints the result of one file.
 fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
     let path = entry.path.as_bytes();
     if want == Want::Lines {
-        // Of content that turned out to be binary no line is shown, so that it does not depend on where its parts end.
+        // No line of binary content is printed, so that the output does not depend on block boundaries.
         return if found.binary {
             print_binary(entry, ui)
         } else {
@@ -312,7 +311,7 @@ fn print(entry: &Entry, found: &Found, hits: &Hits, args: &Args, want: Want, reg
     ui.name_line(style, path, plain + &count)
 }
 
-/// Prints that something matches in content that is not for a screen.
+/// Prints that a binary file matches.
 fn print_binary(entry: &Entry, ui: &mut Ui) -> CommandResult<()> {
     let path = entry.path.as_bytes();
     if ui.is_json() {
@@ -322,7 +321,7 @@ fn print_binary(entry: &Entry, ui: &mut Ui) -> CommandResult<()> {
     ui.name_line(style, path, plain + ": binary file matches")
 }
 
-/// Prints a line that matches.
+/// Prints a matching line.
 fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut Ui) -> CommandResult<()> {
     let path = entry.path.as_bytes();
     if ui.is_json() {
@@ -343,17 +342,17 @@ fn print_hit(entry: &Entry, hit: Hit<'_>, args: &Args, regex: &Regex, ui: &mut U
     ui.flush_if_due()
 }
 
-/// Returns what begins and ends the style of a path.
+/// Returns the escape sequences before and after a path.
 fn name_style(ui: &Ui) -> (String, String) {
     if ui.stdout_has_color() { (NAME.to_string(), format!("{NAME:#}")) } else { Default::default() }
 }
 
 /// Style of paths.
 const NAME: anstyle::Style = anstyle::AnsiColor::Magenta.on_default();
-/// Style of what matches.
+/// Style of matches.
 const MATCH: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
 
-/// Adds a line with what matches marked; for a terminal without anything it would act on, elsewhere the bytes as they are.
+/// Appends a line with highlighted matches: escaped for a terminal, raw otherwise.
 fn shown(text: &[u8], regex: &Regex, ui: &Ui, line: &mut Vec<u8>) {
     let add = |line: &mut Vec<u8>, part: &[u8]| match ui.stdout_is_terminal() {
         true => line.extend_from_slice(harmless_bytes(part).as_bytes()),
@@ -372,7 +371,7 @@ fn shown(text: &[u8], regex: &Regex, ui: &Ui, line: &mut Vec<u8>) {
     add(line, &text[end..]);
 }
 
-/// Returns bytes as text: tabs stay, other control characters and what is not UTF-8 become escapes.
+/// Returns bytes as text. Tabs stay; other control characters and invalid UTF-8 are escaped.
 fn harmless_bytes(bytes: &[u8]) -> String {
     let mut line = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -394,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_harmless() {
+    fn lines_contain_no_control_characters() {
         assert_eq!(harmless_bytes(b"a\tb\x1b[0m\xff"), "a\tb\\x1b[0m\\xff");
     }
 }

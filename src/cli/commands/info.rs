@@ -28,7 +28,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// What is known of the archive, for programs.
+/// Properties of the archive as JSON.
 #[derive(Debug, Serialize)]
 struct InfoRecord {
     #[serde(flatten)]
@@ -39,13 +39,13 @@ struct InfoRecord {
     files: u64,
     content_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    piece_bytes: Option<u64>,
+    chunk_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stored_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocks: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pieces: Option<u64>,
+    chunks: Option<u64>,
     encrypted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     encryption: Option<EncryptionRecord>,
@@ -55,28 +55,28 @@ struct InfoRecord {
     commit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
-    /// There are commits before this one.
+    /// There are earlier commits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    has_earlier: Option<bool>,
+    has_earlier_commits: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recovery: Option<RecoveryRecord>,
     message: String,
     attributes: Vec<AttributeRecord>,
-    /// What headers tell of what is inside.
+    /// Description of the content, from its header.
     #[serde(skip_serializing_if = "Option::is_none")]
     inside: Option<InsideRecord>,
     remarks: Vec<String>,
 }
 
-/// How an archive is encrypted, for programs.
+/// Encryption of an archive as JSON.
 #[derive(Debug, Serialize)]
 struct EncryptionRecord {
     cipher: &'static str,
-    hardware: bool,
+    hardware_accelerated: bool,
     keys: usize,
 }
 
-/// Recovery data, for programs.
+/// Recovery data as JSON.
 #[derive(Debug, Serialize)]
 struct RecoveryRecord {
     percent: u32,
@@ -84,7 +84,7 @@ struct RecoveryRecord {
     groups: u32,
 }
 
-/// An attribute, for programs.
+/// An attribute as JSON.
 #[derive(Debug, Serialize)]
 pub struct AttributeRecord {
     namespace: &'static str,
@@ -109,7 +109,7 @@ impl AttributeRecord {
     }
 }
 
-/// Prints what is known of an archive.
+/// Prints the properties of an archive.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ impl AttributeRecord {
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = match reading::open(&args.archive, &args.resources, ui) {
         Err(failure) if failure.code() == Code::Key && !ui.is_json() => {
-            // What can be told without a key is told.
+            // Print the properties that are readable without a key.
             if let Some(rows) = locked_rows(&args.archive, ui) {
                 for (key, value) in rows {
                     ui.line(format_args!("{key:<13} {}", nra_text::harmless(&value)))?;
@@ -154,7 +154,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "info", &record)
 }
 
-/// Returns what the archive tells without a key.
+/// Returns the properties that are readable without a key.
 fn locked_rows(archive: &ArchiveArg, ui: &Ui) -> Option<Vec<(&'static str, String)>> {
     let (path, _) = reading::locate(&archive.archive, archive.at).ok()?;
     let source = Arc::new(FileSource::open(&path).ok()?);
@@ -167,7 +167,7 @@ fn locked_rows(archive: &ArchiveArg, ui: &Ui) -> Option<Vec<(&'static str, Strin
 }
 
 fn key_rows(keys: &[KeyInfo], ui: &Ui) -> Vec<(&'static str, String)> {
-    let hardware = if is_accelerated() { "computed in hardware" } else { "slow here: no support in hardware" };
+    let hardware = if is_accelerated() { "hardware-accelerated" } else { "not hardware-accelerated" };
     let mut rows = vec![("encryption", format!("AES-256-GCM ({hardware})"))];
     for (number, info) in (1..).zip(keys) {
         let label = if info.label.is_empty() { String::new() } else { format!(" '{}'", info.label) };
@@ -186,10 +186,10 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     row("entries", format!("{} ({})", nra_text::count(info.entries), nra_text::counted(info.files, "file", "files")));
     row("content", ui.size(info.content_bytes));
     if let Some(bytes) = info.piece_bytes {
-        // Pieces stay until the archive is compacted.
+        // Chunks of earlier commits stay until the archive is compacted.
         let compared = match info.content_bytes.checked_sub(bytes) {
-            Some(saved) => format!("{} less", nra_text::percent(saved, info.content_bytes)),
-            None => "with those of earlier commits".to_owned(),
+            Some(saved) => format!("{} saved", nra_text::percent(saved, info.content_bytes)),
+            None => "including earlier commits".to_owned(),
         };
         row("deduplicated", format!("{} ({compared})", ui.size(bytes)));
     }
@@ -199,12 +199,12 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     let share = nra_text::share(info.archive_bytes, info.content_bytes);
     let share = share.map_or_else(String::new, |share| format!(" ({share} of the content)"));
     row("archive", ui.size(info.archive_bytes) + &share);
-    if let (Some(blocks), Some(pieces)) = (info.blocks, info.pieces) {
-        row("blocks", format!("{} with {}", nra_text::count(blocks), nra_text::counted(pieces, "piece", "pieces")));
+    if let (Some(blocks), Some(chunks)) = (info.blocks, info.pieces) {
+        row("blocks", format!("{} with {}", nra_text::count(blocks), nra_text::counted(chunks, "chunk", "chunks")));
     }
     if let Some(recovery) = info.recovery {
         let groups = nra_text::counted(recovery.groups.into(), "group", "groups");
-        row("recovery", format!("restores {} % of damage; {} in {groups}", recovery.percent, ui.size(recovery.bytes)));
+        row("recovery", format!("can restore {} % of damage; {} in {groups}", recovery.percent, ui.size(recovery.bytes)));
     }
     if let Some(id) = info.archive_id {
         row("id", hex(&id));
@@ -217,9 +217,9 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
         row("message", info.message.clone());
     }
     if has_earlier == Some(true) {
-        row("history", format!("nra log {archive} lists the commits before this one"));
+        row("history", format!("use nra log {archive} to list earlier commits"));
     }
-    // Those of a format itself are for programs, but for the spaces that vectors of entries lie in: --json has them.
+    // Attributes of the format itself are only in JSON, except embedding spaces.
     let shown = |attribute: &&Attribute| match attribute.namespace {
         Namespace::Nra => attribute.is_embedding(),
         Namespace::Foreign => !attribute.name.starts_with(b"shard:"),
@@ -246,20 +246,20 @@ fn record(
         entries: info.entries,
         files: info.files,
         content_bytes: info.content_bytes,
-        piece_bytes: info.piece_bytes,
+        chunk_bytes: info.piece_bytes,
         stored_bytes: info.stored_bytes,
         blocks: info.blocks,
-        pieces: info.pieces,
+        chunks: info.pieces,
         encrypted: info.encrypted,
         encryption: (!info.keys.is_empty()).then(|| EncryptionRecord {
             cipher: "AES-256-GCM",
-            hardware: is_accelerated(),
+            hardware_accelerated: is_accelerated(),
             keys: info.keys.len(),
         }),
         archive_id: info.archive_id.map(|id| hex(&id)),
         commit: info.commit,
         time: info.time.map(nra_text::rfc3339),
-        has_earlier,
+        has_earlier_commits: has_earlier,
         recovery: info.recovery.map(|recovery| RecoveryRecord {
             percent: recovery.percent,
             bytes: recovery.bytes,

@@ -30,42 +30,42 @@ pub struct Args {
     what: What,
 }
 
-/// What is done with keys.
+/// The action.
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the keys; needs none
+    /// List the keys (no password needed)
     #[command(after_help = "Examples:\n  nra key list secret.nra")]
     List {
         /// Archive to read
         #[arg(value_name = "ARCHIVE")]
         archive: PathBuf,
     },
-    /// Let a further password or key open the archive
+    /// Add a password or key
     #[command(after_help = "Examples:\n  nra key add secret.nra --new-key-file backup.key --label backup")]
     Add {
         #[command(flatten)]
         change: ChangeArgs,
         #[command(flatten)]
         new: NewKeyArgs,
-        /// What the key is called in lists; everyone can read it
+        /// Set a label, which is stored unencrypted
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         label: String,
     },
-    /// Take a key away; the last one stays
+    /// Remove a key (except the last one)
     #[command(after_help = "Examples:\n  nra key remove secret.nra 2\n  nra key remove secret.nra 2 -n")]
     Remove {
         #[command(flatten)]
         change: ChangeArgs,
-        /// Number of the key in the list
+        /// Number of the key in nra key list
         #[arg(value_name = "NUMBER")]
         number: usize,
     },
-    /// Replace a key with a new password or key
+    /// Replace a key by a new password or key
     #[command(after_help = "Examples:\n  nra key change secret.nra\n  nra key change secret.nra 2 --new-password-file new.txt")]
     Change {
         #[command(flatten)]
         change: ChangeArgs,
-        /// Number of the key in the list; else the one that opens the archive
+        /// Number of the key in nra key list (default: the key used to open)
         #[arg(value_name = "NUMBER")]
         number: Option<usize>,
         #[command(flatten)]
@@ -73,7 +73,7 @@ enum What {
     },
 }
 
-/// A key, for programs.
+/// A key as JSON.
 #[derive(Debug, Serialize)]
 struct KeyRecord {
     #[serde(rename = "type")]
@@ -89,7 +89,7 @@ struct KeyRecord {
     lanes: Option<u32>,
 }
 
-/// How many were listed.
+/// The final count as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     keys: usize,
@@ -99,7 +99,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the archive is not encrypted or can't be changed, or the key is wrong.
+/// If the archive is not encrypted or cannot be changed, or the key is wrong.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let cost = Argon2Cost::default();
     match &args.what {
@@ -108,8 +108,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
             let (mut change, keys) = begin(change)?;
             let secret = new.secret()?;
             if let Some(known) = keys.opened_by(&secret)? {
-                let failure = Failure::failed(format!("{}: key {} is that password or key already", change.name, known + 1));
-                return Err(failure.hint(format!("nra key list {} tells which keys there are", change.name)));
+                let failure = Failure::failed(format!("{}: this password or key is already key {}", change.name, known + 1));
+                return Err(failure.hint(format!("use nra key list {} to list its keys", change.name)));
             }
             let added = change.writer.change_keys(|keys| keys.add(&secret, cost, label));
             added.map_err(|error| change.explain(error))?;
@@ -124,7 +124,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         What::Change { change, number, new } => {
             let (mut change, keys) = begin(change)?;
             let number = number.map(index).or(keys.used());
-            let number = number.ok_or_else(|| Failure::usage("which key is to be changed?").hint("nra key list ARCHIVE"))?;
+            let number = number.ok_or_else(|| Failure::usage("missing key number").hint("use nra key list ARCHIVE to list its keys"))?;
             let secret = new.secret()?;
             let changed = change.writer.change_keys(|keys| keys.replace(number, &secret, cost));
             changed.map_err(|error| change.explain(error))?;
@@ -133,7 +133,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
 }
 
-/// Opens an encrypted archive for a commit. Returns its keys, too.
+/// Opens an encrypted archive for a commit. Also returns its keys.
 fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
     let mut change = change.begin()?;
     change.is_undone = false;
@@ -143,23 +143,23 @@ fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
     }
 }
 
-/// Finishes a change that takes a key away: one that is gone from the list is not gone from the file.
+/// Finishes a change that removes a key and reports that the file still contains it.
 fn finish(change: Change, what: &str, ui: &mut Ui) -> CommandResult {
     if !change.is_dry() {
         ui.console().note(
-            "the file keeps the old key with its earlier states until nra compact; who has used it is shut out by a new archive only",
+            "the file contains the old key until nra compact; only a new archive excludes people who already used it",
         );
     }
     change.finish(what, ui)
 }
 
-/// Keys are counted from 1 by people.
+/// Converts a key number, which counts from 1, into an index.
 fn index(number: usize) -> usize {
     number.checked_sub(1).unwrap_or(usize::MAX - 1)
 }
 
 fn not_encrypted(name: &str) -> Failure {
-    Failure::failed(format!("{name} is not encrypted")).hint("nra pack -e makes an encrypted archive")
+    Failure::failed(format!("{name} is not encrypted")).hint("use nra pack -e to create an encrypted archive")
 }
 
 fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
@@ -180,7 +180,7 @@ fn list(archive: &std::path::Path, ui: &mut Ui) -> CommandResult {
     ui.finish(Outcome::Done, "summary", &Summary { keys: keys.len() })
 }
 
-/// Describes what a key takes, in words.
+/// Describes the type and cost of a key.
 pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
     match key.kind {
         KeyKind::Password(cost) => {
@@ -191,7 +191,7 @@ pub fn describe(key: &KeyInfo, ui: &Ui) -> String {
                 nra_text::counted(cost.lanes.into(), "lane", "lanes")
             )
         }
-        KeyKind::Raw => "raw key".to_owned(),
+        KeyKind::Raw => "key".to_owned(),
     }
 }
 
@@ -203,7 +203,7 @@ fn record(number: usize, key: &KeyInfo) -> KeyRecord {
     KeyRecord {
         record: "key",
         number,
-        kind: if cost.is_some() { "password" } else { "raw" },
+        kind: if cost.is_some() { "password" } else { "key" },
         label: key.label.clone(),
         memory_bytes: cost.map(|cost| u64::from(cost.memory_kib) << 10),
         passes: cost.map(|cost| cost.passes),

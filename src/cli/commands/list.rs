@@ -27,29 +27,29 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Print kind, mode, size, ratio, time, headers too
+    /// Print type, mode, size, ratio and time
     #[arg(short, long)]
     long: bool,
-    /// Draw a tree
+    /// Print entries as a tree
     #[arg(long, conflicts_with_all = ["null", "sort", "reverse"])]
     tree: bool,
-    /// Levels of the tree
+    /// Print at most N levels
     #[arg(long, value_name = "N", requires = "tree")]
     depth: Option<usize>,
-    /// Order: path (the default), name, size, time, kind
+    /// Sort by path (default), name, size, time or kind
     #[arg(long, value_name = "KEY", value_enum, hide_possible_values = true)]
     sort: Option<Key>,
-    /// Reverse the order
+    /// Reverse the sort order
     #[arg(short, long)]
     reverse: bool,
-    /// Print the digest of the content too (24 bytes of BLAKE3)
+    /// Print the digest of the content (24 bytes of BLAKE3)
     #[arg(long)]
     digest: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
 
-/// What entries are sorted by.
+/// Sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Key {
     Path,
@@ -71,10 +71,10 @@ impl Key {
     }
 }
 
-/// Entries whose digests are looked up before the first of them is printed, where content can be read in any order.
+/// Entries whose digests are looked up together, if content can be read in any order.
 const DIGESTS: usize = 1_024;
 
-/// Sums over what was listed.
+/// Totals of the listed entries.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     entries: u64,
@@ -85,7 +85,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the archive can't be read, or nothing matches.
+/// If the archive cannot be read or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
@@ -122,7 +122,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         if sorts {
             let key = args.sort.unwrap_or(Key::Path);
-            // The sort is stable: equal keys stay in path order, also when it is reversed.
+            // The sort is stable: equal keys stay in path order, even in reverse.
             window.sort_by(|a, b| if args.reverse { key.compare(b, a) } else { key.compare(a, b) });
         }
         print(&window, args, &opened, &mut summary, ui)?;

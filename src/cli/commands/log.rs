@@ -19,7 +19,7 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     archive: ArchiveArg,
-    /// List the newest N only
+    /// List only the newest N commits
     #[arg(long, value_name = "N")]
     count: Option<usize>,
     #[command(flatten)]
@@ -41,17 +41,17 @@ struct CommitRecord<'a> {
     added_bytes: u64,
 }
 
-/// How many were listed.
+/// The final count as JSON.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     commits: u64,
 }
 
-/// Lists commits, the newest first.
+/// Lists commits, newest first.
 ///
 /// # Errors
 ///
-/// When the archive can't be read, or keeps no history.
+/// If the archive cannot be read or has no history.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let info = opened.archive.info();
@@ -59,9 +59,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if info.commit.is_none() {
         reading::remark(&opened, ui);
         let why = if opened.archive.is_recovered() {
-            "nothing leads to its commits".to_owned()
+            "its commits cannot be found".to_owned()
         } else {
-            format!("{} keeps no history", info.format)
+            format!("{} archives have no history", info.format)
         };
         return Err(Failure::failed(format!("{}: {why}", opened.name)));
     }

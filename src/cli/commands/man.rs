@@ -16,16 +16,16 @@ use crate::ui::Ui;
 use nra_format::Error;
 use nra_format::path::Quoted;
 
-/// What the program takes from the environment.
+/// Environment variables.
 const ENVIRONMENT: [(&str, &str); 8] = [
-    ("NRA_PASSWORD", "Password of encrypted archives, where no option gives one."),
-    ("NRA_ENCRYPTION_KEY", "Key of encrypted archives, 64 hexadecimal digits; wins over NRA_PASSWORD."),
-    ("NRA_ACCESSIBLE", "If set, and not to 0: no bars and no drawn lines, words instead of symbols."),
-    ("NRA_CONFIG", "File with the settings of nra browse."),
-    ("SOURCE_DATE_EPOCH", "Seconds since 1970: no time in what pack --reproducible writes is later."),
-    ("NO_COLOR", "If set: no colours, unless --color asks for them."),
-    ("CLICOLOR_FORCE", "If set, and not to 0: colours also where there is no terminal."),
-    ("CLICOLOR", "If set to 0: no colours."),
+    ("NRA_PASSWORD", "Password of encrypted archives if no option gives one."),
+    ("NRA_ENCRYPTION_KEY", "Key of encrypted archives, 64 hexadecimal digits. Takes precedence over NRA_PASSWORD."),
+    ("NRA_ACCESSIBLE", "If set and not 0: print no bars and line drawings, and words instead of symbols."),
+    ("NRA_CONFIG", "Configuration file of nra browse."),
+    ("SOURCE_DATE_EPOCH", "Latest time stored by --reproducible, in seconds since 1970."),
+    ("NO_COLOR", "If set: no colours, unless --color enables them."),
+    ("CLICOLOR_FORCE", "If set and not 0: colours even without a terminal."),
+    ("CLICOLOR", "If 0: no colours."),
 ];
 
 /// Arguments of `nra man`.
@@ -35,7 +35,7 @@ Examples:
   nra man pack | man -l -
   nra man ~/.local/share/man/man1")]
 pub struct Args {
-    /// Command whose page is printed (the default: nra), or directory to write all pages to
+    /// Command to print the page of (default: nra), or directory for all pages
     #[arg(value_name = "COMMAND|DIR")]
     what: Vec<OsString>,
 }
@@ -49,7 +49,7 @@ struct Pages {
 ///
 /// # Errors
 ///
-/// When a page can't be written.
+/// If a page cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let mut definition = crate::definition();
     definition.build();
@@ -78,7 +78,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         }
         [word, ..] => {
             let (above, word) = (page_name(&line.verbs).replace('-', " "), Quoted::new(word.as_bytes()));
-            return Err(Failure::usage(format!("{above} has no command {word}")).hint("nra man DIR writes all pages"));
+            return Err(Failure::usage(format!("unknown command {above} {word}")).hint("use nra man DIR to write all pages"));
         }
     }
     ui.finish(Outcome::Done, "man", &Pages { pages })
@@ -88,7 +88,7 @@ fn page_name(verbs: &[&str]) -> String {
     ["nra"].iter().chain(verbs).copied().collect::<Vec<_>>().join("-")
 }
 
-/// Returns all commands that have a page, with its name.
+/// Returns all commands with a page and its name.
 fn all(root: &Command) -> Vec<(String, &Command)> {
     let mut found = vec![("nra".to_owned(), root)];
     let mut next = 0;
@@ -99,7 +99,7 @@ fn all(root: &Command) -> Vec<(String, &Command)> {
     found
 }
 
-/// Returns the commands below one that have pages of their own.
+/// Returns the subcommands with a page of their own.
 fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
 }
@@ -107,14 +107,14 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 fn render(root: &Command, command: &Command, name: &str) -> CommandResult<String> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
-    // A short description stands behind the name already.
+    // The NAME section contains the short description.
     let has_text = command.get_long_about().is_some();
     let examples = command.get_after_help().map(ToString::to_string);
     let page = command
         .clone()
         .display_name(name.to_owned())
         .override_usage(usage)
-        // A page has room for what the short help leaves out.
+        // Include the options that the short help hides.
         .mut_args(|arg| arg.hide_short_help(false));
     let man = Man::new(page).title(name).source(concat!("nra ", env!("CARGO_PKG_VERSION"))).manual("nra manual");
     let mut bytes = Vec::new();
@@ -146,7 +146,7 @@ fn render(root: &Command, command: &Command, name: &str) -> CommandResult<String
     Ok(text)
 }
 
-/// Adds the commands below this one.
+/// Appends the subcommands.
 fn commands(text: &mut String, command: &Command, name: &str) {
     let below: Vec<(String, String)> = shown(command)
         .map(|below| (format!("{name}-{}(1)", below.get_name()), below.get_about().map(ToString::to_string).unwrap_or_default()))
@@ -156,7 +156,7 @@ fn commands(text: &mut String, command: &Command, name: &str) {
     }
 }
 
-/// Adds a section of terms with what they mean.
+/// Appends a section of terms and their meanings.
 fn terms<'a>(text: &mut String, heading: &str, items: impl Iterator<Item = (&'a str, String)>) {
     let _ = writeln!(text, ".SH {heading}");
     for (term, meaning) in items {
@@ -164,7 +164,7 @@ fn terms<'a>(text: &mut String, heading: &str, items: impl Iterator<Item = (&'a 
     }
 }
 
-/// Returns text that roff takes as it is.
+/// Escapes text for roff.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if text.starts_with('.') { format!("\\&{text}") } else { text }

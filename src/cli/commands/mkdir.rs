@@ -17,16 +17,16 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Directory to make, with those above it
+    /// Directory to create, including its parents
     #[arg(value_name = "PATH")]
     path: OsString,
 }
 
-/// Makes a directory in an archive.
+/// Creates a directory in an archive.
 ///
 /// # Errors
 ///
-/// When the archive can't be changed, or something is there.
+/// If the archive cannot be changed or the path exists.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = entry_path(&args.path)?;
     let mut change = args.change.begin()?;
@@ -34,7 +34,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if change.is_dry() && !ui.is_json() {
         ui.name_line("", path.as_bytes(), "")?;
     }
-    change.finish(&format!("made {path}"), ui)
+    change.finish(&format!("created {path}"), ui)
 }
 
 fn now() -> Option<Timestamp> {

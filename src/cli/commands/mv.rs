@@ -17,19 +17,19 @@ use nra_text::PathField;
 #[command(after_help = "\
 Examples:
   nra mv photos.nra train/0001.jpg train/first.jpg
-  nra mv photos.nra train test -m 'they were mixed up'")]
+  nra mv photos.nra train test -m 'rename to test set'")]
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Entry to move, with all below it
+    /// Entry to move, including everything below it
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// Its new path, or a directory to move it into; / is the top
+    /// New path, or an existing directory to move it to; / for the top directory
     #[arg(value_name = "TO")]
     to: OsString,
 }
 
-/// What is moved, for programs.
+/// The move as JSON.
 #[derive(Debug, Serialize)]
 struct MoveRecord<'a> {
     #[serde(rename = "type")]
@@ -38,11 +38,11 @@ struct MoveRecord<'a> {
     to: PathField<'a>,
 }
 
-/// Gives an entry, and all below it, another path.
+/// Moves or renames an entry and everything below it.
 ///
 /// # Errors
 ///
-/// When the archive can't be changed, there is no such entry, or something is in the way.
+/// If the archive cannot be changed, there is no such entry, or the new path conflicts with another entry.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let from = entry_path(&args.from)?;
     let to = if is_top(&args.to) { None } else { Some(entry_path(&args.to)?) };
@@ -63,7 +63,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     change.finish(&format!("moved {from} to {to}"), ui)
 }
 
-/// Says whether the top of the archive is meant.
+/// Returns whether the path is the top directory.
 fn is_top(path: &OsStr) -> bool {
     let bytes = path.as_bytes();
     bytes == b"." || bytes == b"./" || !bytes.is_empty() && bytes.iter().all(|&byte| byte == b'/')

@@ -18,7 +18,7 @@ use nra_format::path::{EntryPath, Quoted};
 use nra_format::progress::Monitor;
 use nra_text::{self, ArchiveField, PathField};
 
-/// What is written, whatever the name of the output.
+/// The written format.
 const WRITTEN: &str = "NRA 5";
 
 /// Arguments of `nra pack`.
@@ -31,24 +31,23 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
-    /// Archive to write, - is standard output; else INPUT.nra
+    /// Archive to write; - for standard output (default: INPUT.nra)
     ///
-    /// The default is the name of the first input with .nra, beside it.
+    /// The default is the name of the first input with .nra, next to it.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
-    /// List what would be packed and write nothing
+    /// List what would be packed without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Don't wait until the archive is safely on disk
+    /// Do not wait until the archive is on disk
     #[arg(long, hide_short_help = true)]
     no_sync: bool,
     /// Encrypt content, names and index
     ///
-    /// The password is asked for, unless an option or variable gives it or a key; -p, --password, --password-file and --key-file imply -e, variables do not. Even with
-    /// --reproducible an encrypted archive never has the same bytes twice.
+    /// nra prompts for the password unless an option or variable gives a password or key. -p, --password, --password-file and --key-file imply -e; variables do not. Encrypted archives always differ, even with --reproducible.
     #[arg(short, long)]
     encrypt: bool,
     #[command(flatten)]
@@ -59,7 +58,7 @@ pub struct Args {
     recovery: RecoveryArgs,
 }
 
-/// A path that would be packed.
+/// A path to pack as JSON.
 #[derive(Debug, Serialize)]
 struct EntryRecord<'a> {
     #[serde(rename = "type")]
@@ -69,7 +68,7 @@ struct EntryRecord<'a> {
     kind: &'static str,
 }
 
-/// What was packed, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
@@ -80,11 +79,11 @@ struct Summary {
     deduplicated_bytes: u64,
     stored_bytes: u64,
     archive_bytes: u64,
-    left_out: u64,
+    skipped: u64,
     seconds: f64,
 }
 
-/// What a dry run found.
+/// The result of a dry run as JSON.
 #[derive(Debug, Serialize)]
 struct DryRun {
     #[serde(flatten)]
@@ -96,7 +95,7 @@ struct DryRun {
 ///
 /// # Errors
 ///
-/// When an input is missing or the archive can't be written.
+/// If an input is missing or the archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let inputs = args.inputs.inputs()?;
     let output = match &args.output {
@@ -107,12 +106,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     options.sync = !args.no_sync;
     if args.dry_run {
         if !args.overwrite {
-            refuse_existing(&output)?;
+            check_not_existing(&output)?;
         }
         return list("pack", &output, &mut |progress, visit| survey(&inputs, &output, &options, progress, visit), ui);
     }
     if args.encrypt || args.keys.is_given() {
-        // A key that is missing is told before anything is read.
+        // Report a missing key before reading any input.
         let keyring = Keyring::create(&args.keys.for_new()?, Argon2Cost::default(), "")?;
         options.writer.encryption = Some(keyring);
     }
@@ -121,10 +120,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         ui.check_archive_output(args.overwrite)?;
     }
     if to_stdout && args.recovery.is_given() {
-        return Err(Failure::usage("recovery data needs an archive in a file").hint("-o FILE writes the archive to one"));
+        return Err(Failure::usage("--recovery requires an archive in a file").hint("use -o FILE"));
     }
     if reading::remark_name(&output, WRITTEN, ui) {
-        ui.console().note("hint: nra convert writes other kinds of archives");
+        ui.console().note("hint: use nra convert to write other archive formats");
     }
     let destination = if to_stdout {
         Destination::Stream(Box::new(std::io::stdout()))
@@ -149,18 +148,18 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         deduplicated_bytes: written.deduplicated_bytes,
         stored_bytes: written.stored_bytes,
         archive_bytes: written.archive_bytes,
-        left_out: stats.left_out,
+        skipped: stats.left_out,
         seconds: ui::seconds(elapsed),
     };
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Refuses an output that exists, as writing it would.
+/// Checks that the output does not exist, as writing it would.
 ///
 /// # Errors
 ///
-/// When there is a file of that name.
-pub fn refuse_existing(output: &Path) -> CommandResult<()> {
+/// If there is a file of that name.
+pub fn check_not_existing(output: &Path) -> CommandResult<()> {
     if output == Path::new("-") || !std::fs::metadata(output).is_ok_and(|there| there.is_file()) {
         return Ok(());
     }
@@ -168,25 +167,25 @@ pub fn refuse_existing(output: &Path) -> CommandResult<()> {
     Err(explain(Error::io("create", output.as_os_str().as_encoded_bytes(), exists), output))
 }
 
-/// Tells of what would be stored.
+/// Receives each entry that would be stored.
 pub type Visit<'a> = &'a mut dyn FnMut(&EntryPath, Kind) -> Result<(), Error>;
 
-/// Lists what `command` would store in `output`, as `look` tells.
+/// Lists the entries that `command` would store in `output`, as enumerated by `survey`.
 ///
 /// # Errors
 ///
-/// What `look` gives.
+/// As `survey` does.
 pub fn list(
     command: &'static str,
     output: &Path,
-    look: &mut dyn FnMut(&dyn Monitor, Visit<'_>) -> Result<(), Error>,
+    survey: &mut dyn FnMut(&dyn Monitor, Visit<'_>) -> Result<(), Error>,
     ui: &mut Ui,
 ) -> CommandResult {
     ui.list(command, "entries");
     let mut entries = 0;
     let mut failure = None;
-    let progress = ui.progress("looking");
-    let result = look(&progress, &mut |path, kind| {
+    let progress = ui.progress("scanning");
+    let result = survey(&progress, &mut |path, kind| {
         entries += 1;
         let bytes = path.as_bytes();
         let printed = if ui.is_json() {
@@ -207,7 +206,7 @@ pub fn list(
     ui.finish(Outcome::Done, "summary", &DryRun { archive: ArchiveField::new(output), entries })
 }
 
-/// Turns a failure to write `output` into words.
+/// Converts an error of writing `output` into a failure.
 pub fn explain(error: Error, output: &Path) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
     if matches!(error, Error::Cancelled) {
@@ -215,16 +214,16 @@ pub fn explain(error: Error, output: &Path) -> Failure {
         return if output == Path::new("-") {
             failure
         } else {
-            failure.hint(format!("nothing of {} was written", shown(output)))
+            failure.hint(format!("{} was not written", shown(output)))
         };
     }
     let own = matches!(&error, Error::Io { action: "pack", .. });
     let failure = Failure::from(error);
     if own {
-        return failure.hint("-o chooses another name for the archive");
+        return failure.hint("use -o to choose another name for the archive");
     }
     if exists {
-        return failure.hint(format!("-f replaces {}, -o chooses another name", shown(output)));
+        return failure.hint(format!("use -f to replace {}, or -o for another name", shown(output)));
     }
     failure
 }
@@ -233,7 +232,7 @@ fn shown(path: &Path) -> String {
     Quoted::new(path.as_os_str().as_encoded_bytes()).to_string()
 }
 
-/// One line about what was done: files, bytes in and out, ratio, deduplication, time.
+/// Returns the summary: files, bytes in and out, ratio, deduplication, time.
 fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> String {
     let written = &stats.written;
     let mut line = format!(
@@ -249,7 +248,7 @@ fn summary_line(stats: &PackStats, elapsed: std::time::Duration, ui: &Ui) -> Str
         line += &format!(", {} deduplicated", nra_text::percent(written.deduplicated_bytes, written.content_bytes));
     }
     if stats.left_out > 0 {
-        line += &format!(", {} left out", nra_text::count(stats.left_out));
+        line += &format!(", {} skipped", nra_text::count(stats.left_out));
     }
     line + &format!(", {}", nra_text::duration(elapsed))
 }

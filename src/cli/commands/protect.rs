@@ -13,7 +13,7 @@ use nra_convert::repair::{MEMORY_BYTES, plan, protect};
 use nra_format::path::Quoted;
 use nra_text::{self, ArchiveField};
 
-/// Percentage of recovery data when none is asked for.
+/// Default percentage of recovery data.
 const PERCENT: u8 = 5;
 
 /// Arguments of `nra protect`.
@@ -27,21 +27,20 @@ pub struct Args {
     /// Archive to protect
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
-    /// Damage that can be restored, in percent of the archive (1 to 100)
+    /// Restore up to PERCENT of the archive (1 to 100)
     ///
-    /// It counts in shards of 4 KiB, what disks lose at once (less for archives of less than 4 MiB): one wrong byte costs a shard. A run of damage, or sectors of 4 KiB
-    /// anywhere, may be as much as that; of sectors of 512 bytes scattered at random about an eighth of it.
+    /// Damage is counted in shards of 4 KiB (smaller for archives below 4 MiB): a single wrong byte costs a whole shard. Contiguous damage and lost 4 KiB sectors can amount to PERCENT; randomly scattered 512-byte sectors to about an eighth of it.
     #[arg(long, value_name = "PERCENT", default_value_t = PERCENT, value_parser = clap::value_parser!(u8).range(1..=100))]
     recovery: u8,
-    /// Tell how much would be written and change nothing
+    /// Show how much would be written without changing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Memory to work with (64M, 1.5G), 32M at least
+    /// Limit memory use to SIZE, at least 32M (64M, 1.5G)
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     memory: Option<u64>,
 }
 
-/// What was done, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
@@ -57,7 +56,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// When the archive can't be read or written; it is as it was then.
+/// If the archive cannot be read or written; it stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
@@ -75,8 +74,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     };
     let recovery = geometry.summary();
     let (bytes, share) = (ui.size(recovery.bytes), nra_text::percent(recovery.bytes, geometry.protected));
-    let done = if args.dry_run { "recovery data would take" } else { "protected; recovery data takes" };
-    ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive) and restores up to {percent} % of damage"));
+    let done = if args.dry_run { "would add recovery data:" } else { "added recovery data:" };
+    ui.console().note(&format!("{name}: {done} {bytes} ({share} of the archive), can restore up to {percent} % of damage"));
     let summary = Summary {
         archive: ArchiveField::new(&path),
         dry_run: args.dry_run,

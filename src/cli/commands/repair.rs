@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::parse_memory;
-use crate::changing::{explain, newest, refuse_same};
+use crate::changing::{explain, newest, check_different_file};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::compact::Target;
@@ -16,7 +16,7 @@ use nra_format::Error;
 use nra_format::path::Quoted;
 use nra_text::{self, ArchiveField};
 
-/// Damaged ranges that are shown unless `-v` asks for all that are known.
+/// Damaged ranges printed without `-v`.
 const SHOWN: usize = 10;
 
 /// Arguments of `nra repair`.
@@ -30,31 +30,31 @@ pub struct Args {
     /// Archive to repair
     #[arg(value_name = "ARCHIVE")]
     archive: PathBuf,
-    /// Write to OUT and leave the archive as it is
+    /// Write to OUT instead of changing the archive
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force", requires = "output")]
     overwrite: bool,
-    /// Tell what is damaged and write nothing
+    /// Show what is damaged without writing anything
     ///
-    /// The exit code is 0 if nothing is, 3 if all of it can be restored, 4 if not.
+    /// The exit code is 0 without damage, 3 if all damage can be restored, 4 if not.
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Memory to work with (64M, 1.5G), 32M at least
+    /// Limit memory use to SIZE, at least 32M (64M, 1.5G)
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     memory: Option<u64>,
 }
 
-/// What was found and done, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
     archive: ArchiveField,
     dry_run: bool,
-    /// Everything is as it was written.
-    whole: bool,
-    /// All that is damaged can be restored, or was.
+    /// Nothing was damaged.
+    undamaged: bool,
+    /// All damage can be restored or was restored.
     restorable: bool,
     /// The restored archive was written.
     written: bool,
@@ -62,12 +62,12 @@ struct Summary {
     damaged_bytes: u64,
     damaged_shards: u64,
     shard_bytes: u32,
-    damaged_parities: u64,
-    recovery_data_whole: bool,
+    damaged_parity_shards: u64,
+    recovery_data_undamaged: bool,
     groups: u32,
-    lost_groups: u64,
-    /// Damaged ranges, the first of them.
-    ranges: Vec<RangeRecord>,
+    unrecoverable_groups: u64,
+    /// The first damaged ranges.
+    damaged_ranges: Vec<RangeRecord>,
 }
 
 #[derive(Debug, Serialize)]
@@ -80,10 +80,10 @@ struct RangeRecord {
 ///
 /// # Errors
 ///
-/// When there is no recovery data, more is damaged than it restores, or a file can't be read or written. The archive is as it was then.
+/// If there is no recovery data, the damage exceeds it, or a file cannot be read or written. The archive stays unchanged.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
-    refuse_same(&path, args.output.as_deref(), "without -o it is repaired")?;
+    check_different_file(&path, args.output.as_deref(), "omit -o to repair in place")?;
     let name = Quoted::new(path.as_os_str().as_bytes()).to_string();
     let target = match &args.output {
         Some(output) => Target::File { path: output.clone(), overwrite: args.overwrite },
@@ -96,7 +96,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let Some(report) = found.map_err(|error| failure(error, &name))? else {
         let failure = Failure::failed(format!("{name} has no recovery data"));
         return Err(
-            failure.hint(format!("nra verify {name} tells what is damaged; nra protect adds recovery data to whole archives"))
+            failure.hint(format!("use nra verify {name} to list the damage; nra protect adds recovery data to undamaged archives"))
         );
     };
     let written = !args.dry_run && report.is_restorable() && (args.output.is_some() || !report.is_whole());
@@ -105,9 +105,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     ui.flush()?;
     if !report.is_restorable() {
-        beyond(&report, &name, ui);
+        report_unrecoverable(&report, &name, ui);
     } else {
-        let line = said(&report, args, &name, ui);
+        let line = summary_line(&report, args, &name, ui);
         ui.console().note(&line);
     }
     let outcome = match (report.is_restorable(), args.dry_run && !report.is_whole()) {
@@ -119,23 +119,23 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let summary = Summary {
         archive: ArchiveField::new(args.output.as_ref().filter(|_| written).unwrap_or(&path)),
         dry_run: args.dry_run,
-        whole: report.is_whole(),
+        undamaged: report.is_whole(),
         restorable: report.is_restorable(),
         written,
         percent: geometry.percent,
         damaged_bytes: report.damaged_bytes,
         damaged_shards: report.damaged_shards,
         shard_bytes: geometry.shard_len,
-        damaged_parities: report.damaged_parities,
-        recovery_data_whole: report.recovery_is_whole,
+        damaged_parity_shards: report.damaged_parities,
+        recovery_data_undamaged: report.recovery_is_whole,
         groups: geometry.groups,
-        lost_groups: report.lost_groups,
-        ranges: report.damaged.iter().map(|&(offset, length)| RangeRecord { offset, length }).collect(),
+        unrecoverable_groups: report.lost_groups,
+        damaged_ranges: report.damaged.iter().map(|&(offset, length)| RangeRecord { offset, length }).collect(),
     };
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Lists what is damaged.
+/// Prints the damaged ranges.
 fn ranges(report: &Report, ui: &mut Ui) -> CommandResult<()> {
     let shown = if ui.console().verbose() > 0 { usize::MAX } else { SHOWN };
     for (offset, length) in report.damaged.iter().take(shown) {
@@ -144,16 +144,16 @@ fn ranges(report: &Report, ui: &mut Ui) -> CommandResult<()> {
     }
     let rest = report.damaged.len().saturating_sub(shown);
     if rest > 0 {
-        ui.line(format_args!("    and {} more places", nra_text::count(rest as u64)))?;
+        ui.line(format_args!("    and {} more ranges", nra_text::count(rest as u64)))?;
     }
     Ok(())
 }
 
-fn said(report: &Report, args: &Args, name: &str, ui: &Ui) -> String {
+fn summary_line(report: &Report, args: &Args, name: &str, ui: &Ui) -> String {
     if report.is_whole() {
         return match &args.output {
-            Some(_) if !args.dry_run => format!("{name}: nothing is damaged; copied"),
-            _ => format!("{name}: nothing is damaged"),
+            Some(_) if !args.dry_run => format!("{name}: no damage found; copied"),
+            _ => format!("{name}: no damage found"),
         };
     }
     let mut what = Vec::new();
@@ -164,30 +164,30 @@ fn said(report: &Report, args: &Args, name: &str, ui: &Ui) -> String {
         what.push("recovery data".to_owned());
     }
     if report.behind > 0 {
-        what.push(format!("{} behind the end", ui.size(report.behind)));
+        what.push(format!("{} past the end", ui.size(report.behind)));
     }
     let what = what.join(" and ");
     if args.dry_run { format!("{name}: damaged: {what}; all of it can be restored") } else { format!("{name}: restored: {what}") }
 }
 
-fn beyond(report: &Report, name: &str, ui: &Ui) {
+fn report_unrecoverable(report: &Report, name: &str, ui: &Ui) {
     let (lost, left) = report.worst;
     let shard = u64::from(report.geometry.shard_len);
     let (lost, left) = (ui.size(lost * shard), ui.size(left * shard));
     let groups = match report.geometry.groups {
         1 => String::new(),
-        groups => format!(" in {} of {} groups; in the worst", report.lost_groups, nra_text::count(groups.into())),
+        groups => format!(" in {} of {} groups; in the worst one", report.lost_groups, nra_text::count(groups.into())),
     };
     let damaged = ui.size(report.damaged_bytes);
     let message = format!(
-        "{name}: {damaged} is damaged, more than the recovery data of {} % restores{groups}: {lost} of at most {left}; nothing was changed",
+        "{name}: damage of {damaged} exceeds the recovery data of {} %{groups}: {lost} lost, at most {left} can be restored; nothing was changed",
         report.geometry.percent
     );
-    ui.console().failure(&Failure::damaged(message).hint(format!("nra salvage {name} -o OUT takes out what still reads")));
+    ui.console().failure(&Failure::damaged(message).hint(format!("use nra salvage {name} -o OUT to recover readable entries")));
 }
 
 fn failure(error: Error, name: &str) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
     let failure = explain(error, name);
-    if exists { failure.hint("-f replaces it, -o chooses another name") } else { failure }
+    if exists { failure.hint("use -f to replace it, or -o for another name") } else { failure }
 }

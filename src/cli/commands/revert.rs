@@ -12,17 +12,19 @@ use nra_convert::diff::Difference;
 use nra_format::nra::changes::Change as Step;
 use nra_format::progress::Warning;
 
-/// What is not matched stays as it is.
+/// Replaces the help of PATTERN.
 const PATTERN_HELP: &str =
-    "Path, directory (with all below it) or glob of what is made as it was: what was added there since goes; all if left out";
+    "Entries to restore: path, directory or glob (default: all)";
 
-const PATTERN_LONG_HELP: &str = "Path, directory (with all below it) or glob of what is made as it was: what was added there since goes; all if left out
+const PATTERN_LONG_HELP: &str = "Entries to restore: path, directory or glob (default: all)
 
-A path from the top of the archive. In globs * and ? stop at /, ** does not; a glob without / matches at any depth. What is in the way and was not named stays, which is told.";
+Matching entries added since the commit are removed. Entries that do not match are never changed, even if they conflict with restored ones; nra reports such conflicts.
+
+Paths start at the top directory of the archive. In globs, * and ? do not match /, but ** does. A glob without / matches at any depth.";
 
 /// Arguments of `nra revert`.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("archive", |archive| archive.help("Archive to change; A@N means commit N of A")), mut_arg("patterns", |patterns| patterns.help(PATTERN_HELP).long_help(PATTERN_LONG_HELP)), after_help = "\
+#[command(mut_arg("archive", |archive| archive.help("Archive to change; A@N for commit N of A")), mut_arg("patterns", |patterns| patterns.help(PATTERN_HELP).long_help(PATTERN_LONG_HELP)), after_help = "\
 Examples:
   nra revert photos.nra
   nra revert photos.nra --at 3 -n
@@ -30,18 +32,18 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Commit to return to (nra log lists them); the one before the newest if left out
+    /// Restore commit N, see nra log (default: the one before the newest)
     #[arg(long, value_name = "N")]
     at: Option<u64>,
     #[command(flatten)]
     patterns: PatternArgs,
 }
 
-/// Makes an earlier commit the newest state again, by one more commit.
+/// Restores an earlier commit as a new commit.
 ///
 /// # Errors
 ///
-/// When the archive can't be changed, has no such commit, or nothing of what was named differs.
+/// If the archive cannot be changed, has no such commit, or no selected entry differs.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
     let (archive, at) = reading::locate(&args.change.archive, args.at)?;
@@ -62,17 +64,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let done = revert(&mut change.writer, commit, &selection, &progress, &mut print)?;
     drop(progress);
     if done.entries == 0 && done.left_out > 0 {
-        return Err(Failure::failed(format!("{}: nothing that was named can be brought back; nothing was changed", change.name)));
+        return Err(Failure::failed(format!("{}: none of the selected entries can be restored; nothing was changed", change.name)));
     }
     if done.entries == 0 && !selection.is_all() {
         return Err(Failure::failed(format!(
-            "{}: nothing that was named differs from commit {commit}; nothing was changed",
+            "{}: no selected entry differs from commit {commit}; nothing was changed",
             change.name
         ))
-        .hint(format!("nra diff {} --at {commit} shows what does; quote globs", change.name)));
+        .hint(format!("use nra diff {} --at {commit} to list the differences; quote globs", change.name)));
     }
     for pattern in selection.unmatched() {
-        let message = format!("nothing that it matches differs from commit {commit}");
+        let message = format!("no matching entry differs from commit {commit}");
         ui.console().warn(Warning::degraded(pattern, message));
     }
     let what =
@@ -81,13 +83,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let whole = if selection.is_all() { String::new() } else { format!("{what} ") };
         change.writer.set_message(format!("{whole}back to commit {commit}"))?;
     }
-    change.finish(&format!("brought {what} back to commit {commit}"), ui)
+    change.finish(&format!("restored {what} from commit {commit}"), ui)
 }
 
 /// Returns the number of the commit before the newest one.
 fn before_newest(change: &Change) -> CommandResult<u64> {
     match change.before() {
         Some(number) => Ok(number),
-        None => Err(Failure::usage(format!("{}: there is no commit before the newest", change.name))),
+        None => Err(Failure::usage(format!("{}: the newest commit is the first one", change.name))),
     }
 }

@@ -10,8 +10,8 @@ use nra_convert::change::remove;
 use nra_format::entry::Entry;
 use nra_format::progress::Warning;
 
-/// Nothing is removed unless it is named.
-const PATTERN_HELP: &str = "Path, directory (with all below it) or glob";
+/// Replaces the help of PATTERN: without patterns, nothing is removed.
+const PATTERN_HELP: &str = "Entries to remove: path, directory or glob";
 
 /// Arguments of `nra rm`.
 #[derive(Debug, clap::Args)]
@@ -27,11 +27,11 @@ pub struct Args {
     patterns: PatternArgs,
 }
 
-/// Removes entries; earlier commits keep them.
+/// Removes entries. Earlier commits keep them.
 ///
 /// # Errors
 ///
-/// When the archive can't be changed, or nothing matches.
+/// If the archive cannot be changed or nothing matches.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
     let mut change = args.change.begin()?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::args::ResourceArgs;
-use crate::changing::{DRY_RUN, refuse_same};
-use crate::commands::pack::{self, refuse_existing};
+use crate::changing::{DRY_RUN, check_different_file};
+use crate::commands::pack::{self, check_not_existing};
 use crate::keys::KeyArgs;
 use crate::reading;
 use crate::report::{CommandResult, Failure, Outcome};
@@ -30,20 +30,20 @@ Examples:
   nra salvage broken.nra -o rescued.nra
   nra salvage half.nra.part -o rescued.nra --json")]
 pub struct Args {
-    /// Damaged archive, or what is left of one
+    /// Damaged archive or fragment of one
     archive: PathBuf,
-    /// Archive to write what still reads to
+    /// Archive to write
     ///
-    /// It holds the newest state that can be found, as one commit. What was encrypted stays encrypted, with the same keys.
+    /// It contains the newest readable state as a single commit. Encrypted archives stay encrypted, with the same keys.
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Replace OUT if it exists
     #[arg(short = 'f', long, alias = "force")]
     overwrite: bool,
-    /// Tell what would be taken and write nothing
+    /// Show what would be recovered without writing anything
     #[arg(short = 'n', long)]
     dry_run: bool,
-    /// Message of the commit; else where it was salvaged from
+    /// Set the commit message (default: the name of the damaged archive)
     #[arg(short, long, value_name = "TEXT", hide_short_help = true)]
     message: Option<String>,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub struct Args {
     resources: ResourceArgs,
 }
 
-/// What was taken, for programs.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
@@ -61,31 +61,31 @@ struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_b64: Option<String>,
     dry_run: bool,
-    /// The index did not serve: entries were found by the blocks.
-    recovered: bool,
+    /// The index was unusable: entries were found by scanning blocks.
+    index_rebuilt: bool,
     entries: u64,
     files: u64,
     content_bytes: u64,
     archive_bytes: u64,
-    lost: u64,
-    /// Parts of the index that do not read: nothing is known of their entries.
-    unreadable: u64,
+    lost_entries: u64,
+    /// Unreadable parts of the index, whose entries are unknown.
+    unreadable_index_parts: u64,
     seconds: f64,
 }
 
-/// Writes what reads of a damaged archive into a new one.
+/// Recovers readable entries from a damaged archive to a new one.
 ///
 /// # Errors
 ///
-/// When nothing reads, or the new archive can't be written.
+/// If no entry is readable, or the new archive cannot be written.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let name = Quoted::new(args.archive.as_os_str().as_encoded_bytes()).to_string();
     let mut options = OpenOptions::default();
     args.resources.apply(&mut options);
     options.key = args.keys.to_open(&name)?;
     let source: Arc<dyn ReadAt> = Arc::new(Patient(FileSource::open(&args.archive)?));
-    // The damaged one may hold what a later attempt brings out.
-    refuse_same(&args.archive, Some(&args.output), "choose another name: what was not saved is gone with it")?;
+    // Keep the damaged archive: a later attempt may recover more.
+    check_different_file(&args.archive, Some(&args.output), "choose another name to keep the damaged archive")?;
     let opened = match open_remains(Arc::clone(&source), &options) {
         Err(Error::KeyNeeded) => match args.keys.when_needed(&name)? {
             Some(secret) => {
@@ -96,18 +96,18 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         },
         opened => opened,
     };
-    let (archive, base) = opened.map_err(|error| nothing(error, &args.archive, &name))?;
+    let (archive, base) = opened.map_err(|error| explain(error, &args.archive, &name))?;
     if archive.entry_count() == 0 && archive.is_recovered() {
-        return Err(Failure::damaged(format!("{name}: nothing that is left of it tells of an entry")));
+        return Err(Failure::damaged(format!("{name}: no recoverable entries found")));
     }
     let mut writer = WriterOptions::balanced();
-    // What was secret stays so.
+    // Encrypted content stays encrypted.
     writer.encryption = archive.keyring().cloned();
     writer.message = args.message.clone().unwrap_or_else(|| format!("salvaged from {}", args.archive.to_string_lossy()));
     writer.threads = args.resources.threads();
     writer.memory_bytes = args.resources.memory.unwrap_or(writer.memory_bytes);
     if args.dry_run && !args.overwrite {
-        refuse_existing(&args.output)?;
+        check_not_existing(&args.output)?;
     }
     let destination = if args.dry_run {
         Destination::Nowhere
@@ -126,7 +126,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         console.warn(Warning::new(severity, [], format!("{name}: {message}")));
     };
     if base > 0 {
-        warn(format!("{base} bytes in front of the archive were left out"), true);
+        warn(format!("skipped {base} bytes before the archive"), true);
     } else if base < 0 {
         warn(format!("the first {} bytes of the archive are missing", base.unsigned_abs()), true);
     }
@@ -152,31 +152,31 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         output: output.path.into_owned(),
         output_b64: output.path_b64,
         dry_run: args.dry_run,
-        recovered,
+        index_rebuilt: recovered,
         entries: written.entries,
         files: written.files,
         content_bytes: written.content_bytes,
         archive_bytes: written.archive_bytes,
-        lost: stats.lost,
-        unreadable: stats.unreadable,
+        lost_entries: stats.lost,
+        unreadable_index_parts: stats.unreadable,
         seconds: ui::seconds(elapsed),
     };
     ui.finish(if whole { Outcome::Done } else { Outcome::Damaged }, "summary", &summary)
 }
 
-/// Says why nothing comes out of a file: it is another kind of archive, or nothing is left.
-fn nothing(error: Error, path: &Path, name: &str) -> Failure {
+/// Explains why nothing can be recovered: the file has another format, or no entry is left.
+fn explain(error: Error, path: &Path, name: &str) -> Failure {
     if !matches!(error, Error::Corrupt { .. } | Error::Unsupported { .. } | Error::NotAnArchive { .. }) {
         return reading::explain(error, name);
     }
     match open_path(path, &OpenOptions::default()) {
         Ok(other) if NraReader::of(&*other).is_none() => {
             let format = &other.info().format;
-            Failure::damaged(format!("{name}: salvaging works on archives of NRA 5, this is {format}"))
-                .hint(format!("nra convert --keep-going {name} OUT takes what still reads"))
+            Failure::damaged(format!("{name}: salvage supports only NRA 5 archives, not {format}"))
+                .hint(format!("use nra convert --keep-going {name} OUT to keep readable entries"))
         }
         _ if matches!(error, Error::Corrupt { .. }) => {
-            Failure::from(error).context(format!("{name}: nothing in it tells of an entry of an NRA 5 archive"))
+            Failure::from(error).context(format!("{name}: no recoverable entries found"))
         }
         _ => reading::explain(error, name),
     }

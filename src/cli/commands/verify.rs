@@ -17,14 +17,14 @@ use nra_format::progress::Warning;
 use nra_format::source::is_locked;
 use nra_text::{self, PathField};
 
-/// Entries named below a place of damage unless `-v` asks for all that are known.
+/// Affected entries printed per damage without `-v`.
 const SHOWN_ENTRIES: usize = 10;
 
 /// Arguments of `nra verify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The exit code is 0 if every byte is right, 3 if only bytes behind the archive
-belong to nothing (an append that did not finish), 4 if something is damaged.
+The exit code is 0 if the archive is intact, 3 if it is intact but followed by
+the remains of an unfinished append, 4 if it is damaged.
 
 Examples:
   nra verify photos.nra
@@ -35,17 +35,17 @@ pub struct Args {
     archive: ArchiveArg,
     #[command(flatten)]
     patterns: PatternArgs,
-    /// Check checksums only, decompress nothing
+    /// Verify only checksums, without decompressing
     #[arg(long)]
     quick: bool,
-    /// Decompress everything and compare digests (the default)
+    /// Decompress everything and verify digests (default)
     #[arg(long, conflicts_with = "quick")]
     full: bool,
     #[command(flatten)]
     resources: ResourceArgs,
 }
 
-/// One finding as JSON.
+/// One damaged structure as JSON.
 #[derive(Debug, Serialize)]
 struct DamageRecord<'a> {
     #[serde(rename = "type")]
@@ -54,23 +54,23 @@ struct DamageRecord<'a> {
     offset: u64,
     detail: &'a str,
     entry_count: u64,
-    /// All of the entries are hurt; otherwise one or more of them.
-    certain: bool,
+    /// All of the entries are affected; otherwise at least one.
+    all_affected: bool,
     entries: Vec<PathField<'a>>,
 }
 
-/// The verdict as JSON.
+/// The result as JSON.
 #[derive(Debug, Serialize)]
 struct Summary {
     ok: bool,
-    /// The index is whole: no entry can be missing from the counts.
+    /// The index is undamaged: the counts include all entries.
     complete: bool,
     depth: &'static str,
-    damage: usize,
+    damage_count: usize,
     entries: u64,
     content_bytes: u64,
     blocks: u64,
-    /// Recovery data can restore all that is damaged.
+    /// The recovery data can restore all damage.
     #[serde(skip_serializing_if = "Option::is_none")]
     restorable: Option<bool>,
     seconds: f64,
@@ -80,7 +80,7 @@ struct Summary {
 ///
 /// # Errors
 ///
-/// What keeps it from being checked.
+/// If the archive cannot be checked.
 pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let opened = reading::open(&args.archive, &args.resources, ui)?;
     let selection = inputs::selection(&args.patterns)?;
@@ -95,28 +95,28 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let mut verdict = verdict.map_err(|error| reading::explain(error, &opened.name))?;
     let remains = NraReader::of(&*opened.archive).is_some_and(NraReader::has_remains);
-    // Nothing was abandoned while somebody works there: bytes behind the end grow, and recovery data goes.
+    // While another process changes the archive, bytes past its end and missing recovery data are not damage.
     let only_recovery = verdict.damage.iter().all(|damage| damage.structure == FrameKind::Recovery.name());
     let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
     if is_busy {
         verdict.damage.clear();
-        let message = format!("{}: another process is changing it; what is behind its last commit was not checked", opened.name);
+        let message = format!("{}: another process is changing the archive; data after its last commit was not checked", opened.name);
         ui.console().warn(Warning::remark([], message));
     }
     for damage in &verdict.damage {
-        tell(damage, ui)?;
+        report_damage(damage, ui)?;
     }
     ui.flush()?;
     let ok = verdict.damage.is_empty();
     if ok {
         reading::conclude(&opened, &selection, verdict.entries > 0, ui)?;
     }
-    sum_up(&verdict, &opened, seconds, ui)?;
+    print_result(&verdict, &opened, seconds, ui)?;
     let summary = Summary {
         ok,
         complete: is_complete(&opened),
         depth: if args.quick { "quick" } else { "full" },
-        damage: verdict.damage.len(),
+        damage_count: verdict.damage.len(),
         entries: verdict.entries,
         content_bytes: verdict.content_bytes,
         blocks: verdict.blocks,
@@ -131,12 +131,12 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.finish(outcome, "summary", &summary)
 }
 
-/// Says whether no entry can be missing from what was checked.
+/// Returns whether the check included all entries.
 fn is_complete(opened: &Opened) -> bool {
     NraReader::of(&*opened.archive).map_or_else(|| !opened.archive.is_recovered(), NraReader::is_complete)
 }
 
-fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
+fn report_damage(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     if ui.is_json() {
         let entries = damage.entries.iter().map(|path| PathField::new(path.as_bytes())).collect();
         return ui.record(&DamageRecord {
@@ -145,17 +145,17 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
             offset: damage.offset,
             detail: &damage.detail,
             entry_count: damage.entry_count,
-            certain: damage.is_certain,
+            all_affected: damage.is_certain,
             entries,
         });
     }
-    let hurts = match damage.entry_count {
-        0 => "hurts no entry".to_owned(),
-        count if !damage.is_certain => format!("hurts one or more of {}", nra_text::counted(count, "entry", "entries")),
-        count => format!("hurts {}", nra_text::counted(count, "entry", "entries")),
+    let affects = match damage.entry_count {
+        0 => "affects no entry".to_owned(),
+        count if !damage.is_certain => format!("affects at least one of {}", nra_text::counted(count, "entry", "entries")),
+        count => format!("affects {}", nra_text::counted(count, "entry", "entries")),
     };
     let detail = nra_text::harmless(&damage.detail);
-    ui.line(format_args!("damaged: {} at offset {}: {detail}; {hurts}", damage.structure, damage.offset))?;
+    ui.line(format_args!("damaged: {} at offset {}: {detail}; {affects}", damage.structure, damage.offset))?;
     let shown = if ui.console().verbose() > 0 { usize::MAX } else { SHOWN_ENTRIES };
     for path in damage.entries.iter().take(shown) {
         ui.name_line("    ", path.as_bytes(), "")?;
@@ -167,8 +167,8 @@ fn tell(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {
     Ok(())
 }
 
-/// Says the verdict: that all is well on standard output, damage as the failure it is.
-fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
+/// Prints the result: success on standard output, damage as a failure.
+fn print_result(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) -> CommandResult<()> {
     let name = &opened.name;
     let checked = format!(
         "{}, {}, {}, {}",
@@ -179,25 +179,25 @@ fn sum_up(verdict: &Verdict, opened: &Opened, seconds: Duration, ui: &mut Ui) ->
     );
     let places = verdict.damage.len() as u64;
     if places > 0 {
-        let hurt = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
-        let hurts = hurt > 0 || !is_complete(opened);
+        let affected = verdict.damage.iter().map(|damage| damage.entry_count).fold(0u64, u64::saturating_add);
+        let loses_entries = affected > 0 || !is_complete(opened);
         let up_to = if verdict.damage.iter().all(|damage| damage.is_certain) { "" } else { "up to " };
-        let (places, hurt) = (nra_text::counted(places, "place", "places"), nra_text::counted(hurt, "entry", "entries"));
-        let hurt = format!("{up_to}{hurt}");
-        let missing = if is_complete(opened) { "" } else { "; more entries may be missing" };
-        let failure = Failure::damaged(format!("{name} is damaged in {places}; {hurt} hurt ({checked}){missing}"));
+        let places = nra_text::counted(places, "place", "places");
+        let affected = format!("{up_to}{}", nra_text::counted(affected, "entry", "entries"));
+        let missing = if is_complete(opened) { "" } else { "; further entries may be missing" };
+        let failure = Failure::damaged(format!("{name} is damaged in {places}; {affected} affected ({checked}){missing}"));
         let failure = match verdict.restorable {
-            Some(true) => failure.hint(format!("nra repair {name} restores all of it by the recovery data")),
-            Some(false) => failure.hint("the recovery data can't restore it: more is damaged than that"),
+            Some(true) => failure.hint(format!("use nra repair {name} to restore it from the recovery data")),
+            Some(false) => failure.hint("the damage exceeds the recovery data"),
             None => failure,
         };
         let is_nra = NraReader::of(&*opened.archive).is_some();
-        let next = match (is_nra, hurts) {
-            (true, false) => format!("nra salvage {name} -o OUT makes a whole archive of it"),
+        let next = match (is_nra, loses_entries) {
+            (true, false) => format!("use nra salvage {name} -o OUT to create an undamaged archive"),
             (true, true) => {
-                format!("nra salvage {name} -o OUT makes a whole archive of what still reads, nra extract {name} takes it out")
+                format!("use nra salvage {name} -o OUT to recover readable entries, or nra extract {name} to extract them")
             }
-            (false, _) => format!("nra extract {name} takes out what still reads"),
+            (false, _) => format!("use nra extract {name} to extract readable entries"),
         };
         ui.console().failure(&failure.hint(next));
         Ok(())

@@ -23,7 +23,7 @@ struct Version {
 ///
 /// # Errors
 ///
-/// When standard output can't be written.
+/// If standard output cannot be written.
 pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     let version = Version {
         version: env!("CARGO_PKG_VERSION"),

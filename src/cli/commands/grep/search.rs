@@ -1,4 +1,4 @@
-//! Searches the content of one file, line by line, as it comes out of the archive: whatever its length, no more than a line is held.
+//! Searches the content of one file line by line while it is decoded. At most one line is kept in memory.
 
 use regex::bytes::Regex;
 
@@ -7,54 +7,54 @@ use nra_format::archive::{Access, Archive, Part};
 use nra_format::entry::Entry;
 use nra_format::error::Result;
 
-/// Longest line that is kept whole, bytes; a longer one is searched in parts of this length.
+/// Longest line kept in memory, bytes. Longer lines are searched in parts of this length.
 const MAX_LINE: usize = 1 << 20;
-/// Most memory that the lines kept of one file take, bytes.
+/// Memory limit for the buffered lines of one file, bytes.
 const MAX_KEPT: usize = 128 << 10;
 
-/// What is wanted of a file.
+/// What to search for in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
     /// Whether there is a match.
     First,
-    /// The number of lines that match.
+    /// The number of matching lines.
     Count,
     /// The lines.
     Lines,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hit<'a> {
     /// Its number, from 1.
     pub line: u64,
-    /// Where it begins in the content, bytes.
+    /// Its offset in the content, bytes.
     pub offset: u64,
-    /// The line without its end; of a very long one the part that matches first.
+    /// The line without its newline; for a very long line, its first matching part.
     pub text: &'a [u8],
 }
 
-/// What was found in a file.
+/// The result of searching a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Lines that match; 1 when only the first was wanted.
+    /// Number of matching lines; 1 if only the first was requested.
     pub matches: u64,
-    /// The content has a NUL byte in front of the end of the last line looked at: its lines are not for a screen.
+    /// The content contains a NUL byte before the end of the last line searched.
     pub binary: bool,
 }
 
-/// Lines that match, kept until it is their turn.
+/// Matching lines, buffered until they are printed.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
     text: Vec<u8>,
     /// Number, offset in the content, end in `text`.
     lines: Vec<(u64, u64, usize)>,
-    /// There were more than are kept: the file has to be searched again.
+    /// The buffer overflowed: the file has to be searched again.
     pub overflow: bool,
 }
 
 impl Hits {
-    /// Keeps a line, unless there are too many.
+    /// Buffers a line, unless there are too many.
     pub(super) fn push(&mut self, hit: Hit<'_>) -> Result<()> {
         let memory = self.text.len() + hit.text.len() + (self.lines.len() + 1) * size_of::<(u64, u64, usize)>();
         if memory > MAX_KEPT {
@@ -73,14 +73,14 @@ impl Hits {
     }
 }
 
-/// Takes lines that match. An error ends the search.
+/// Receives matching lines. An error ends the search.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(Hit<'_>) -> Result<()>;
 
-/// Searches the content of `entry`. Lines, when they are wanted, go to `sink` as they are found, until a NUL byte turns up.
+/// Searches the content of `entry`. Passes lines, if requested, to `sink` until it finds a NUL byte.
 ///
 /// # Errors
 ///
-/// As reading does, and what `sink` gives.
+/// As reading the content and `sink` do.
 pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: Want, sink: Sink<'_>) -> Result<Found> {
     let mut searcher = Searcher::new(regex, want, sink);
     if entry.size > 0 {
@@ -89,7 +89,7 @@ pub(super) fn search(archive: &dyn Archive, entry: &Entry, regex: &Regex, want: 
             Part::Hole(length) => searcher.hole(length),
         });
         match read {
-            // There is no need to read the rest.
+            // The rest is not needed.
             Err(Error::Cancelled) if searcher.is_done() => return Ok(searcher.found),
             read => read?,
         }
@@ -102,13 +102,13 @@ struct Searcher<'a> {
     want: Want,
     sink: Sink<'a>,
     found: Found,
-    /// The beginning of a line whose end has not come yet; at most [`MAX_LINE`] bytes.
+    /// The start of an incomplete line; at most [`MAX_LINE`] bytes.
     carry: Vec<u8>,
-    /// Number of the line that begins at `offset`.
+    /// Number of the line that starts at `offset`.
     line: u64,
-    /// Number of the last line that matched.
+    /// Number of the last matching line.
     last: u64,
-    /// Where the bytes not searched yet begin.
+    /// Offset of the first byte not yet searched.
     offset: u64,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Searcher<'a> {
         Self { regex, want, sink, found: Found::default(), carry: Vec::new(), line: 1, last: 0, offset: 0 }
     }
 
-    /// Nothing more can change the result.
+    /// Returns whether the result is final.
     fn is_done(&self) -> bool {
         self.found.matches > 0 && (self.want == Want::First || (self.want == Want::Lines && self.found.binary))
     }

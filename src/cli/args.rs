@@ -174,8 +174,7 @@ impl ContainerArgs {
 }
 
 fn parse_from(text: &str) -> Result<&'static Engine, String> {
-    Engine::named(text)
-        .ok_or_else(|| "unknown format (nra formats lists the supported ones)".to_owned())
+    Engine::named(text).ok_or_else(|| "unknown format (nra formats lists the supported ones)".to_owned())
 }
 
 fn parse_names(text: &str) -> Result<NameEncoding, String> {

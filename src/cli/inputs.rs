@@ -101,7 +101,9 @@ impl InputArgs {
         let mut directory: Option<PathBuf> = None;
         if let Some(InputRule::Directory(last)) = self.rules.last() {
             let shown = Quoted::new(last.as_os_str().as_encoded_bytes());
-            return Err(Failure::usage(format!("-C {shown} must precede an input")).hint("use -C DIR . to pack the content of DIR"));
+            return Err(
+                Failure::usage(format!("-C {shown} must precede an input")).hint("use -C DIR . to pack the content of DIR")
+            );
         }
         for rule in &self.rules {
             match rule {
@@ -110,8 +112,7 @@ impl InputArgs {
                         return Err(Failure::usage("empty input name"));
                     }
                     if path == "-" {
-                        let failure =
-                            Failure::usage("cannot pack standard input: it has no name");
+                        let failure = Failure::usage("cannot pack standard input: it has no name");
                         return Err(failure.hint("use ./- for a file named -, or -T - to read input names from standard input"));
                     }
                     inputs.push(Input { directory: directory.clone(), path: path.into(), keep_path: false });
@@ -160,9 +161,7 @@ pub fn rules(args: &RuleArgs) -> CommandResult<Rules> {
             Rule::Include(glob) if rules.is_empty() => {
                 let glob = Quoted::new(glob.as_bytes());
                 let failure = Failure::usage(format!("--include {glob} must follow an --exclude"));
-                return Err(failure.hint(
-                    "put -x '*' before it to exclude everything else, or give a PATTERN to select entries",
-                ));
+                return Err(failure.hint("put -x '*' before it to exclude everything else, or give a PATTERN to select entries"));
             }
             Rule::Include(glob) => rules.include(text(glob)?)?,
             Rule::ExcludeFrom(path) => {

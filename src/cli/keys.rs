@@ -321,7 +321,9 @@ pub fn is_encrypted(path: &Path) -> bool {
 /// Returns a hint for a missing or wrong key.
 pub fn hint(error: &Error, archive: &str) -> Option<String> {
     match error {
-        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => Some(format!("use -p to enter the password, or {}", HINT.trim_start_matches("use "))),
+        Error::KeyNeeded | Error::EntryLocked { wrong: false, .. } => {
+            Some(format!("use -p to enter the password, or {}", HINT.trim_start_matches("use ")))
+        }
         // Other containers have no list of keys.
         Error::WrongKey if is_encrypted(Path::new(archive)) => Some(format!("use nra key list {archive} to list its keys")),
         _ => None,

@@ -119,7 +119,9 @@ fn handle_clap_error(error: &clap::Error, arguments: &[OsString]) -> Code {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             return match error.print() {
-                Err(io) if io.kind() != std::io::ErrorKind::BrokenPipe => report_failure(Failure::output(&io), &GlobalArgs::default()),
+                Err(io) if io.kind() != std::io::ErrorKind::BrokenPipe => {
+                    report_failure(Failure::output(&io), &GlobalArgs::default())
+                }
                 _ => Code::Done,
             };
         }

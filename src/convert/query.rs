@@ -353,9 +353,7 @@ impl Test {
             }
             Self::Modified(comparison, value) => entry.modified.is_some_and(|time| comparison.accepts(time.cmp(value))),
             Self::Kind(kind, expected) => (entry.kind == *kind) == *expected,
-            Self::Text(field, matcher, expected) => {
-                field.of(entry).is_some_and(|text| matcher.matches(text, entry) == *expected)
-            }
+            Self::Text(field, matcher, expected) => field.of(entry).is_some_and(|text| matcher.matches(text, entry) == *expected),
             Self::Attribute(name) => attributes(entry, name).next().is_some(),
             Self::Content(regex) => is_file && facts.contains_match(entry, regex)?,
             Self::Intact(expected) => is_file && facts.is_intact(entry)? == *expected,
@@ -475,7 +473,17 @@ mod tests {
             assert_eq!(matches(text, &file), expected, "{text}");
         }
         let directory = entry("docs", Kind::Directory, 0);
-        for text in ["size = 0", "size != 1", "stored >= 0", "ratio >= 0", "modified != @0", "older 1s", "has text", "is intact", "is damaged"] {
+        for text in [
+            "size = 0",
+            "size != 1",
+            "stored >= 0",
+            "ratio >= 0",
+            "modified != @0",
+            "older 1s",
+            "has text",
+            "is intact",
+            "is damaged",
+        ] {
             assert!(!matches(text, &directory) && matches(&format!("not {text}"), &directory), "{text}");
         }
     }

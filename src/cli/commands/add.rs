@@ -78,7 +78,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let path = newest(&args.archive)?;
     let name = Quoted::new(path.as_os_str().as_encoded_bytes()).to_string();
     if args.inputs.rules.is_empty() {
-        return Err(Failure::usage("nothing to add was named").hint(format!("use nra add {name} FILE to add a file or directory")));
+        return Err(
+            Failure::usage("nothing to add was named").hint(format!("use nra add {name} FILE to add a file or directory"))
+        );
     }
     let inputs = args.inputs.inputs()?;
     let mut options = args.packing.options()?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::ResourceArgs;
-use crate::changing::{explain, newest, check_different_file};
+use crate::changing::{check_different_file, explain, newest};
 use crate::keys::KeyArgs;
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
@@ -100,8 +100,17 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         done.unwrap_or_default();
     let archive = ArchiveField::new(args.output.as_ref().unwrap_or(&path));
     let dry_run = args.dry_run;
-    let summary =
-        Summary { archive, dry_run, written, commits, removed_commits: dropped_commits, before_bytes, after_bytes, moved_blocks, repacked_blocks };
+    let summary = Summary {
+        archive,
+        dry_run,
+        written,
+        commits,
+        removed_commits: dropped_commits,
+        before_bytes,
+        after_bytes,
+        moved_blocks,
+        repacked_blocks,
+    };
     ui.finish(Outcome::Done, "summary", &summary)
 }
 

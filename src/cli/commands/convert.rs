@@ -150,7 +150,9 @@ fn kind_by_name(output: &Path) -> CommandResult<Kind> {
     let Some(extension) = unwritten(output) else { return Ok(kind_of(output).unwrap_or(Kind::Nra)) };
     let shown = Quoted::new(output.as_os_str().as_bytes());
     let failure = Failure::usage(format!("cannot write {shown}: writing {extension} archives is not supported"));
-    Err(failure.hint(format!("use an extension of a supported format ({})", written())).hint("use --to FORMAT to ignore the extension"))
+    Err(failure
+        .hint(format!("use an extension of a supported format ({})", written()))
+        .hint("use --to FORMAT to ignore the extension"))
 }
 
 /// Counts of a conversion.

@@ -182,7 +182,9 @@ fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
     }
     let after = open(&args.before, None)?;
     let Side::Archive(opened) = &after else {
-        return Err(Failure::usage("missing second side to compare the directory with").hint("give a second archive or directory"));
+        return Err(
+            Failure::usage("missing second side to compare the directory with").hint("give a second archive or directory")
+        );
     };
     let Some(number) = opened.archive.info().commit else {
         return Err(Failure::usage(format!("{}: {} archives have no history", opened.name, opened.archive.info().format))

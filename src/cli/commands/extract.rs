@@ -157,7 +157,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let selection = inputs::selection(&args.patterns)?;
     if let Some(output) = &args.output {
         if output.as_os_str() != "-" {
-            return Err(Failure::usage("extract supports only -o - (standard output)").hint("use -C DIR to extract to a directory"));
+            return Err(
+                Failure::usage("extract supports only -o - (standard output)").hint("use -C DIR to extract to a directory")
+            );
         }
         return to_stdout(&opened, &selection, ui);
     }
@@ -399,7 +401,8 @@ fn print_summary(stats: &ExtractStats, dry_run: bool, seconds: Duration, ui: &Ui
 /// Writes the content of the selected files, in path order.
 fn to_stdout(opened: &Opened, selection: &Selection, ui: &mut Ui) -> CommandResult {
     if ui.is_json() {
-        return Err(Failure::usage("cannot write both content and JSON to standard output").hint("use nra cat --json to get content as JSON"));
+        return Err(Failure::usage("cannot write both content and JSON to standard output")
+            .hint("use nra cat --json to get content as JSON"));
     }
     let failed = |error| Error::io("write", Subject::StandardOutput, error);
     let mut any = false;

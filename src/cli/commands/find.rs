@@ -10,10 +10,10 @@ use regex::bytes::Regex;
 use serde::Serialize;
 
 use crate::args::{ArchiveArg, PatternArgs, ResourceArgs};
+use crate::console::Console;
 use crate::inputs;
 use crate::listing::{self, Columns};
 use crate::reading;
-use crate::console::Console;
 use crate::reading::Opened;
 use crate::report::{CommandResult, Failure};
 use crate::ui::Ui;

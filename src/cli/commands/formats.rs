@@ -52,7 +52,10 @@ pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     let name_width = formats.iter().map(|format| format.name.len()).max().unwrap_or_default().max("format".len());
     let extension_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("extension".len());
     if !ui.is_json() {
-        ui.line(format_args!("{:<name_width$}  {:<extension_width$}  read  write  append  pipe  detected by", "format", "extension"))?;
+        ui.line(format_args!(
+            "{:<name_width$}  {:<extension_width$}  read  write  append  pipe  detected by",
+            "format", "extension"
+        ))?;
     }
     for format in &formats {
         ui.record(format)?;

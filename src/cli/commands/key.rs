@@ -124,7 +124,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         What::Change { change, number, new } => {
             let (mut change, keys) = begin(change)?;
             let number = number.map(index).or(keys.used());
-            let number = number.ok_or_else(|| Failure::usage("missing key number").hint("use nra key list ARCHIVE to list its keys"))?;
+            let number =
+                number.ok_or_else(|| Failure::usage("missing key number").hint("use nra key list ARCHIVE to list its keys"))?;
             let secret = new.secret()?;
             let changed = change.writer.change_keys(|keys| keys.replace(number, &secret, cost));
             changed.map_err(|error| change.explain(error))?;
@@ -146,9 +147,8 @@ fn begin(change: &ChangeArgs) -> CommandResult<(Change, Keyring)> {
 /// Finishes a change that removes a key and reports that the file still contains it.
 fn finish(change: Change, what: &str, ui: &mut Ui) -> CommandResult {
     if !change.is_dry() {
-        ui.console().note(
-            "the file contains the old key until nra compact; only a new archive excludes people who already used it",
-        );
+        ui.console()
+            .note("the file contains the old key until nra compact; only a new archive excludes people who already used it");
     }
     change.finish(what, ui)
 }

@@ -211,11 +211,7 @@ pub fn explain(error: Error, output: &Path) -> Failure {
     let exists = matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists);
     if matches!(error, Error::Cancelled) {
         let failure = Failure::from(error);
-        return if output == Path::new("-") {
-            failure
-        } else {
-            failure.hint(format!("{} was not written", shown(output)))
-        };
+        return if output == Path::new("-") { failure } else { failure.hint(format!("{} was not written", shown(output))) };
     }
     let own = matches!(&error, Error::Io { action: "pack", .. });
     let failure = Failure::from(error);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::args::parse_memory;
-use crate::changing::{explain, newest, check_different_file};
+use crate::changing::{check_different_file, explain, newest};
 use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::Ui;
 use nra_convert::compact::Target;
@@ -95,9 +95,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     drop(progress);
     let Some(report) = found.map_err(|error| failure(error, &name))? else {
         let failure = Failure::failed(format!("{name} has no recovery data"));
-        return Err(
-            failure.hint(format!("use nra verify {name} to list the damage; nra protect adds recovery data to undamaged archives"))
-        );
+        return Err(failure
+            .hint(format!("use nra verify {name} to list the damage; nra protect adds recovery data to undamaged archives")));
     };
     let written = !args.dry_run && report.is_restorable() && (args.output.is_some() || !report.is_whole());
     if !ui.is_json() {

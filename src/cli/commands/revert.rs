@@ -13,8 +13,7 @@ use nra_format::nra::changes::Change as Step;
 use nra_format::progress::Warning;
 
 /// Replaces the help of PATTERN.
-const PATTERN_HELP: &str =
-    "Entries to restore: path, directory or glob (default: all)";
+const PATTERN_HELP: &str = "Entries to restore: path, directory or glob (default: all)";
 
 const PATTERN_LONG_HELP: &str = "Entries to restore: path, directory or glob (default: all)
 
@@ -64,7 +63,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let done = revert(&mut change.writer, commit, &selection, &progress, &mut print)?;
     drop(progress);
     if done.entries == 0 && done.left_out > 0 {
-        return Err(Failure::failed(format!("{}: none of the selected entries can be restored; nothing was changed", change.name)));
+        return Err(Failure::failed(format!(
+            "{}: none of the selected entries can be restored; nothing was changed",
+            change.name
+        )));
     }
     if done.entries == 0 && !selection.is_all() {
         return Err(Failure::failed(format!(

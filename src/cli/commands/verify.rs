@@ -100,7 +100,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     let is_busy = (remains || !verdict.damage.is_empty()) && only_recovery && is_locked(&opened.path);
     if is_busy {
         verdict.damage.clear();
-        let message = format!("{}: another process is changing the archive; data after its last commit was not checked", opened.name);
+        let message =
+            format!("{}: another process is changing the archive; data after its last commit was not checked", opened.name);
         ui.console().warn(Warning::remark([], message));
     }
     for damage in &verdict.damage {

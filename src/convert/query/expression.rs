@@ -193,14 +193,18 @@ impl<'a> Parser<'a> {
             "user" => self.text_test(Field::User),
             "group" => self.text_test(Field::Group),
             _ => {
-                let fields = "size, stored, ratio, modified, type, name, path, target, user, group, attr, newer, older, has or is";
+                let fields =
+                    "size, stored, ratio, modified, type, name, path, target, user, group, attr, newer, older, has or is";
                 Err(self.error(start, format!("expected a test ({fields})")))
             }
         }
     }
 
     fn attribute(&mut self) -> Result<Test, ParseError> {
-        let name = self.value("an attribute name", |c| c.is_whitespace() || matches!(c, ')' | '=' | '~' | '!' | '<' | '>'))?.1.into_bytes();
+        let name = self
+            .value("an attribute name", |c| c.is_whitespace() || matches!(c, ')' | '=' | '~' | '!' | '<' | '>'))?
+            .1
+            .into_bytes();
         self.skip_space();
         if self.rest().starts_with(['=', '~', '!', '<', '>']) {
             self.text_test(Field::Attribute(name))

@@ -29,8 +29,7 @@ enum Term {
 ///
 /// Names the term that is invalid and the reason.
 pub(super) fn parse(text: &str) -> Result<Query, String> {
-    let (duplicates, others): (Vec<_>, _) =
-        split(text)?.into_iter().partition(|term| *term == Term::Plain(DUPLICATE.to_owned()));
+    let (duplicates, others): (Vec<_>, _) = split(text)?.into_iter().partition(|term| *term == Term::Plain(DUPLICATE.to_owned()));
     let read = |term: Term| match term {
         Term::Plain(text) => parse_term(&text),
         Term::Quoted(name) => Ok(name_test(&name)),
@@ -129,12 +128,8 @@ mod tests {
 
     fn found(query: &str) -> Vec<String> {
         let long = [b"x".repeat(WINDOW), b"needle".to_vec(), b"y".repeat(100)].concat();
-        let archive = archive(&[
-            ("a.json", b"{\"cat\": 1}"),
-            ("b.txt", b"Cat and dog"),
-            ("d/long.bin", &long),
-            ("d/e.json", b""),
-        ]);
+        let archive =
+            archive(&[("a.json", b"{\"cat\": 1}"), ("b.txt", b"Cat and dog"), ("d/long.bin", &long), ("d/e.json", b"")]);
         let query = Query::parse_terms(query).unwrap();
         let facts = ArchiveFacts { archive: &*archive, keep_going: &|| true };
         let entries = archive.entries(0..archive.entry_count()).map(|entry| entry.unwrap());
@@ -171,10 +166,8 @@ mod tests {
         assert!(split("has:\"b c").unwrap_err().contains("missing closing"));
         assert!(!parse("\"is:duplicate\"").unwrap().duplicates_only && parse("x is:duplicate").unwrap().duplicates_only);
         let Condition::All(parts) = parse("\"size>x y\"").unwrap().condition else { panic!("terms are joined by and") };
-        assert!(
-            matches!(&parts[..], [Condition::Test(Test::Text(Field::Name, Matcher::Name(NameFilter::Contains(name)), true))]
-                if name == "size>x y")
-        );
+        assert!(matches!(&parts[..], [Condition::Test(Test::Text(Field::Name, Matcher::Name(NameFilter::Contains(name)), true))]
+                if name == "size>x y"));
     }
 
     #[test]

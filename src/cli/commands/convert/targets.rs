@@ -60,9 +60,7 @@ pub(super) fn to_zip(
         Some(Codec::Zstd) => ZipCompression::Zstd(args.compression.level_of("zstd", &(1..=22))?.unwrap_or(3)),
         Some(Codec::None) => ZipCompression::Stored,
         Some(Codec::Lz4) => {
-            return Err(
-                Failure::usage("zip archives do not support lz4").hint("omit --codec for deflate, or use --codec zstd")
-            );
+            return Err(Failure::usage("zip archives do not support lz4").hint("omit --codec for deflate, or use --codec zstd"));
         }
     };
     let zip_options = ZipOptions {

@@ -215,7 +215,7 @@ fn before_name(name: &str, before: u64) -> String {
 pub fn newest(name: &Path) -> CommandResult<PathBuf> {
     match reading::locate(check_not_stdin(name)?, None)? {
         (path, None) => Ok(path),
-        (_, Some(number)) => {
+        (_, Some(_)) => {
             let shown = Quoted::new(name.as_os_str().as_bytes()).to_string();
             Err(Failure::usage(format!("cannot change {shown}: only the newest commit can be changed")))
         }

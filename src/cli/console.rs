@@ -94,10 +94,8 @@ pub struct WarningRecord {
     path_b64: Option<String>,
     /// What happened.
     message: String,
-    /// Something is missing from the result.
-    degraded: bool,
-    /// The archive is damaged.
-    damage: bool,
+    /// `remark`, `degraded` or `damage`.
+    severity: &'static str,
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -367,14 +365,12 @@ impl WarningRecord {
         let field = (!warning.path.is_empty()).then(|| nra_text::PathField::new(&warning.path));
         let (path, path_b64) = field.map_or((None, None), |field| (Some(field.path.into_owned()), field.path_b64));
         let message = warning.message.clone();
-        Self {
-            record: "warning",
-            path,
-            path_b64,
-            message,
-            degraded: warning.severity >= Severity::Degraded,
-            damage: warning.severity == Severity::Damage,
-        }
+        let severity = match warning.severity {
+            Severity::Remark => "remark",
+            Severity::Degraded => "degraded",
+            Severity::Damage => "damage",
+        };
+        Self { record: "warning", path, path_b64, message, severity }
     }
 }
 

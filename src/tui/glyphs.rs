@@ -157,6 +157,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use nra_format::path::is_unsafe_to_show;
 
     #[test]
     fn sentences_become_lines() {

@@ -9,7 +9,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, valu
 
 use crate::keys::KeyArgs;
 use nra_convert::pack::OwnerPolicy;
-use nra_format::archive::{Engine, OpenOptions};
+use nra_format::archive::{Format, OpenOptions};
 use nra_format::names::NameEncoding;
 use nra_text::parse_size;
 
@@ -151,7 +151,7 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
 pub struct ContainerArgs {
     /// Read the archive as FORMAT instead of detecting it: nra, tar, tar.gz, zip …
     #[arg(long, value_name = "FORMAT", value_parser = parse_from, hide_short_help = true)]
-    pub from: Option<&'static Engine>,
+    pub from: Option<&'static Format>,
     /// Decode names in zip and tar archives from ENCODING: cp437, shift_jis, koi8-r …
     ///
     /// Applies to names for which the archive declares no encoding. Supported: code pages such as cp437, cp850 and windows-1251, and names such as shift_jis, gbk, koi8-r and latin1.
@@ -167,14 +167,14 @@ pub struct ContainerArgs {
 impl ContainerArgs {
     /// Applies them to the options for opening an archive.
     pub fn apply(&self, options: &mut OpenOptions) {
-        options.engine = self.from.map(|engine| engine.name);
+        options.engine = self.from.map(|format| format.engine);
         options.names = self.names;
         options.stream_ratio = self.limit_ratio.unwrap_or(options.stream_ratio);
     }
 }
 
-fn parse_from(text: &str) -> Result<&'static Engine, String> {
-    Engine::named(text).ok_or_else(|| "unknown format (nra formats lists the supported ones)".to_owned())
+fn parse_from(text: &str) -> Result<&'static Format, String> {
+    Format::named(text).ok_or_else(|| "unknown format (nra formats lists the supported ones)".to_owned())
 }
 
 fn parse_names(text: &str) -> Result<NameEncoding, String> {

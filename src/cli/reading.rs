@@ -19,7 +19,8 @@ use crate::ui::Ui;
 use nra_convert::select::Selection;
 use nra_format::Error;
 use nra_format::Result as FormatResult;
-use nra_format::archive::{self, Archive, OpenOptions, is_nra, misnamed, open_path, open_stream};
+use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, is_nra, open_path, open_stream};
+use nra_format::container::Container;
 use nra_format::entry::Entry;
 use nra_format::error::{Looks, STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
@@ -99,7 +100,9 @@ fn open_with(
             options.key = key;
             let Some(ui) = ui else { return open_path(&path, &options) };
             let progress = Arc::new(ui.opening());
-            archive::settled(&path, &mut || archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options))
+            archive::open_settled(&path, &mut || {
+                archive::open(Arc::new(Watched::new(FileSource::open(&path)?, &progress)), &options)
+            })
         })?
     };
     let archive = opened.map_err(|error| {
@@ -252,8 +255,8 @@ pub fn conclude(opened: &Opened, selection: &Selection, matched: bool, ui: &Ui) 
 }
 
 /// Warns if the extension of an archive does not fit its format. Returns whether it warned.
-pub fn remark_name(path: &Path, format: &str, ui: &Ui) -> bool {
-    let misleads = misnamed(path.as_os_str().as_bytes(), format);
+pub fn remark_name(path: &Path, container: Container, ui: &Ui) -> bool {
+    let misleads = extension_mismatch(path.as_os_str().as_bytes(), container);
     let is_misnamed = misleads.is_some();
     if let Some(message) = misleads {
         let path = path.as_os_str().as_bytes().to_vec();
@@ -268,7 +271,7 @@ pub fn remark(opened: &Opened, ui: &Ui) {
         let message = format!("{}: not encrypted, so it may come from anyone; the key was not used", opened.name);
         ui.console().warn(Warning::remark([], message));
     }
-    remark_name(&opened.path, opened.archive.format(), ui);
+    remark_name(&opened.path, opened.archive.container(), ui);
     let damage = opened.archive.is_recovered();
     let severity = match (damage, opened.archive.omits_entries()) {
         (true, _) => Severity::Damage,

@@ -12,7 +12,8 @@ use crate::shardfile::{ShardOptions, write_shard};
 use crate::tarball::{TarOptions, write_tar};
 use crate::transfer::{Input, TransferOptions, transfer};
 use crate::zipfile::{DEFLATE_LEVEL, ZipCompression, ZipOptions, write_zip};
-use nra_format::archive::{Archive, Container, EXTENSIONS, Extension, foreign};
+use nra_format::archive::{Archive, EXTENSIONS, Extension, foreign_extension};
+use nra_format::container::Container;
 use nra_format::error::Result;
 use nra_format::nra::writer::WriterOptions;
 use nra_format::nra4;
@@ -40,13 +41,13 @@ impl Kind {
     fn of(extension: &Extension) -> Option<Self> {
         match extension.container {
             _ if !extension.written => None,
-            Container::Nra => Some(Self::Nra),
+            Container::Nra5 => Some(Self::Nra),
             Container::Nra4 => Some(Self::Nra4),
             Container::Tar(compression) => Some(Self::Tar(compression)),
             Container::Zip => Some(Self::Zip),
             // `.shard` names none.
             Container::Shard(role) => Some(Self::Shard(Some(role).filter(|role| *role != Role::default()))),
-            Container::SevenZ | Container::Compressed(_) => None,
+            Container::Nra1 | Container::SevenZ | Container::Compressed(_) => None,
         }
     }
 
@@ -71,7 +72,7 @@ pub fn unwritten(output: &Path) -> Option<&'static str> {
     let name = output.as_os_str().as_bytes();
     match Extension::of(name) {
         Some(extension) => Some(extension.text).filter(|_| Kind::of(extension).is_none()),
-        None => foreign(name),
+        None => foreign_extension(name),
     }
 }
 
@@ -79,7 +80,7 @@ pub fn unwritten(output: &Path) -> Option<&'static str> {
 pub fn default_output(input: &Path, commit: Option<u64>) -> PathBuf {
     let name = input.file_name().unwrap_or_default().as_bytes();
     // Over an archive of NRA nothing is written.
-    let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra);
+    let extension = Extension::of(name).filter(|extension| commit.is_some() || extension.container != Container::Nra5);
     let mut stem = extension.map_or(name, |extension| extension.stem(name)).to_vec();
     if let Some(number) = commit {
         stem.extend_from_slice(format!("@{number}").as_bytes());

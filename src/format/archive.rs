@@ -55,6 +55,6 @@
 pub use nra_core::archive::*;
 
 pub use crate::registry::{
-    Container, ENGINES, EXTENSIONS, Engine, Extension, foreign, is_no_archive, is_nra, misnamed, open, open_path, open_stream,
-    settled,
+    EXTENSIONS, Extension, FORMATS, Format, extension_mismatch, foreign_extension, is_no_archive, is_nra, open, open_path,
+    open_settled, open_stream,
 };

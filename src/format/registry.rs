@@ -1,11 +1,11 @@
-//! The engines that are known, how a container is detected, and which file extensions promise which container.
+//! The registry: detects the format of a file, knows file name extensions and what nra can do with each format, and opens archives.
 
 mod detect;
-mod engines;
 mod extensions;
+mod formats;
 mod open;
 
-pub use detect::{is_no_archive, is_nra, misnamed};
-pub use engines::{ENGINES, Engine};
-pub use extensions::{Container, EXTENSIONS, Extension, foreign};
-pub use open::{open, open_path, open_stream, settled};
+pub use detect::{extension_mismatch, is_no_archive, is_nra};
+pub use extensions::{EXTENSIONS, Extension, foreign_extension};
+pub use formats::{FORMATS, Format};
+pub use open::{open, open_path, open_settled, open_stream};

@@ -10,6 +10,7 @@ use crate::effect::Door;
 use crate::environment::Environment;
 use crate::state::{DAMAGED, Facts, ONLY_NRA, READ_ONLY, WRITE_PROTECTED};
 use nra_format::archive::Archive;
+use nra_format::container::Container;
 use nra_format::crypt::Secret;
 use nra_format::error::Result;
 
@@ -38,7 +39,7 @@ impl Opened {
         let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());
         let home = home.and_then(|path| path.to_str().map(str::to_owned));
         let file = match &self.path {
-            Some(path) if info.format.starts_with("NRA 5") => match access(path, Access::WRITE_OK) {
+            Some(path) if info.container == Container::Nra5 => match access(path, Access::WRITE_OK) {
                 _ if read_only => Err(READ_ONLY),
                 _ if damaged => Err(DAMAGED),
                 Err(_) => Err(WRITE_PROTECTED),

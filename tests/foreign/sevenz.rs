@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nra::format::archive::{Access, Archive, Depth, OpenOptions, Part, open};
+use nra::format::container::Container;
 use nra::format::crypt::Secret;
 use nra::format::entry::Kind;
 use nra::format::error::Bound;
@@ -83,7 +84,7 @@ fn assert_tree(name: &str, archive: &dyn Archive) {
 fn every_method_reads() {
     for name in ["lzma2", "lzma", "ppmd", "bzip2", "deflate", "copy", "bcj2", "delta", "separate", "plain-header"] {
         let archive = archive(&fixture(name)).unwrap();
-        assert_eq!(archive.info().format, "7z");
+        assert_eq!(archive.container(), Container::SevenZ);
         assert!(!archive.info().encrypted);
         assert_tree(name, &*archive);
     }

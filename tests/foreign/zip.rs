@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nra::format::Error;
 use nra::format::archive::{Access, Depth, OpenOptions, Part, open};
+use nra::format::container::Container;
 use nra::format::crypt::Secret;
 use nra::format::entry::Kind;
 use nra::format::progress::Recorder;
@@ -46,7 +47,7 @@ fn sample() -> Vec<u8> {
 #[test]
 fn members_read_as_they_were_written() {
     let archive = archive(&sample()).unwrap();
-    assert_eq!(archive.info().format, "zip");
+    assert_eq!(archive.container(), Container::Zip);
     assert!(archive.remarks().is_empty(), "{:?}", archive.remarks());
     for name in ["stored", "deflate", "bzip2", "zstd"] {
         let (_, entry) = archive.find(format!("by_method/{name}.txt").as_bytes()).unwrap().unwrap();

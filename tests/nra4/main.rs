@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nra::format::archive::{Archive, Depth, OpenOptions, open, open_path};
+use nra::format::container::Container;
 use nra::format::entry::{Entry, Kind, Namespace};
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
@@ -81,7 +82,7 @@ fn every_member_of_every_archive_comes_back() {
         assert_eq!(archive.remarks().len(), usize::from(wanted.len() < members.len()), "{name}");
 
         let info = archive.info();
-        assert_eq!(info.format, if facts["kind"] == "v1" { "NRA 1" } else { "NRA 4.5" }, "{name}");
+        assert_eq!(info.container, if facts["kind"] == "v1" { Container::Nra1 } else { Container::Nra4 }, "{name}");
         assert_eq!(info.archive_bytes, facts["size"].as_u64().unwrap(), "{name}");
         assert_eq!(info.content_bytes, wanted.values().map(|(size, _)| size).sum::<u64>(), "{name}");
         if let Some(summary) = facts.get("summary") {

@@ -23,7 +23,7 @@ use nra_convert::kinds::{Kind, default_output, extensions, kind_of, unwritten};
 use nra_convert::pack::{Destination, OwnerPolicy};
 use nra_convert::transfer::{Fidelity, Input, Limits, PlainInput, TransferOptions, TransferStats, reads_in_order, transfer};
 use nra_format::Error;
-use nra_format::archive::{self, Archive, OpenOptions, misnamed, open_path, open_stream};
+use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, open_path, open_stream};
 use nra_format::codec::Codec;
 use nra_format::crypt::{Argon2Cost, Keyring, Secret};
 use nra_format::error::{STANDARD_INPUT, Subject};
@@ -359,11 +359,11 @@ impl Monitor for NamedMonitor<'_> {
 /// Opens a file through its index, with progress, and warns about a wrong extension.
 fn open_file(path: &Path, options: &TransferOptions, ui: &Ui) -> Result<Arc<dyn Archive>, Error> {
     let progress = Arc::new(ui.opening());
-    let archive: Arc<dyn Archive> = Arc::from(archive::settled(path, &mut || {
+    let archive: Arc<dyn Archive> = Arc::from(archive::open_settled(path, &mut || {
         archive::open(Arc::new(Watched::new(FileSource::open(path)?, &progress)), &options.open)
     })?);
     let name = path.as_os_str().as_bytes();
-    if let Some(message) = misnamed(name, &archive.info().format) {
+    if let Some(message) = extension_mismatch(name, archive.container()) {
         progress.warn(Warning::remark(name, message));
     }
     Ok(archive)

@@ -187,7 +187,7 @@ fn sides(args: &Args, ui: &Ui) -> CommandResult<(Side, Side)> {
         );
     };
     let Some(number) = opened.archive.info().commit else {
-        return Err(Failure::usage(format!("{}: {} archives have no history", opened.name, opened.archive.info().format))
+        return Err(Failure::usage(format!("{}: {} archives have no history", opened.name, opened.archive.container()))
             .hint("give a second archive or directory"));
     };
     if number <= 1 {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::report::{CommandResult, Outcome};
 use crate::ui::Ui;
-use nra_format::archive::{ENGINES, Engine};
+use nra_format::archive::{FORMATS, Format};
 
 /// Arguments of `nra formats`.
 #[derive(Debug, clap::Args)]
@@ -29,10 +29,10 @@ struct FormatRecord {
     stream: bool,
 }
 
-impl From<&Engine> for FormatRecord {
-    fn from(engine: &Engine) -> Self {
-        let Engine { name, extension, magic, write, append, stream, .. } = *engine;
-        Self { record: "format", name, extension, magic, read: true, write, append, stream }
+impl From<&Format> for FormatRecord {
+    fn from(format: &Format) -> Self {
+        let Format { extension, signature, write, append, stream, .. } = *format;
+        Self { record: "format", name: format.name(), extension, magic: signature, read: true, write, append, stream }
     }
 }
 
@@ -48,7 +48,7 @@ struct Summary {
 /// If standard output cannot be written.
 pub fn run(_args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("formats", "formats");
-    let formats: Vec<FormatRecord> = ENGINES.iter().map(FormatRecord::from).collect();
+    let formats: Vec<FormatRecord> = FORMATS.iter().map(FormatRecord::from).collect();
     let name_width = formats.iter().map(|format| format.name.len()).max().unwrap_or_default().max("format".len());
     let extension_width = formats.iter().map(|format| format.extension.len()).max().unwrap_or_default().max("extension".len());
     if !ui.is_json() {

@@ -179,7 +179,7 @@ fn key_rows(keys: &[KeyInfo], ui: &Ui) -> Vec<(&'static str, String)> {
 fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut row = |key: &str, value: String| rows.push((key.to_owned(), value));
-    row("format", if info.encrypted { format!("{}, encrypted", info.format) } else { info.format.clone() });
+    row("format", if info.encrypted { format!("{}, encrypted", info.container) } else { info.container.to_string() });
     if !info.keys.is_empty() {
         key_rows(&info.keys, ui).into_iter().for_each(|(key, value)| row(key, value));
     }
@@ -241,7 +241,7 @@ fn record(
 ) -> InfoRecord {
     InfoRecord {
         archive,
-        format: info.format.clone(),
+        format: info.container.to_string(),
         archive_bytes: info.archive_bytes,
         entries: info.entries,
         files: info.files,

@@ -61,7 +61,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         let why = if opened.archive.is_recovered() {
             "its commits cannot be found".to_owned()
         } else {
-            format!("{} archives have no history", info.format)
+            format!("{} archives have no history", info.container)
         };
         return Err(Failure::failed(format!("{}: {why}", opened.name)));
     }

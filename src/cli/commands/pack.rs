@@ -12,14 +12,12 @@ use crate::report::{CommandResult, Failure, Outcome};
 use crate::ui::{self, Ui};
 use nra_convert::pack::{Destination, PackStats, default_output, pack, survey};
 use nra_format::Error;
+use nra_format::container::Container;
 use nra_format::crypt::{Argon2Cost, Keyring};
 use nra_format::entry::Kind;
 use nra_format::path::{EntryPath, Quoted};
 use nra_format::progress::Monitor;
 use nra_text::{self, ArchiveField, PathField};
-
-/// The written format.
-const WRITTEN: &str = "NRA 5";
 
 /// Arguments of `nra pack`.
 #[derive(Debug, clap::Args)]
@@ -122,7 +120,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     if to_stdout && args.recovery.is_given() {
         return Err(Failure::usage("--recovery requires an archive in a file").hint("use -o FILE"));
     }
-    if reading::remark_name(&output, WRITTEN, ui) {
+    if reading::remark_name(&output, Container::Nra5, ui) {
         ui.console().note("hint: use nra convert to write other archive formats");
     }
     let destination = if to_stdout {

@@ -171,8 +171,8 @@ fn explain(error: Error, path: &Path, name: &str) -> Failure {
     }
     match open_path(path, &OpenOptions::default()) {
         Ok(other) if NraReader::of(&*other).is_none() => {
-            let format = &other.info().format;
-            Failure::damaged(format!("{name}: salvage supports only NRA 5 archives, not {format}"))
+            let container = other.container();
+            Failure::damaged(format!("{name}: salvage supports only NRA 5 archives, not {container}"))
                 .hint(format!("use nra convert --keep-going {name} OUT to keep readable entries"))
         }
         _ if matches!(error, Error::Corrupt { .. }) => {

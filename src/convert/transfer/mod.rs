@@ -28,10 +28,11 @@ pub(crate) use within::within;
 use self::store::{Special, Store};
 use self::stream::{Counted, Shape};
 use crate::feed::{Readers, read_ahead};
-use crate::loss::{Container, tell_secrecy, tell_state, tell_whole};
+use crate::loss::{Container as Target, tell_secrecy, tell_state, tell_whole};
 use crate::output::{Destination, Output};
 use crate::pack::named;
-use nra_format::archive::{Archive, OpenOptions, misnamed, open, open_stream};
+use nra_format::archive::{Archive, OpenOptions, extension_mismatch, open, open_stream};
+use nra_format::container::{Container, Engine};
 use nra_format::crypt::Keyring;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::{Error, Result, Subject};
@@ -157,7 +158,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
     }
     if let Opened::Indexed(archive) = &opened {
         tell_secrecy(&**archive, writer_options.encryption.is_some(), monitor);
-        tell_whole(&**archive, Container::Nra, monitor);
+        tell_whole(&**archive, Target::Nra, monitor);
         let info = archive.info();
         if writer_options.message.is_empty() {
             writer_options.message.clone_from(&info.message);
@@ -251,18 +252,18 @@ fn look_at(input: Input, options: &TransferOptions, monitor: &dyn Monitor) -> Re
             let source: Arc<dyn ReadAt> = Arc::new(FileSource::open(&path)?);
             let stored = Arc::new(AtomicU64::new(0));
             let stream = Counted { stream: SourceStream::new(Arc::clone(&source), 0), count: Arc::clone(&stored) };
-            let (opened, format) = match once(Buffered::new(stream, 0), source.name(), options, stored)? {
+            let (opened, container) = match once(Buffered::new(stream, 0), source.name(), options, stored)? {
                 Ok(opened) => {
                     monitor.expect(Counter::Input, source.len());
                     opened
                 }
                 Err(_) => {
                     let archive = open(Arc::clone(&source), &options.open)?;
-                    let format = archive.info().format.clone();
-                    (Opened::Indexed(Arc::from(archive)), format)
+                    let container = archive.container();
+                    (Opened::Indexed(Arc::from(archive)), container)
                 }
             };
-            if let Some(message) = misnamed(source.name(), &format) {
+            if let Some(message) = extension_mismatch(source.name(), container) {
                 monitor.warn(Warning::remark(source.name(), message));
             }
             Ok(opened)
@@ -284,22 +285,22 @@ fn once(
     name: &[u8],
     options: &TransferOptions,
     stored: Arc<AtomicU64>,
-) -> Result<Result<(Opened, String), Buffered>> {
-    let is_meant = |kind: &str| options.open.engine.is_none_or(|engine| engine == kind);
-    if tar::detect_stream(&mut input)? && is_meant("tar") {
-        return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, "tar".into())));
+) -> Result<Result<(Opened, Container), Buffered>> {
+    let is_meant = |wanted: Engine| options.open.engine.is_none_or(|engine| engine == wanted);
+    if tar::detect_stream(&mut input)? && is_meant(Engine::Tar) {
+        return Ok(Ok((Opened::Once { stream: Box::new(input), shape: Shape::Tar, stored }, Container::Tar(None))));
     }
-    let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(compression.name())) else {
+    let Some(compression) = detect(&mut input)?.filter(|compression| is_meant(Engine::Compressed(*compression))) else {
         return Ok(Err(input));
     };
     let (_, decoded) = decode(input, options.open.threads, options.open.cache_bytes)?;
     let mut decoded = Buffered::new(decoded, 0);
-    let (shape, format) = if tar::detect_stream(&mut decoded)? {
-        (Shape::Tar, format!("tar, {}", compression.name()))
+    let (shape, container) = if tar::detect_stream(&mut decoded)? {
+        (Shape::Tar, Container::Tar(Some(compression)))
     } else {
         let name = compression.content_name(name);
         let path = EntryPath::new(name).or_else(|_| EntryPath::try_from("content")).expect("a constant is a path");
-        (Shape::File(Box::new(Entry::new(path, Kind::File))), compression.name().to_owned())
+        (Shape::File(Box::new(Entry::new(path, Kind::File))), Container::Compressed(compression))
     };
-    Ok(Ok((Opened::Once { stream: Box::new(decoded), shape, stored }, format)))
+    Ok(Ok((Opened::Once { stream: Box::new(decoded), shape, stored }, container)))
 }

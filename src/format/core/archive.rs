@@ -10,12 +10,13 @@ mod stream;
 mod tests;
 
 pub use facts::{CommitInfo, Damage, Depth, IndexPage, Info, Recovery, Run, Totals, Verdict};
-pub use options::{EngineName, OpenOptions};
+pub use options::OpenOptions;
 pub use stream::{EntryReader, reader};
 
 use std::any::Any;
 use std::ops::Range;
 
+use crate::container::Container;
 use crate::crypt::Keyring;
 use crate::description::Description;
 use crate::entry::Entry;
@@ -57,9 +58,9 @@ pub trait Archive: Send + Sync {
         false
     }
 
-    /// Returns container and version, for people: [`Info::format`], which some archives know before the rest.
-    fn format(&self) -> &str {
-        &self.info().format
+    /// Returns the format of the archive: [`Info::container`], which some archives know before the rest.
+    fn container(&self) -> Container {
+        self.info().container
     }
 
     /// Returns remarks on the state of the file: those of [`Info::remarks`] and what came to light since.

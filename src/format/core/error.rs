@@ -5,6 +5,7 @@
 
 use std::{fmt, io};
 
+use crate::container::Engine;
 use crate::path::Quoted;
 
 /// Result of everything in this crate.
@@ -44,12 +45,12 @@ pub enum Error {
         known: String,
     },
     /// A file that is no archive of a kind that nra reads.
-    #[error("{}: it {looks}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |kind| format!("not {kind}")))]
+    #[error("{}: it {looks}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |engine| format!("not {}", engine.name())))]
     NotAnArchive {
         /// What it looks like.
         looks: Looks,
         /// The kind that was asked for.
-        wanted: Option<&'static str>,
+        wanted: Option<Engine>,
     },
     /// A count or length is beyond what nra accepts.
     #[error("{what} is {found}, more than the limit of {limit}")]

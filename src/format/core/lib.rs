@@ -6,6 +6,7 @@ pub mod archive;
 pub mod checksum;
 pub mod chunker;
 pub mod codec;
+pub mod container;
 pub mod crypt;
 pub mod description;
 pub mod digest;

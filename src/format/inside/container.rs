@@ -57,7 +57,7 @@ pub fn look(source: &Arc<dyn ReadAt>, access: Access) -> Result<Option<Descripti
         Err(Error::NotAnArchive { .. } | Error::Unsupported { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    table.fact("format", archive.info().format.clone());
+    table.fact("format", archive.container().to_string());
     table.fact("entries", archive.entry_count().to_string());
     // A container may know more of its entries than names.
     let Description { facts, heads, rows, row_count, .. } = archive.describe(None)?.unwrap_or_default();

@@ -14,6 +14,7 @@ use super::header::{Header, MAGIC};
 use super::manifest::{Chunk, Manifest, Recipe};
 use super::names::Names;
 use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::container::{Container, Engine};
 use nra_core::crypt::Secret;
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::{Entry, Kind, Location};
@@ -51,7 +52,7 @@ pub struct Nra4 {
 ///
 /// `NotAnArchive` when it is none; otherwise as opening any archive does.
 pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArchive<Nra4>> {
-    let none = || Error::NotAnArchive { looks: Looks::Unknown, wanted: Some("NRA 1 to 4.5") };
+    let none = || Error::NotAnArchive { looks: Looks::Unknown, wanted: Some(Engine::Nra4) };
     probe(source, options)?.ok_or_else(none)
 }
 
@@ -80,7 +81,7 @@ pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<T
     };
     let blocks = Blocks::new(Arc::clone(source), options.cache_bytes, dictionary, lock);
     if blocks.is_locked(&manifest.blocks) {
-        info.remarks.push(format!("{} is encrypted, its names are not: contents need the key", info.format));
+        info.remarks.push(format!("{} is encrypted, its names are not: contents need the key", info.container));
     }
     let checked = Mutex::default();
     let members = |names| Nra4 { source: Arc::clone(source), header, manifest, names, blocks, checked };
@@ -93,7 +94,7 @@ pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<T
 fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
     let chunks = manifest.chunks();
     Info {
-        format: if manifest.first { "NRA 1" } else { "NRA 4.5" }.into(),
+        container: if manifest.first { Container::Nra1 } else { Container::Nra4 },
         archive_bytes,
         piece_bytes: Some(chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add)),
         stored_bytes: Some(manifest.blocks.iter().map(|block| block.stored).fold(0, u64::saturating_add)),

@@ -1,7 +1,7 @@
 //! Tells in words what a file is that nra can't open.
 
 use crate::registry::Extension;
-use nra_core::archive::EngineName;
+use nra_core::container::{Container, Engine};
 use nra_core::error::{Error, Looks, Result};
 use nra_core::source::ReadAt;
 use nra_nra5::head::VERSION;
@@ -33,7 +33,7 @@ const MAGICS: [(&[u8], &str); 15] = [
 /// # Errors
 ///
 /// `Io` when the file can't be read.
-pub(super) fn refusal(source: &dyn ReadAt, engine: Option<EngineName>) -> Result<Error> {
+pub(super) fn refusal(source: &dyn ReadAt, engine: Option<Engine>) -> Result<Error> {
     let mut first = vec![0; usize::try_from(source.len().min(PROBE)).expect("at most 512")];
     source.read_exact_at(0, &mut first)?;
     let version = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_le_bytes(*bytes));
@@ -89,10 +89,10 @@ fn is_old_tar(first: &[u8]) -> bool {
     stored == sum - blank + 8 * u32::from(b' ')
 }
 
-/// Returns a remark when the name of a file promises another kind of archive than it is; `format` as in [`Info::format`](nra_core::archive::Info::format).
-pub fn misnamed(name: &[u8], format: &str) -> Option<String> {
+/// Returns a remark if the extension of a file name promises another container than the archive has.
+pub fn extension_mismatch(name: &[u8], container: Container) -> Option<String> {
     let extension = Extension::of(name)?;
-    (!extension.container.is_kept_by(format)).then(|| format!("its name ends with {}, but it is {format}", extension.text))
+    (!extension.fits(container)).then(|| format!("its name ends with {}, but it is {container}", extension.text))
 }
 
 #[cfg(test)]
@@ -100,29 +100,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_promise_something_else() {
-        for (name, format, misleads) in [
-            ("a.zip", "zip", false),
-            ("a.zip", "tar, gzip", true),
-            ("a.ZIP", "NRA 5", true),
-            ("a.tar.gz", "tar, gzip", false),
-            ("a.gz", "gzip", false),
-            ("a.gz", "tar, gzip", false),
-            ("a.gz", "tar, xz", true),
-            ("a.taz", "tar, gzip", false),
-            ("a.smpl", "zip", true),
-            ("a.tgz", "gzip", true),
-            ("a.tar", "tar, gzip", true),
-            ("a.nra", "NRA 4.5", false),
-            ("a.shard", "Shard 2 (data)", false),
-            ("a.jar", "zip", false),
-            ("a.jar", "tar", true),
-            ("zip", "tar", false),
+    fn extension_of_another_container_is_remarked() {
+        let (gzip, xz) = (Compression::Gzip, Compression::Xz);
+        for (name, container, misleads) in [
+            ("a.zip", Container::Zip, false),
+            ("a.zip", Container::Tar(Some(gzip)), true),
+            ("a.ZIP", Container::Nra5, true),
+            ("a.tar.gz", Container::Tar(Some(gzip)), false),
+            ("a.gz", Container::Compressed(gzip), false),
+            ("a.gz", Container::Tar(Some(gzip)), false),
+            ("a.gz", Container::Tar(Some(xz)), true),
+            ("a.taz", Container::Tar(Some(gzip)), false),
+            ("a.smpl", Container::Zip, true),
+            ("a.tgz", Container::Compressed(gzip), true),
+            ("a.tar", Container::Tar(Some(gzip)), true),
+            ("a.nra", Container::Nra4, false),
+            ("a.shard", Container::Shard(Role::MODEL), false),
+            ("a.jar", Container::Zip, false),
+            ("a.jar", Container::Tar(None), true),
+            ("zip", Container::Tar(None), false),
         ] {
-            assert_eq!(misnamed(name.as_bytes(), format).is_some(), misleads, "{name} {format}");
+            assert_eq!(extension_mismatch(name.as_bytes(), container).is_some(), misleads, "{name} {container}");
         }
     }
 
+    use nra_core::container::{Compression, Role};
     use nra_core::source::MemorySource;
 
     fn tar_header() -> Vec<u8> {
@@ -159,7 +161,7 @@ mod tests {
         }
         let error = refusal(&MemorySource::new(&b"NRA\0\x06\0"[..]), None).unwrap();
         assert_eq!(error.to_string(), "NRA version 6 is not supported (known: 1 to 5)");
-        let error = refusal(&MemorySource::new(&b"PK\x03\x04rest"[..]), Some("tar")).unwrap();
+        let error = refusal(&MemorySource::new(&b"PK\x03\x04rest"[..]), Some(Engine::Tar)).unwrap();
         assert_eq!(error.to_string(), "not tar: it looks like zip");
     }
 }

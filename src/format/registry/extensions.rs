@@ -1,26 +1,6 @@
 //! File name extensions and the containers they promise, in one table.
 
-use nra_shard::Role;
-use nra_stream::Compression;
-
-/// A kind of container, as the name of a file can tell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Container {
-    /// NRA 5, or an earlier version.
-    Nra,
-    /// NRA 4.5, to be told from NRA 5 when one is written.
-    Nra4,
-    /// A Shard file of this role.
-    Shard(Role),
-    /// A zip archive.
-    Zip,
-    /// A 7z archive.
-    SevenZ,
-    /// A tar archive, compressed or not.
-    Tar(Option<Compression>),
-    /// A compressed file; that it is a tar archive is not told by its name.
-    Compressed(Compression),
-}
+use nra_core::container::{Compression, Container, Role};
 
 /// A file name extension.
 #[derive(Debug)]
@@ -43,7 +23,7 @@ const fn read_only(text: &'static str, container: Container) -> Extension {
 
 /// All extensions that are known. Those that end with another one of the table come before it.
 pub static EXTENSIONS: &[Extension] = &[
-    extension(".nra", Container::Nra),
+    extension(".nra", Container::Nra5),
     extension(".nra4", Container::Nra4),
     extension(".tar", Container::Tar(None)),
     extension(".tar.gz", Container::Tar(Some(Compression::Gzip))),
@@ -101,7 +81,7 @@ const FOREIGN: [&str; 16] = [
 ];
 
 /// Returns the extension that `name` has if it is that of an archive which nra neither reads nor writes.
-pub fn foreign(name: &[u8]) -> Option<&'static str> {
+pub fn foreign_extension(name: &[u8]) -> Option<&'static str> {
     FOREIGN.into_iter().find(|extension| ends_with(name, extension))
 }
 
@@ -126,37 +106,22 @@ impl Extension {
     pub fn stem<'a>(&self, name: &'a [u8]) -> &'a [u8] {
         &name[..name.len() - self.text.len()]
     }
-}
 
-impl Container {
-    /// Returns the name of its engine in [`ENGINES`](super::ENGINES).
-    pub fn engine(self) -> &'static str {
-        match self {
-            Self::Nra => "NRA 5",
-            Self::Nra4 => "NRA 1 to 4.5",
-            Self::Shard(_) => "Shard 2",
-            Self::Zip => "zip",
-            Self::SevenZ => "7z",
-            Self::Tar(None) => "tar",
-            Self::Tar(Some(compression)) | Self::Compressed(compression) => compression.name(),
-        }
-    }
-
-    /// Says whether an archive of `format`, as [`Info::format`](nra_core::archive::Info::format) has it, may be called so.
-    pub fn is_kept_by(self, format: &str) -> bool {
-        match self {
-            Self::Nra | Self::Nra4 => format.starts_with("NRA "),
-            Self::Shard(_) => format.starts_with("Shard "),
-            Self::Zip | Self::SevenZ | Self::Tar(None) => format == self.engine(),
-            Self::Tar(Some(compression)) => format.strip_prefix("tar, ") == Some(compression.name()),
-            Self::Compressed(compression) => format.strip_prefix("tar, ").unwrap_or(format) == compression.name(),
+    /// Returns whether an archive of this container may have this extension.
+    pub fn fits(&self, container: Container) -> bool {
+        match (self.container, container) {
+            (Container::Nra5 | Container::Nra4 | Container::Nra1, Container::Nra5 | Container::Nra4 | Container::Nra1)
+            | (Container::Shard(_), Container::Shard(_)) => true,
+            // `.gz` may be the whole extension of a compressed tar archive.
+            (Container::Compressed(promised), Container::Tar(Some(found))) => promised == found,
+            (promised, found) => promised == found,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ENGINES;
+    use super::super::FORMATS;
     use super::*;
 
     #[test]
@@ -167,11 +132,11 @@ mod tests {
             assert_eq!(found.text, extension.text);
             assert_eq!(found.stem(name.as_bytes()), b"a");
             assert!(Extension::of(extension.text.as_bytes()).is_none_or(|shorter| shorter.text != extension.text));
-            assert!(ENGINES.iter().any(|engine| engine.name == extension.container.engine()), "{}", extension.text);
+            assert!(FORMATS.iter().any(|format| format.engine == extension.container.engine()), "{}", extension.text);
         }
         // What an engine calls usual is known.
-        for engine in ENGINES {
-            assert!(Extension::named(engine.extension).is_some(), "{}", engine.name);
+        for format in FORMATS {
+            assert!(Extension::named(format.extension).is_some(), "{}", format.name());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::registry::{ENGINES, detect};
+use crate::registry::{FORMATS, detect};
 use nra_core::archive::{Archive, OpenOptions};
 use nra_core::error::{Bound, Error, Result, Subject};
 use nra_core::source::{FileSource, MemorySource, ReadAt, is_locked};
@@ -17,13 +17,13 @@ use nra_core::source::{FileSource, MemorySource, ReadAt, is_locked};
 /// `KeyNeeded` and `WrongKey` for an encrypted archive; `NotAnArchive` with what the file looks like when nra does not read it; `Usage` when it has no commit [`OpenOptions::commit`]; else as the engine
 /// does.
 pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
-    let engines = ENGINES.iter().filter(|engine| options.engine.is_none_or(|name| name == engine.name));
-    for engine in engines {
-        let Some(archive) = (engine.probe)(&source, options)? else { continue };
+    let formats = FORMATS.iter().filter(|format| options.engine.is_none_or(|engine| engine == format.engine));
+    for format in formats {
+        let Some(archive) = (format.probe)(&source, options)? else { continue };
         return match options.commit {
             Some(number) if archive.info().commit != Some(number) => {
-                let format = &archive.info().format;
-                Err(Error::Usage { detail: format!("there is no commit {number}: {format} keeps no history") })
+                let container = archive.container();
+                Err(Error::Usage { detail: format!("there is no commit {number}: {container} keeps no history") })
             }
             _ => Ok(archive),
         };
@@ -37,7 +37,7 @@ pub fn open(source: Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Box<dyn Ar
 ///
 /// `Io` when there is no such regular file; otherwise as [`open`].
 pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>> {
-    settled(path, &mut || open(Arc::new(FileSource::open(path)?), options))
+    open_settled(path, &mut || open(Arc::new(FileSource::open(path)?), options))
 }
 
 /// Opens the archive file at `path` by `open`, and again when it looks damaged, or as if a change had stopped, while somebody changes it: between
@@ -46,7 +46,7 @@ pub fn open_path(path: &Path, options: &OpenOptions) -> Result<Box<dyn Archive>>
 /// # Errors
 ///
 /// Those of `open`.
-pub fn settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archive>>) -> Result<Box<dyn Archive>> {
+pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archive>>) -> Result<Box<dyn Archive>> {
     let mut attempts = 0;
     loop {
         let opened = open();

@@ -11,6 +11,7 @@ use super::header::{File, Stopped, parse};
 use super::start::{Header, find, read};
 use super::streams::Streams;
 use nra_core::archive::{Access, Depth, Info, OpenOptions, Part};
+use nra_core::container::Container;
 use nra_core::entry::{Device, Kind, Metadata};
 use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_TARGET;
@@ -84,7 +85,7 @@ impl SevenzMembers {
             block = block.saturating_add(folder.size / BLOCK + 1);
         }
         let mut info = Info {
-            format: "7z".into(),
+            container: Container::SevenZ,
             archive_bytes: source.len(),
             stored_bytes: Some(streams.folders.iter().map(|folder| streams.packed(folder)).fold(0, u64::saturating_add)),
             blocks: Some(streams.folders.len() as u64),

@@ -10,6 +10,7 @@ use crate::description::{self, description};
 use crate::names::{Names, path_of};
 use crate::{Header, IndexEntry, MAX_PAYLOAD, Profile, Record, Shard};
 use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::container::Container;
 use nra_core::description::Description;
 use nra_core::entry::{Entry, Kind, Location, Metadata};
 use nra_core::error::{Error, Result};
@@ -205,12 +206,8 @@ fn describe(shard: &Shard) -> Result<Info> {
             message = description(&metadata).filter(|text| text.len() <= MAX_MESSAGE).unwrap_or_default();
         }
     }
-    let role = match header.role.name() {
-        Some(name) => name.to_owned(),
-        None => format!("role {}", header.role.0),
-    };
     Ok(Info {
-        format: format!("Shard 2 ({role})"),
+        container: Container::Shard(header.role),
         archive_bytes: header.file_len,
         stored_bytes: Some(shard.entries().iter().map(|entry| entry.stored_len).fold(0, u64::saturating_add)),
         message,

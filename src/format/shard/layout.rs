@@ -2,6 +2,7 @@
 //!
 //! Specification: shard.md, sections 1 and 4.1.
 
+pub use nra_core::container::Role;
 use nra_core::error::{Error, Result};
 
 /// First bytes of a file.
@@ -42,44 +43,6 @@ pub mod flags {
     pub const ENTRY_LZ4: u16 = 0x0004;
     /// Entry: how it is stored.
     pub const ENTRY_STORED: u16 = ENTRY_COMPRESSED | ENTRY_ZSTD | ENTRY_LZ4;
-}
-
-/// What a file is for. The container carries the number and does not act on it, but for [`Role::EPISODE`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Role(pub u8);
-
-impl Role {
-    /// ModelShard: one tensor an entry.
-    pub const MODEL: Self = Self(1);
-    /// SampleShard: one training sample an entry.
-    pub const SAMPLES: Self = Self(2);
-    /// GemmShard: packed matrix panels.
-    pub const GEMM: Self = Self(3);
-    /// Manifest of other files.
-    pub const MANIFEST: Self = Self(4);
-    /// WShard: one episode. Its writers are known to break rules of the container, so readers are lenient with it (section 9.2).
-    pub const EPISODE: Self = Self(5);
-    /// GraphShard.
-    pub const GRAPH: Self = Self(6);
-    /// TraceShard.
-    pub const TRACE: Self = Self(7);
-    /// ColumnShard: a table.
-    pub const COLUMNS: Self = Self(8);
-
-    /// Returns the name of the profile, or `None` for a number without one.
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            Self::MODEL => Some("ModelShard"),
-            Self::SAMPLES => Some("SampleShard"),
-            Self::GEMM => Some("GemmShard"),
-            Self::MANIFEST => Some("Manifest"),
-            Self::EPISODE => Some("WShard"),
-            Self::GRAPH => Some("GraphShard"),
-            Self::TRACE => Some("TraceShard"),
-            Self::COLUMNS => Some("ColumnShard"),
-            _ => None,
-        }
-    }
 }
 
 /// How an entry is stored. The numbers are those of the header's default.

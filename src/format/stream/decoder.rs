@@ -5,11 +5,11 @@ use std::num::NonZero;
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::broken::BROKEN_HEAD;
+use super::broken::{BROKEN_HEAD, nearly_begins};
 use super::legacy::{self, Legacy};
 use super::step::{self, Fault, Progress, Step};
 use super::xz::{Pool, Room, XzBlocks};
-use super::{ByteStream, Compression, Input, PROBE, is_skippable};
+use super::{ByteStream, Compression, Input, PROBE, begins, is_skippable};
 use nra_core::error::{Error, Result};
 
 /// What is wrong with a stream that ends in the middle.
@@ -109,8 +109,8 @@ impl Decoder {
         if next.is_empty() && (!first || skipped) {
             return Ok(State::Ended);
         }
-        if !first && !self.compression.begins(next) {
-            if self.compression.nearly_begins(next) {
+        if !first && !begins(self.compression, next) {
+            if nearly_begins(self.compression, next) {
                 return Err(self.damaged(input.offset(), BROKEN_HEAD));
             }
             self.junk = Some(input.offset());

@@ -24,6 +24,7 @@ pub use encoder::{Encoder, Level, thread_bytes};
 pub use in_order::InOrder;
 use input::MAX_PEEK;
 pub use input::{ByteStream, Input, ReaderStream, SourceStream};
+pub use nra_core::container::Compression;
 pub use step::LZMA_MEMORY_KIB;
 
 use std::num::NonZero;
@@ -33,96 +34,26 @@ use nra_core::error::{Bound, Error, Result};
 /// Bytes that tell the compression of a stream.
 const PROBE: usize = 18;
 
-/// How a stream is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// gzip (RFC 1952).
-    Gzip,
-    /// Zstandard (RFC 8878).
-    Zstd,
-    /// xz.
-    Xz,
-    /// The older form of lzma, `.lzma`: without a checksum.
-    Lzma,
-    /// bzip2.
-    Bzip2,
-    /// lz4 frames.
-    Lz4,
+/// Detects the compression of a stream from its first bytes; 18 are enough.
+fn detect_first(first: &[u8]) -> Option<Compression> {
+    Compression::ALL.into_iter().find(|&compression| begins(compression, first))
 }
 
-impl Compression {
-    /// All of them, in the order in which they are tried: those told for certain first.
-    pub const ALL: [Self; 6] = [Self::Gzip, Self::Zstd, Self::Xz, Self::Bzip2, Self::Lz4, Self::Lzma];
-
-    /// Returns the name for people.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Xz => "xz",
-            Self::Lzma => "lzma",
-            Self::Bzip2 => "bzip2",
-            Self::Lz4 => "lz4",
+/// Returns whether `first` is the start of a member of this compression.
+pub fn begins(compression: Compression, first: &[u8]) -> bool {
+    match compression {
+        // The method is always 8; the upper flag bits are reserved.
+        Compression::Gzip => first.starts_with(&[0x1f, 0x8b, 8]) && first.get(3).is_some_and(|flags| flags & 0xe0 == 0),
+        Compression::Zstd => first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable(first),
+        Compression::Xz => first.starts_with(b"\xfd7zXZ\0"),
+        Compression::Bzip2 => {
+            // The level, then the magic of a block or of the end.
+            first.starts_with(b"BZh")
+                && first.get(3).is_some_and(|level| (b'1'..=b'9').contains(level))
+                && [&b"1AY&SY"[..], b"\x17\x72\x45\x38\x50\x90"].iter().any(|magic| first[4..].starts_with(magic))
         }
-    }
-
-    /// Returns the usual ending of file names, with the dot.
-    pub fn extension(self) -> &'static str {
-        match self {
-            Self::Gzip => ".gz",
-            Self::Zstd => ".zst",
-            Self::Xz => ".xz",
-            Self::Lzma => ".lzma",
-            Self::Bzip2 => ".bz2",
-            Self::Lz4 => ".lz4",
-        }
-    }
-
-    /// Names the content of a compressed file of this name: without the ending, if it has the usual one.
-    pub fn content_name(self, name: &[u8]) -> Vec<u8> {
-        let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let ending = self.extension().as_bytes();
-        let stem = name.len().checked_sub(ending.len()).filter(|&len| len > 0).map(|len| name.split_at(len));
-        match stem {
-            Some((stem, end)) if end.eq_ignore_ascii_case(ending) => stem.to_vec(),
-            _ if name.is_empty() => b"content".to_vec(),
-            _ => name.to_vec(),
-        }
-    }
-
-    /// What a damaged one is called.
-    pub fn structure(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip stream",
-            Self::Zstd => "zstd stream",
-            Self::Xz => "xz stream",
-            Self::Lzma => "lzma stream",
-            Self::Bzip2 => "bzip2 stream",
-            Self::Lz4 => "lz4 stream",
-        }
-    }
-
-    /// Tells a stream by its first bytes (18 are enough).
-    pub fn detect(first: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|compression| compression.begins(first))
-    }
-
-    /// Says whether a member of this compression begins with these bytes.
-    pub fn begins(self, first: &[u8]) -> bool {
-        match self {
-            // The method is always 8; the upper flag bits are reserved.
-            Self::Gzip => first.starts_with(&[0x1f, 0x8b, 8]) && first.get(3).is_some_and(|flags| flags & 0xe0 == 0),
-            Self::Zstd => first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable(first),
-            Self::Xz => first.starts_with(b"\xfd7zXZ\0"),
-            Self::Bzip2 => {
-                // The level, then the magic of a block or of the end.
-                first.starts_with(b"BZh")
-                    && first.get(3).is_some_and(|level| (b'1'..=b'9').contains(level))
-                    && [&b"1AY&SY"[..], b"\x17\x72\x45\x38\x50\x90"].iter().any(|magic| first[4..].starts_with(magic))
-            }
-            Self::Lz4 => first.starts_with(&[0x04, 0x22, 0x4d, 0x18]) || first.starts_with(&legacy::MAGIC),
-            Self::Lzma => is_lzma(first),
-        }
+        Compression::Lz4 => first.starts_with(&[0x04, 0x22, 0x4d, 0x18]) || first.starts_with(&legacy::MAGIC),
+        Compression::Lzma => is_lzma(first),
     }
 }
 
@@ -139,7 +70,7 @@ pub fn is_skippable(first: &[u8]) -> bool {
 pub fn detect(input: &mut Input) -> Result<Option<Compression>> {
     let first = input.peek(PROBE)?;
     if !is_skippable(first) {
-        return Ok(Compression::detect(first));
+        return Ok(detect_first(first));
     }
     let mut at = 0usize;
     while at < MAX_PEEK - PROBE {
@@ -147,7 +78,7 @@ pub fn detect(input: &mut Input) -> Result<Option<Compression>> {
         let len = next.get(4..8).and_then(<[u8]>::first_chunk).filter(|_| is_skippable(next));
         let Some(len) = len else {
             // Without another frame it is empty either way.
-            return Ok(Compression::detect(next).filter(|next| *next == Compression::Lz4).or(Some(Compression::Zstd)));
+            return Ok(detect_first(next).filter(|next| *next == Compression::Lz4).or(Some(Compression::Zstd)));
         };
         at = at.saturating_add(8).saturating_add(u32::from_le_bytes(*len) as usize);
     }

@@ -7,6 +7,7 @@ use super::decoder::Decoder;
 use super::indexer::{Indexer, walk_blocks, walk_plain};
 use super::{PROBE, detect, detect_stream};
 use nra_core::archive::{Damage, Info, OpenOptions};
+use nra_core::container::Container;
 use nra_core::entry::Kind;
 use nra_core::error::{Error, Result};
 use nra_core::path::{EntryPath, Quoted};
@@ -30,7 +31,7 @@ pub fn probe(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<Option<T
     if !detect_stream(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? {
         return Ok(None);
     }
-    index(Bytes::Plain(Arc::clone(source)), "tar".into(), source.len(), options).map(Some)
+    index(Bytes::Plain(Arc::clone(source)), Container::Tar(None), source.len(), options).map(Some)
 }
 
 /// Opens a stream that is compressed in this way, with a tar archive or one file in it; `None` if it is none.
@@ -48,7 +49,7 @@ pub fn probe_compressed(
     let begins = if is_skippable(&first) {
         nra_stream::detect(&mut Input::new(SourceStream::new(Arc::clone(source), 0), 0))? == Some(compression)
     } else {
-        compression.begins(&first)
+        nra_stream::begins(compression, &first)
     };
     if !begins {
         return Ok(None);
@@ -57,8 +58,7 @@ pub fn probe_compressed(
     let first = blocks.block(0)?;
     let is_tar = detect(&first[..first.len().min(PROBE)]);
     if is_tar {
-        let format = format!("tar, {}", compression.name());
-        return index(Bytes::Compressed(blocks), format, source.len(), options).map(Some);
+        return index(Bytes::Compressed(blocks), Container::Tar(Some(compression)), source.len(), options).map(Some);
     }
     single(blocks, compression, source, options).map(Some)
 }
@@ -88,7 +88,7 @@ fn single(
     }
     let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
     table.add(&compression.content_name(source.name()), Item { size, ..Item::new(Kind::File) })?;
-    let mut info = Info { format: compression.name().into(), archive_bytes: source.len(), ..Info::default() };
+    let mut info = Info { container: Container::Compressed(compression), archive_bytes: source.len(), ..Info::default() };
     let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
     let omits = remark.is_some();
     info.remarks.extend(remark);
@@ -126,7 +126,7 @@ fn path(name: &[u8]) -> Option<EntryPath> {
 }
 
 /// Makes the index of an archive: one pass over its headers.
-fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
+fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenOptions) -> Result<TableArchive<TarMembers>> {
     let mut builder = Indexer::new(options.index_bytes);
     let mut decoder = Decoder::new().with_names(options.names);
     let walked = match &bytes {
@@ -144,7 +144,7 @@ fn index(bytes: Bytes, format: String, archive_bytes: u64, options: &OpenOptions
         Err(error) => return Err(error),
     };
     builder.ended(&mut decoder);
-    let mut info = Info { format, archive_bytes, ..Info::default() };
+    let mut info = Info { container, archive_bytes, ..Info::default() };
     info.remarks.append(&mut builder.remarks);
     info.message = builder.comment.take().unwrap_or_default();
     let mut omits = builder.omits;

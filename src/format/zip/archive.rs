@@ -10,6 +10,7 @@ use crate::names::name;
 use crate::record::{AES, CENTRAL_LEN, LOCAL_LEN, Record, record_len};
 use crate::scan::{self, Rebuilt};
 use nra_core::archive::{Access, Damage, Depth, Info, OpenOptions, Part};
+use nra_core::container::Container;
 use nra_core::crypt::Secret;
 use nra_core::entry::{Device, Kind, Metadata};
 use nra_core::error::{Error, Result};
@@ -199,7 +200,7 @@ impl ZipMembers {
         }
         reader.omits = !remarks.is_empty();
         let info = Info {
-            format: "zip".into(),
+            container: Container::Zip,
             message,
             archive_bytes,
             stored_bytes: Some(stored_bytes),

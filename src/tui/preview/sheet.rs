@@ -161,7 +161,7 @@ fn common(entry: &Entry, sheet: &mut Sheet) {
 fn inside(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet) {
     match archive.describe(Some(entry)) {
         Ok(Some(table)) => {
-            sheet.fact("archive", &archive.info().format);
+            sheet.fact("archive", &archive.container().to_string());
             sheet.fact("inside", &glyphs::shown(format!("{} {}", table.format, table.brief).trim_end().as_bytes()));
             for (label, value) in &table.facts {
                 sheet.fact(&glyphs::shown(label.as_bytes()), &glyphs::shown(value.as_bytes()));

@@ -31,6 +31,7 @@ use crate::layout::{Areas, Column, Columns, SAID, SHARE, SMALLEST, Wanted};
 use crate::memory::Memory;
 use crate::theme::Theme;
 use nra_format::archive::Info;
+use nra_format::container::Container;
 use nra_format::entry::Entry;
 use nra_format::path::EntryPath;
 
@@ -133,7 +134,7 @@ impl Facts {
 
     /// Says whether it is of a version whose encryption knows raw keys, not passwords.
     pub fn has_keys_only(&self) -> bool {
-        self.info.format.starts_with("NRA 1") || self.info.format.starts_with("NRA 4")
+        matches!(self.info.container, Container::Nra1 | Container::Nra4)
     }
 
     /// Returns its name without those of the archives around it.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::work::room_for;
 use nra_format::archive::Archive;
+use nra_format::container::Container;
 use nra_format::digest::Digest;
 use nra_format::entry::{Entry, Kind};
 use nra_format::error::Result;
@@ -55,7 +56,7 @@ pub fn find(
     share: &dyn Fn(f64) -> bool,
 ) -> Result<Option<Duplicates>> {
     // NRA 5 stores a content once. Elsewhere it has to be read to know it again.
-    let once = archive.info().format.starts_with("NRA 5");
+    let once = archive.container() == Container::Nra5;
     let mut groups = Groups { list: Vec::new(), numbers: room_for(below.end - below.start) };
     let whole = if once {
         // Sixteen bytes a file, for there may be millions. The keys are those of this search alone, so that no archive has been made to confuse them.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::codec::Codec;
+use crate::container::Container;
 use crate::crypt::KeyInfo;
 use crate::entry::{Attribute, Timestamp};
 use crate::path::EntryPath;
@@ -19,8 +20,8 @@ pub struct Totals {
 /// What is known of an archive as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Info {
-    /// Container and version, for people: `NRA 5`.
-    pub format: String,
+    /// Format of the archive.
+    pub container: Container,
     /// Length of the archive file, bytes.
     pub archive_bytes: u64,
     /// Entries.

@@ -3,11 +3,9 @@
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
+use crate::container::Engine;
 use crate::crypt::{Keyring, Secret};
 use crate::names::NameEncoding;
-
-/// Name of an engine, as its registry knows it.
-pub type EngineName = &'static str;
 
 /// How archives are opened.
 #[derive(Debug, Clone)]
@@ -34,7 +32,7 @@ pub struct OpenOptions {
     /// Encoding of names in containers that do not tell it. Default: as each container has it.
     pub names: Option<NameEncoding>,
     /// The engine that reads it. Default: detected from its content.
-    pub engine: Option<EngineName>,
+    pub engine: Option<Engine>,
 }
 
 impl Default for OpenOptions {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::rows::Table;
 use super::verify;
 use crate::archive::{Access, Archive, Damage, Depth, Info, Part, Totals, Verdict};
+use crate::container::Container;
 use crate::digest::Digest;
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
@@ -204,7 +205,7 @@ impl<M: Members> TableArchive<M> {
     /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
     pub fn new(table: Table, members: M, info: Info) -> Self {
         let whole = Whole::new(table, info);
-        let known = Info { format: whole.info.format.clone(), ..Info::default() };
+        let known = Info { container: whole.info.container, ..Info::default() };
         Self { members, known, whole: OnceLock::from(whole), make: |_| unreachable!("the table is there") }
     }
 
@@ -248,8 +249,8 @@ impl<M: Members> Archive for TableArchive<M> {
         &self.whole().info
     }
 
-    fn format(&self) -> &str {
-        &self.known.format
+    fn container(&self) -> Container {
+        self.known.container
     }
 
     fn remarks(&self) -> Vec<String> {

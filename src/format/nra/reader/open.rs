@@ -15,6 +15,7 @@ use crate::reader::walk::{Step, Walk};
 use crate::reader::window::Window;
 use crate::recovery::{self, End, Geometry};
 use nra_core::archive::Info;
+use nra_core::container::Container;
 use nra_core::crypt::SALT_LEN;
 use nra_core::error::{Error, Result};
 
@@ -400,7 +401,7 @@ fn commit_at(window: &Window, offset: u64) -> Result<(Commit, FrameRef, Option<[
 pub(super) fn describe(window: &Window, state: &State, is_newest: bool) -> Result<Info> {
     let commit = &state.commit;
     let mut info = Info {
-        format: "NRA 5".into(),
+        container: Container::Nra5,
         encrypted: window.is_sealed(),
         keys: window.opener().map_or_else(Vec::new, |opener| opener.keyring().list()),
         archive_bytes: window.file_len(),
@@ -439,7 +440,7 @@ pub(super) fn describe(window: &Window, state: &State, is_newest: bool) -> Resul
 pub(super) fn describe_scan(window: &Window, scan: &Scan, cause: &Error) -> Info {
     let files = scan.entries.iter().filter(|entry| entry.kind == nra_core::entry::Kind::File);
     let mut info = Info {
-        format: "NRA 5".into(),
+        container: Container::Nra5,
         encrypted: window.is_sealed(),
         archive_bytes: window.file_len(),
         entries: scan.entries.len() as u64,

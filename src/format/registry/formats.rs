@@ -1,0 +1,184 @@
+//! The table of formats: how each is detected and opened, and what nra can do with it.
+
+use std::sync::Arc;
+
+use crate::registry::Extension;
+use nra_core::archive::{Archive, OpenOptions};
+use nra_core::container::{Compression, Engine};
+use nra_core::error::Result;
+use nra_core::source::ReadAt;
+use nra_nra5::reader::NraReader;
+use nra_sevenz::SevenzMembers;
+use nra_shard::ShardMembers;
+use nra_zip::ZipMembers;
+
+/// Opens a source if it has this format; `None` if it has not, an error if it has and cannot be opened.
+pub(super) type Probe = fn(&Arc<dyn ReadAt>, &OpenOptions) -> Result<Option<Box<dyn Archive>>>;
+
+/// A format and what nra can do with it.
+#[derive(Debug)]
+pub struct Format {
+    /// The engine that reads it.
+    pub engine: Engine,
+    /// Usual file name extension, with the dot.
+    pub extension: &'static str,
+    /// How the format is detected: the first bytes in hex, or a description.
+    pub signature: &'static str,
+    /// New archives can be written.
+    pub write: bool,
+    /// Entries can be added to archives.
+    pub append: bool,
+    /// New archives can be written to a pipe.
+    pub stream: bool,
+    /// New archives can be encrypted.
+    pub encrypt: bool,
+    pub(super) probe: Probe,
+}
+
+impl Format {
+    /// Returns the name.
+    pub fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Returns the format of this name or file name extension ([`EXTENSIONS`](super::EXTENSIONS)).
+    pub fn named(word: &str) -> Option<&'static Self> {
+        let word = word.trim();
+        let extension = Extension::named(word);
+        FORMATS.iter().find(|format| match extension {
+            Some(extension) => format.engine == extension.container.engine(),
+            None => format.name().eq_ignore_ascii_case(word),
+        })
+    }
+}
+
+/// All formats that can be read, in the order of detection: reliable signatures come first.
+pub static FORMATS: &[Format] = &[
+    Format {
+        engine: Engine::Nra5,
+        extension: ".nra",
+        signature: "4e524100 0500",
+        write: true,
+        append: true,
+        stream: true,
+        encrypt: true,
+        probe: |source, options| Ok(boxed(NraReader::probe(Arc::clone(source), options)?)),
+    },
+    Format {
+        engine: Engine::Nra4,
+        extension: ".nra",
+        signature: "4e524100 0200",
+        write: true,
+        append: false,
+        stream: false,
+        encrypt: true,
+        probe: |source, options| Ok(boxed(nra_nra4::probe(source, options)?)),
+    },
+    Format {
+        engine: Engine::Shard,
+        extension: ".shard",
+        signature: "53485244 02",
+        write: true,
+        append: false,
+        stream: false,
+        encrypt: false,
+        probe: |source, options| Ok(boxed(ShardMembers::probe(source, options)?)),
+    },
+    compressed(Compression::Gzip, "1f8b08", |source, options| {
+        Ok(boxed(nra_tar::probe_compressed(Compression::Gzip, source, options)?))
+    }),
+    compressed(Compression::Zstd, "28b52ffd", |source, options| {
+        Ok(boxed(nra_tar::probe_compressed(Compression::Zstd, source, options)?))
+    }),
+    compressed(Compression::Xz, "fd377a585a00", |source, options| {
+        Ok(boxed(nra_tar::probe_compressed(Compression::Xz, source, options)?))
+    }),
+    compressed(Compression::Bzip2, "425a68", |source, options| {
+        Ok(boxed(nra_tar::probe_compressed(Compression::Bzip2, source, options)?))
+    }),
+    compressed(Compression::Lz4, "04224d18", |source, options| {
+        Ok(boxed(nra_tar::probe_compressed(Compression::Lz4, source, options)?))
+    }),
+    Format {
+        engine: Engine::Tar,
+        extension: ".tar",
+        signature: "checksum of its first header",
+        write: true,
+        append: false,
+        stream: true,
+        encrypt: false,
+        probe: |source, options| Ok(boxed(nra_tar::probe(source, options)?)),
+    },
+    Format {
+        write: false,
+        stream: false,
+        ..compressed(Compression::Lzma, "5d0000", |source, options| {
+            Ok(boxed(nra_tar::probe_compressed(Compression::Lzma, source, options)?))
+        })
+    },
+    Format {
+        engine: Engine::SevenZ,
+        extension: ".7z",
+        signature: "377abcaf271c",
+        write: false,
+        append: false,
+        stream: false,
+        encrypt: false,
+        probe: |source, options| Ok(boxed(SevenzMembers::probe(source, options)?)),
+    },
+    // Zip comes last: it is detected from the end of the file, and any bytes may precede it.
+    Format {
+        engine: Engine::Zip,
+        extension: ".zip",
+        signature: "504b0506 near the end",
+        write: true,
+        append: false,
+        stream: true,
+        encrypt: false,
+        probe: |source, options| Ok(boxed(ZipMembers::probe(source, options)?)),
+    },
+];
+
+/// A compressed stream that contains a tar archive, which is what nra writes, or one file.
+const fn compressed(compression: Compression, signature: &'static str, probe: Probe) -> Format {
+    Format {
+        engine: Engine::Compressed(compression),
+        extension: compression.extension(),
+        signature,
+        write: true,
+        append: false,
+        stream: true,
+        encrypt: false,
+        probe,
+    }
+}
+
+fn boxed<A: Archive + 'static>(archive: Option<A>) -> Option<Box<dyn Archive>> {
+    archive.map(|archive| Box::new(archive) as Box<dyn Archive>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_found_by_name_and_extension() {
+        for (word, name) in [
+            ("nra", "NRA 5"),
+            ("NRA4", "NRA 1 to 4.5"),
+            ("shard", "Shard 2"),
+            ("zip", "zip"),
+            ("tar", "tar"),
+            ("tar.gz", "gzip"),
+            (".tgz", "gzip"),
+            ("tbz", "bzip2"),
+            ("TLZ", "lzma"),
+            ("cshard", "Shard 2"),
+            ("gzip", "gzip"),
+            ("zst", "zstd"),
+        ] {
+            assert_eq!(Format::named(word).map(Format::name), Some(name), "{word}");
+        }
+        assert!(Format::named("").or(Format::named("rar")).or(Format::named("tar.tar.gz")).is_none());
+    }
+}

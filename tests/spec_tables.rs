@@ -1,4 +1,4 @@
-//! The tables of the format's specification and the constants of the code say the same.
+//! The tables of the format specification agree with the constants of the code.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use nra::format::nra::{commit, frame, head, layout, records, recovery};
 
 const SPEC: &str = include_str!("../docs/format/nra.md");
 
-/// Returns the rows of the table introduced by "Table `name`", without its two head lines.
+/// Returns the rows of the table introduced by "Table `name`", without its two header lines.
 fn table(name: &str) -> Vec<Vec<String>> {
     let start = format!("Table `{name}`");
     let mut lines = SPEC.lines().skip_while(|line| !line.starts_with(&start));
@@ -35,16 +35,16 @@ fn owned<'a>(pairs: impl IntoIterator<Item = (u64, &'a str)>) -> Vec<(u64, Strin
 }
 
 #[test]
-fn structures_of_fixed_layout() {
+fn fixed_structures_match_the_specification() {
     for (name, fields, len) in [
         ("reference", layout::reference::TABLE, REFERENCE_LEN),
-        ("head", layout::head::TABLE, layout::HEAD_LEN),
-        ("slot", layout::slot::TABLE, head::SLOT_LEN),
+        ("superblock", layout::superblock::TABLE, layout::SUPERBLOCK_LEN),
+        ("commit slot", layout::commit_slot::TABLE, head::SLOT_LEN),
         ("frame", layout::frame::TABLE, HEADER_LEN),
         ("commit", layout::commit::TABLE, commit::FIXED_LEN),
-        ("tail", layout::tail::TABLE, head::TAIL_LEN),
+        ("footer", layout::footer::TABLE, head::TAIL_LEN),
         ("recovery", layout::recovery::TABLE, recovery::GEOMETRY_LEN),
-        ("keys", layout::keys::TABLE, 64),
+        ("key frame", layout::key_frame::TABLE, 64),
         ("key slot", layout::key_slot::TABLE, 128),
         ("sealed", layout::sealed::TABLE, frame::SEALED_HEADER_LEN),
     ] {
@@ -56,7 +56,7 @@ fn structures_of_fixed_layout() {
         assert_eq!(spec, code, "table `{name}`");
         let mut end = 0;
         for (field, offset, size) in code {
-            assert_eq!(offset, end, "{name}.{field} follows the field before");
+            assert_eq!(offset, end, "{name}.{field} follows the preceding field");
             end = offset + size;
         }
         assert_eq!(end, len, "length of {name}");
@@ -64,7 +64,7 @@ fn structures_of_fixed_layout() {
 }
 
 #[test]
-fn numbers_with_names() {
+fn numbered_names_match_the_specification() {
     let kinds = FrameKind::ALL.map(|kind| (kind as u64, kind.name()));
     assert_eq!(numbered("kinds"), owned(kinds));
     let codecs = Codec::ALL.map(|codec| (codec as u64, codec.name()));
@@ -92,7 +92,7 @@ fn numbers_with_names() {
 }
 
 #[test]
-fn features() {
+fn features_match_the_specification() {
     let spec: Vec<_> = table("features")
         .into_iter()
         .map(|row| (row[0].clone(), row[1].parse::<u32>().expect("a bit"), row[2].clone()))
@@ -103,7 +103,7 @@ fn features() {
 }
 
 #[test]
-fn all_limits() {
+fn limits_match_the_specification() {
     let spec: BTreeMap<String, u64> =
         table("limits").into_iter().map(|row| (row[0].clone(), row[1].parse().expect("a number"))).collect();
     let code = [
@@ -134,7 +134,7 @@ fn all_limits() {
         ("MAX_PAD", limits::MAX_PAD.into()),
     ];
     assert_eq!(spec, code.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
-    // None is missing on both sides.
+    // No limit is missing from both sides.
     let source = include_str!("../src/format/core/limits.rs");
     let defined = source.lines().filter_map(|line| line.strip_prefix("pub const ")?.split_once(':')).map(|(name, _)| name);
     let defined: Vec<&str> = defined.filter(|name| *name != "MAX_OFFSET").collect();

@@ -1,6 +1,7 @@
-//! Places of the fields in structures of fixed layout.
+//! Offsets and sizes of the fields in structures of fixed layout.
 //!
-//! Encoders and parsers use these constants, and `tests/spec_tables.rs` compares them with the tables of nra.md.
+//! Encoders and parsers use these constants. `tests/spec_tables.rs` compares them with the tables of
+//! nra.md.
 
 /// A field of `N` bytes.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +11,7 @@ pub struct Field<const N: usize> {
 }
 
 impl<const N: usize> Field<N> {
-    /// Takes the bytes of the field out of a structure that is long enough.
+    /// Returns the bytes of the field in a structure that is long enough.
     pub fn get(self, structure: &[u8]) -> [u8; N] {
         let mut bytes = [0; N];
         bytes.copy_from_slice(&structure[self.offset..self.offset + N]);
@@ -22,7 +23,7 @@ impl<const N: usize> Field<N> {
         structure[self.offset..self.offset + N].copy_from_slice(&bytes);
     }
 
-    /// Says whether all bytes of the field are zero.
+    /// Returns whether all bytes of the field are zero.
     pub fn is_zero(self, structure: &[u8]) -> bool {
         self.get(structure) == [0; N]
     }
@@ -44,8 +45,8 @@ macro_rules! structure {
 }
 
 structure! {
-    /// Payload of a key frame up to the slots (section 18).
-    keys {
+    /// Payload of a key frame up to the key slots (section 18).
+    key_frame {
         SLOTS = "slots": 0, 2;
         RESERVED = "reserved": 2, 6;
         SALT = "salt": 8, 24;

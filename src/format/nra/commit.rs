@@ -69,10 +69,10 @@ impl Commit {
         u64s(field::ENTRIES, self.entries);
         u64s(field::FILES, self.files);
         u64s(field::CONTENT_BYTES, self.content_bytes);
-        u64s(field::PIECE_BYTES, self.piece_bytes);
+        u64s(field::CHUNK_BYTES, self.piece_bytes);
         u64s(field::STORED_BYTES, self.stored_bytes);
         u64s(field::BLOCKS, self.blocks);
-        u64s(field::PIECES, self.pieces);
+        u64s(field::CHUNKS, self.pieces);
         u64s(field::LINK_GROUPS, self.link_groups);
         if let Some(time) = self.time {
             field::SECONDS.put(&mut bytes, time.seconds.to_le_bytes());
@@ -121,10 +121,10 @@ impl Commit {
             entries: u64_of(field::ENTRIES),
             files: u64_of(field::FILES),
             content_bytes: u64_of(field::CONTENT_BYTES),
-            piece_bytes: u64_of(field::PIECE_BYTES),
+            piece_bytes: u64_of(field::CHUNK_BYTES),
             stored_bytes: u64_of(field::STORED_BYTES),
             blocks: u64_of(field::BLOCKS),
-            pieces: u64_of(field::PIECES),
+            pieces: u64_of(field::CHUNKS),
             entry_root: reference(field::ENTRY_ROOT)?,
             previous: reference(field::PREVIOUS)?,
             attributes: reference(field::ATTRIBUTES)?,

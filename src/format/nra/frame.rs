@@ -3,7 +3,7 @@
 //! Spec: nra.md, sections 2 and 6.
 
 use crate::content::FrameRef;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::layout::{frame as field, reference};
 use nra_core::checksum::checksum;
 use nra_core::codec::Codec;
@@ -182,10 +182,10 @@ impl FrameHeader {
         field::RAW_LEN.put(&mut bytes, self.raw_len.to_le_bytes());
         field::STORED_LEN.put(&mut bytes, self.stored_len.to_le_bytes());
         field::PAD_LEN.put(&mut bytes, self.pad_len.to_le_bytes());
-        field::DIRECTORY_LEN.put(&mut bytes, self.directory_len.to_le_bytes());
+        field::BLOCK_INDEX_LEN.put(&mut bytes, self.directory_len.to_le_bytes());
         field::DICTIONARY.put(&mut bytes, self.dictionary.to_le_bytes());
         field::PAYLOAD_CHECKSUM.put(&mut bytes, self.payload_checksum.to_le_bytes());
-        field::DIRECTORY_CHECKSUM.put(&mut bytes, self.directory_checksum.to_le_bytes());
+        field::BLOCK_INDEX_CHECKSUM.put(&mut bytes, self.directory_checksum.to_le_bytes());
         field::COMMIT.put(&mut bytes, self.commit.to_le_bytes());
         field::HEADER_CHECKSUM.put(&mut bytes, check.to_le_bytes());
         bytes
@@ -228,10 +228,10 @@ impl FrameHeader {
             raw_len: u32_of(field::RAW_LEN),
             stored_len: u32_of(field::STORED_LEN),
             pad_len: u32_of(field::PAD_LEN),
-            directory_len: u32_of(field::DIRECTORY_LEN),
+            directory_len: u32_of(field::BLOCK_INDEX_LEN),
             dictionary: u64_of(field::DICTIONARY),
             payload_checksum: u64_of(field::PAYLOAD_CHECKSUM),
-            directory_checksum: u64_of(field::DIRECTORY_CHECKSUM),
+            directory_checksum: u64_of(field::BLOCK_INDEX_CHECKSUM),
             commit: u64_of(field::COMMIT),
             sealed,
         };
@@ -257,7 +257,7 @@ impl FrameHeader {
 
     fn peek_fields(bytes: &[u8; HEADER_LEN], sealed: bool) -> (u8, u64) {
         let u32_of = |field: crate::layout::Field<4>| u32::from_le_bytes(field.get(bytes));
-        let parts = span(sealed, u32_of(field::STORED_LEN)) + span(sealed, u32_of(field::DIRECTORY_LEN));
+        let parts = span(sealed, u32_of(field::STORED_LEN)) + span(sealed, u32_of(field::BLOCK_INDEX_LEN));
         let len = start_len(sealed) as u64 + u64::from(u32_of(field::PAD_LEN)) + parts;
         (field::KIND.get(bytes)[0], len.next_multiple_of(ALIGNMENT))
     }
@@ -351,7 +351,7 @@ pub(crate) fn span(sealed: bool, len: u32) -> u64 {
 
 /// Says whether a frame can start at this offset.
 pub(crate) fn is_place(offset: u64) -> bool {
-    offset >= HEAD_LEN as u64 && offset.is_multiple_of(ALIGNMENT) && offset <= MAX_OFFSET
+    offset >= SUPERBLOCK_LEN as u64 && offset.is_multiple_of(ALIGNMENT) && offset <= MAX_OFFSET
 }
 
 impl FrameRef {
@@ -361,7 +361,7 @@ impl FrameRef {
         if let Some(frame) = reference {
             reference::OFFSET.put(&mut bytes, frame.offset.to_le_bytes());
             reference::LENGTH.put(&mut bytes, frame.length.to_le_bytes());
-            reference::CHECK.put(&mut bytes, frame.check.to_le_bytes());
+            reference::HEADER_CHECKSUM.put(&mut bytes, frame.check.to_le_bytes());
         }
         bytes
     }
@@ -374,7 +374,7 @@ impl FrameRef {
         let frame = Self {
             offset: u64::from_le_bytes(reference::OFFSET.get(bytes)),
             length: u64::from_le_bytes(reference::LENGTH.get(bytes)),
-            check: u64::from_le_bytes(reference::CHECK.get(bytes)),
+            check: u64::from_le_bytes(reference::HEADER_CHECKSUM.get(bytes)),
         };
         frame.validate()?;
         Ok(Some(frame))

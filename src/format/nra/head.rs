@@ -3,7 +3,7 @@
 //! Spec: nra.md, sections 4, 5, 14 and 21.
 
 use crate::frame::{ALIGNMENT, HEADER_LEN, is_place};
-use crate::layout::{Field, HEAD_LEN, head, slot, tail};
+use crate::layout::{Field, SUPERBLOCK_LEN, commit_slot, footer, superblock};
 use nra_core::checksum::checksum;
 use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_OFFSET;
@@ -29,7 +29,7 @@ pub const REQUIRED_ENCRYPTION: u32 = 1 << 0;
 pub const FEATURES: &[(&str, u32, &str)] = &[("required", 0, "encryption")];
 
 /// Where the slots lie in the head.
-const SLOTS: [Field<SLOT_LEN>; 2] = [head::SLOT_A, head::SLOT_B];
+const SLOTS: [Field<SLOT_LEN>; 2] = [superblock::COMMIT_SLOT_A, superblock::COMMIT_SLOT_B];
 
 /// The first bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,16 +70,16 @@ pub struct Tail {
 
 impl Head {
     /// Returns the bytes of the head.
-    pub fn encode(&self) -> [u8; HEAD_LEN] {
-        let mut bytes = [0; HEAD_LEN];
-        head::MAGIC.put(&mut bytes, MAGIC);
-        head::VERSION.put(&mut bytes, VERSION.to_le_bytes());
-        head::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
-        head::OPTIONAL.put(&mut bytes, self.optional.to_le_bytes());
-        head::KEYS_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
-        head::KEYS_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
-        let sum = checksum(&bytes[..head::CHECKSUM.offset], 0);
-        head::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+    pub fn encode(&self) -> [u8; SUPERBLOCK_LEN] {
+        let mut bytes = [0; SUPERBLOCK_LEN];
+        superblock::MAGIC.put(&mut bytes, MAGIC);
+        superblock::VERSION.put(&mut bytes, VERSION.to_le_bytes());
+        superblock::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
+        superblock::OPTIONAL.put(&mut bytes, self.optional.to_le_bytes());
+        superblock::KEY_FRAME_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
+        superblock::KEY_FRAME_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
+        let sum = checksum(&bytes[..superblock::CHECKSUM.offset], 0);
+        superblock::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
         for (field, slot) in SLOTS.into_iter().zip(&self.slots) {
             field.put(&mut bytes, slot.as_ref().map_or([0; SLOT_LEN], |slot| slot.encode(field.offset as u64)));
         }
@@ -91,21 +91,27 @@ impl Head {
     /// # Errors
     ///
     /// `Unsupported` for another version, `Corrupt` otherwise.
-    pub fn parse(bytes: &[u8; HEAD_LEN]) -> Result<(Self, Vec<usize>)> {
+    pub fn parse(bytes: &[u8; SUPERBLOCK_LEN]) -> Result<(Self, Vec<usize>)> {
         let corrupt = |detail: String| Error::corrupt("head", 0, detail);
-        if head::MAGIC.get(bytes) != MAGIC {
+        if superblock::MAGIC.get(bytes) != MAGIC {
             return Err(corrupt("not an NRA file".into()));
         }
         // Before the checksum: earlier files have none in this place.
-        check_version(u16::from_le_bytes(head::VERSION.get(bytes)))?;
-        check_sum(&bytes[..head::CHECKSUM.offset], 0, head::CHECKSUM.get(bytes)).map_err(corrupt)?;
-        if !(head::RESERVED_A.is_zero(bytes) && head::RESERVED_B.is_zero(bytes) && head::RESERVED_C.is_zero(bytes)) {
+        check_version(u16::from_le_bytes(superblock::VERSION.get(bytes)))?;
+        check_sum(&bytes[..superblock::CHECKSUM.offset], 0, superblock::CHECKSUM.get(bytes)).map_err(corrupt)?;
+        if !(superblock::RESERVED_A.is_zero(bytes)
+            && superblock::RESERVED_B.is_zero(bytes)
+            && superblock::RESERVED_C.is_zero(bytes))
+        {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
-        let required = u32::from_le_bytes(head::REQUIRED.get(bytes));
-        let keys = (u64::from_le_bytes(head::KEYS_OFFSET.get(bytes)), u64::from_le_bytes(head::KEYS_LENGTH.get(bytes)));
+        let required = u32::from_le_bytes(superblock::REQUIRED.get(bytes));
+        let keys = (
+            u64::from_le_bytes(superblock::KEY_FRAME_OFFSET.get(bytes)),
+            u64::from_le_bytes(superblock::KEY_FRAME_LENGTH.get(bytes)),
+        );
         check_keys(required, keys).map_err(corrupt)?;
-        if keys.0 != 0 && keys.0 != HEAD_LEN as u64 {
+        if keys.0 != 0 && keys.0 != SUPERBLOCK_LEN as u64 {
             return Err(corrupt(format!("first key frame at offset {}", keys.0)));
         }
         let mut damaged = Vec::new();
@@ -116,7 +122,7 @@ impl Head {
                 Err(_) => damaged.push(i),
             }
         }
-        Ok((Self { required, optional: u32::from_le_bytes(head::OPTIONAL.get(bytes)), keys, slots }, damaged))
+        Ok((Self { required, optional: u32::from_le_bytes(superblock::OPTIONAL.get(bytes)), keys, slots }, damaged))
     }
 
     /// Returns the place for `slot`, which is an empty one, one that leads nowhere, or the older one; `None` if it is there already.
@@ -137,11 +143,11 @@ impl Slot {
     /// Returns the bytes of a slot at file offset `place`.
     pub fn encode(&self, place: u64) -> [u8; SLOT_LEN] {
         let mut bytes = [0; SLOT_LEN];
-        slot::MAGIC.put(&mut bytes, SLOT_MAGIC);
-        slot::NUMBER.put(&mut bytes, self.number.to_le_bytes());
-        slot::END.put(&mut bytes, self.end.to_le_bytes());
-        let sum = checksum(&bytes[..slot::CHECKSUM.offset], place);
-        slot::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        commit_slot::MAGIC.put(&mut bytes, SLOT_MAGIC);
+        commit_slot::NUMBER.put(&mut bytes, self.number.to_le_bytes());
+        commit_slot::END.put(&mut bytes, self.end.to_le_bytes());
+        let sum = checksum(&bytes[..commit_slot::CHECKSUM.offset], place);
+        commit_slot::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
         bytes
     }
 
@@ -150,17 +156,17 @@ impl Slot {
         if *bytes == [0; SLOT_LEN] {
             return Ok(None);
         }
-        if slot::MAGIC.get(bytes) != SLOT_MAGIC {
+        if commit_slot::MAGIC.get(bytes) != SLOT_MAGIC {
             return Err("not a slot".into());
         }
-        check_sum(&bytes[..slot::CHECKSUM.offset], place, slot::CHECKSUM.get(bytes))?;
-        if !slot::RESERVED.is_zero(bytes) {
+        check_sum(&bytes[..commit_slot::CHECKSUM.offset], place, commit_slot::CHECKSUM.get(bytes))?;
+        if !commit_slot::RESERVED.is_zero(bytes) {
             return Err("reserved bytes are not zero".into());
         }
-        let number = u64::from_le_bytes(slot::NUMBER.get(bytes));
-        let end = u64::from_le_bytes(slot::END.get(bytes));
+        let number = u64::from_le_bytes(commit_slot::NUMBER.get(bytes));
+        let end = u64::from_le_bytes(commit_slot::END.get(bytes));
         // A commit frame and its tail lie between the head and the end.
-        let least = (HEAD_LEN + HEADER_LEN + TAIL_LEN) as u64;
+        let least = (SUPERBLOCK_LEN + HEADER_LEN + TAIL_LEN) as u64;
         if number == 0 || end < least || end > MAX_OFFSET || !end.is_multiple_of(ALIGNMENT) {
             return Err(format!("commit {number} ends at offset {end}"));
         }
@@ -186,16 +192,16 @@ impl Tail {
     /// Returns the bytes of a tail at file offset `place`.
     pub fn encode(&self, place: u64) -> [u8; TAIL_LEN] {
         let mut bytes = [0; TAIL_LEN];
-        tail::MAGIC.put(&mut bytes, TAIL_MAGIC);
-        tail::VERSION.put(&mut bytes, VERSION.to_le_bytes());
-        tail::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
-        tail::COMMIT_OFFSET.put(&mut bytes, self.commit_offset.to_le_bytes());
-        tail::COMMIT_LENGTH.put(&mut bytes, self.commit_length.to_le_bytes());
-        tail::KEYS_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
-        tail::KEYS_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
-        tail::NUMBER.put(&mut bytes, self.number.to_le_bytes());
-        let sum = checksum(&bytes[..tail::CHECKSUM.offset], place);
-        tail::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
+        footer::MAGIC.put(&mut bytes, TAIL_MAGIC);
+        footer::VERSION.put(&mut bytes, VERSION.to_le_bytes());
+        footer::REQUIRED.put(&mut bytes, self.required.to_le_bytes());
+        footer::COMMIT_OFFSET.put(&mut bytes, self.commit_offset.to_le_bytes());
+        footer::COMMIT_LENGTH.put(&mut bytes, self.commit_length.to_le_bytes());
+        footer::KEY_FRAME_OFFSET.put(&mut bytes, self.keys.0.to_le_bytes());
+        footer::KEY_FRAME_LENGTH.put(&mut bytes, self.keys.1.to_le_bytes());
+        footer::NUMBER.put(&mut bytes, self.number.to_le_bytes());
+        let sum = checksum(&bytes[..footer::CHECKSUM.offset], place);
+        footer::CHECKSUM.put(&mut bytes, sum.to_le_bytes());
         bytes
     }
 
@@ -206,21 +212,21 @@ impl Tail {
     /// `Unsupported` for another version, `Corrupt` otherwise.
     pub fn parse(bytes: &[u8; TAIL_LEN], place: u64) -> Result<Self> {
         let corrupt = |detail: String| Error::corrupt("tail", place, detail);
-        if tail::MAGIC.get(bytes) != TAIL_MAGIC {
+        if footer::MAGIC.get(bytes) != TAIL_MAGIC {
             return Err(corrupt("no tail is here".into()));
         }
-        check_sum(&bytes[..tail::CHECKSUM.offset], place, tail::CHECKSUM.get(bytes)).map_err(corrupt)?;
-        check_version(u16::from_le_bytes(tail::VERSION.get(bytes)))?;
-        if !tail::RESERVED_A.is_zero(bytes) {
+        check_sum(&bytes[..footer::CHECKSUM.offset], place, footer::CHECKSUM.get(bytes)).map_err(corrupt)?;
+        check_version(u16::from_le_bytes(footer::VERSION.get(bytes)))?;
+        if !footer::RESERVED_A.is_zero(bytes) {
             return Err(corrupt("reserved bytes are not zero".into()));
         }
         let u64_of = |field: Field<8>| u64::from_le_bytes(field.get(bytes));
         let parsed = Self {
-            required: u32::from_le_bytes(tail::REQUIRED.get(bytes)),
-            commit_offset: u64_of(tail::COMMIT_OFFSET),
-            commit_length: u64_of(tail::COMMIT_LENGTH),
-            keys: (u64_of(tail::KEYS_OFFSET), u64_of(tail::KEYS_LENGTH)),
-            number: u64_of(tail::NUMBER),
+            required: u32::from_le_bytes(footer::REQUIRED.get(bytes)),
+            commit_offset: u64_of(footer::COMMIT_OFFSET),
+            commit_length: u64_of(footer::COMMIT_LENGTH),
+            keys: (u64_of(footer::KEY_FRAME_OFFSET), u64_of(footer::KEY_FRAME_LENGTH)),
+            number: u64_of(footer::NUMBER),
         };
         check_keys(parsed.required, parsed.keys).map_err(corrupt)?;
         let fits = is_place(parsed.commit_offset)
@@ -310,7 +316,7 @@ mod tests {
     #[test]
     fn each_changed_byte_of_the_head_is_noticed() {
         let head = full_head();
-        for at in 0..HEAD_LEN {
+        for at in 0..SUPERBLOCK_LEN {
             let mut bytes = head.encode();
             bytes[at] ^= 1;
             match (Head::parse(&bytes), at) {

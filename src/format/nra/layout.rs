@@ -1,11 +1,12 @@
-//! Places of the fields in structures of fixed layout.
+//! Offsets and sizes of the fields in structures of fixed layout.
 //!
-//! Encoders and parsers use these constants, and `tests/spec_tables.rs` compares them with the tables of nra.md.
+//! Encoders and parsers use these constants. `tests/spec_tables.rs` compares them with the tables of
+//! nra.md.
 
-/// Length of the head.
-pub const HEAD_LEN: usize = 256;
+/// Length of the superblock.
+pub const SUPERBLOCK_LEN: usize = 256;
 
-pub use nra_core::layout::{Field, key_slot, keys};
+pub use nra_core::layout::{Field, key_frame, key_slot};
 use nra_core::structure;
 
 structure! {
@@ -13,31 +14,31 @@ structure! {
     reference {
         OFFSET = "offset": 0, 8;
         LENGTH = "length": 8, 8;
-        CHECK = "check": 16, 8;
+        HEADER_CHECKSUM = "header_checksum": 16, 8;
     }
 }
 
 structure! {
-    /// Head of the file (section 4).
-    head {
+    /// Superblock (section 4).
+    superblock {
         MAGIC = "magic": 0, 4;
         VERSION = "version": 4, 2;
         RESERVED_A = "reserved_a": 6, 2;
         REQUIRED = "required": 8, 4;
         OPTIONAL = "optional": 12, 4;
-        KEYS_OFFSET = "keys_offset": 16, 8;
-        KEYS_LENGTH = "keys_length": 24, 8;
+        KEY_FRAME_OFFSET = "key_frame_offset": 16, 8;
+        KEY_FRAME_LENGTH = "key_frame_length": 24, 8;
         RESERVED_B = "reserved_b": 32, 24;
         CHECKSUM = "checksum": 56, 8;
-        SLOT_A = "slot_a": 64, 64;
-        SLOT_B = "slot_b": 128, 64;
+        COMMIT_SLOT_A = "commit_slot_a": 64, 64;
+        COMMIT_SLOT_B = "commit_slot_b": 128, 64;
         RESERVED_C = "reserved_c": 192, 64;
     }
 }
 
 structure! {
-    /// Slot of the head (section 5).
-    slot {
+    /// Commit slot of the superblock (section 5).
+    commit_slot {
         MAGIC = "magic": 0, 8;
         NUMBER = "number": 8, 8;
         END = "end": 16, 8;
@@ -56,10 +57,10 @@ structure! {
         RAW_LEN = "raw_len": 8, 4;
         STORED_LEN = "stored_len": 12, 4;
         PAD_LEN = "pad_len": 16, 4;
-        DIRECTORY_LEN = "directory_len": 20, 4;
+        BLOCK_INDEX_LEN = "block_index_len": 20, 4;
         DICTIONARY = "dictionary": 24, 8;
         PAYLOAD_CHECKSUM = "payload_checksum": 32, 8;
-        DIRECTORY_CHECKSUM = "directory_checksum": 40, 8;
+        BLOCK_INDEX_CHECKSUM = "block_index_checksum": 40, 8;
         COMMIT = "commit": 48, 8;
         HEADER_CHECKSUM = "header_checksum": 56, 8;
     }
@@ -76,10 +77,10 @@ structure! {
         ENTRIES = "entries": 40, 8;
         FILES = "files": 48, 8;
         CONTENT_BYTES = "content_bytes": 56, 8;
-        PIECE_BYTES = "piece_bytes": 64, 8;
+        CHUNK_BYTES = "chunk_bytes": 64, 8;
         STORED_BYTES = "stored_bytes": 72, 8;
         BLOCKS = "blocks": 80, 8;
-        PIECES = "pieces": 88, 8;
+        CHUNKS = "chunks": 88, 8;
         ENTRY_ROOT = "entry_root": 96, 24;
         PREVIOUS = "previous": 120, 24;
         ATTRIBUTES = "attributes": 144, 24;
@@ -91,7 +92,7 @@ structure! {
 }
 
 structure! {
-    /// What the payload of each recovery frame begins with (section 19).
+    /// Recovery header: the start of the payload of each recovery frame (section 19).
     recovery {
         PROTECTED = "protected": 0, 8;
         SHARD_LEN = "shard_len": 8, 4;
@@ -108,23 +109,23 @@ structure! {
 }
 
 structure! {
-    /// Tail behind a commit (section 14).
-    tail {
+    /// Footer after a commit frame (section 14).
+    footer {
         MAGIC = "magic": 0, 8;
         VERSION = "version": 8, 2;
         RESERVED_A = "reserved_a": 10, 2;
         REQUIRED = "required": 12, 4;
         COMMIT_OFFSET = "commit_offset": 16, 8;
         COMMIT_LENGTH = "commit_length": 24, 8;
-        KEYS_OFFSET = "keys_offset": 32, 8;
-        KEYS_LENGTH = "keys_length": 40, 8;
+        KEY_FRAME_OFFSET = "key_frame_offset": 32, 8;
+        KEY_FRAME_LENGTH = "key_frame_length": 40, 8;
         NUMBER = "number": 48, 8;
         CHECKSUM = "checksum": 56, 8;
     }
 }
 
 structure! {
-    /// Beginning of a sealed frame (section 18).
+    /// Start of a sealed frame (section 18).
     sealed {
         SYNC = "sync": 0, 4;
         RESERVED = "reserved": 4, 4;

@@ -8,7 +8,7 @@ use crate::crypt::session::{SALT_LEN, Session};
 use crate::crypt::slot::{SLOT_LEN, Slot};
 use crate::crypt::{Argon2Cost, KEY_LEN, KeyBytes, KeyKind, PasswordWork, Secret, derive, random};
 use crate::error::{Error, Result};
-use crate::layout::keys as field;
+use crate::layout::key_frame as field;
 use crate::limits::{MAX_KEY_SLOTS, MAX_PASSWORD_WORK};
 use crate::wire::Malformed;
 

@@ -16,7 +16,7 @@ use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::fuzzing::structure::{Structure, encode_plain, put_sum, seal};
 use crate::head::{Head, TAIL_LEN, Tail};
 use crate::layout;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::page::Page;
 use crate::records::check;
 use nra_core::checksum::checksum;
@@ -95,10 +95,10 @@ impl Anatomy {
     ///
     /// What it was that could not be taken apart.
     pub fn of(archive: &[u8]) -> Result<Self, String> {
-        let head = archive.first_chunk::<HEAD_LEN>().ok_or("no head")?;
+        let head = archive.first_chunk::<SUPERBLOCK_LEN>().ok_or("no head")?;
         let (head, _) = Head::parse(head).map_err(|error| error.to_string())?;
         let mut items = vec![Item::Head(head)];
-        let mut at = HEAD_LEN;
+        let mut at = SUPERBLOCK_LEN;
         while let Some(first) = archive.get(at..).and_then(|rest| rest.first_chunk::<HEADER_LEN>()) {
             let offset = at as u64;
             if let Ok(tail) = Tail::parse(first, offset) {

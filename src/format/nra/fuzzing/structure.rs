@@ -7,8 +7,8 @@ use crate::directory::Directory;
 use crate::extents::ExtentPage;
 use crate::frame::{FrameHeader, HEADER_LEN, REFERENCE_LEN};
 use crate::head::{Head, SLOT_LEN, Slot, TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
-use crate::layout::{Field, frame, head, slot, tail};
+use crate::layout::SUPERBLOCK_LEN;
+use crate::layout::{Field, commit_slot, footer, frame, superblock};
 use crate::page::Page;
 use crate::records::{self, Holder, RecordList};
 use nra_core::checksum::checksum;
@@ -58,16 +58,16 @@ impl Structure {
 /// Sets the checksums inside `bytes` right, so that a parser gets past them. Bytes of another length than that of the structure stay as they are.
 pub fn seal(structure: Structure, bytes: &mut [u8]) {
     match (structure, bytes.len()) {
-        (Structure::Head, HEAD_LEN) => {
-            put_sum(head::CHECKSUM, bytes, 0);
-            for (index, field) in [head::SLOT_A, head::SLOT_B].into_iter().enumerate() {
+        (Structure::Head, SUPERBLOCK_LEN) => {
+            put_sum(superblock::CHECKSUM, bytes, 0);
+            for (index, field) in [superblock::COMMIT_SLOT_A, superblock::COMMIT_SLOT_B].into_iter().enumerate() {
                 let slot = &mut bytes[field.offset..field.offset + SLOT_LEN];
                 if slot.iter().any(|&byte| byte != 0) {
-                    put_sum(slot::CHECKSUM, slot, Slot::place(index));
+                    put_sum(commit_slot::CHECKSUM, slot, Slot::place(index));
                 }
             }
         }
-        (Structure::Tail, TAIL_LEN) => put_sum(tail::CHECKSUM, bytes, tail_place(bytes)),
+        (Structure::Tail, TAIL_LEN) => put_sum(footer::CHECKSUM, bytes, tail_place(bytes)),
         (Structure::FrameHeader, HEADER_LEN) => put_sum(frame::HEADER_CHECKSUM, bytes, PLACE),
         _ => {}
     }
@@ -82,7 +82,7 @@ pub(super) fn put_sum(field: Field<8>, bytes: &mut [u8], place: u64) {
 /// A tail lies behind its commit, wherever that is.
 fn tail_place(bytes: &[u8]) -> u64 {
     let number = |field: Field<8>| u64::from_le_bytes(field.get(bytes));
-    number(tail::COMMIT_OFFSET).saturating_add(number(tail::COMMIT_LENGTH))
+    number(footer::COMMIT_OFFSET).saturating_add(number(footer::COMMIT_LENGTH))
 }
 
 /// Parses `bytes` as `structure`. Returns what the encoder makes of the result, which must be `bytes` again, or `None` if they were refused.
@@ -185,14 +185,14 @@ mod tests {
         let head = Head { slots: [None, Some(Slot { number: 1, end: 1024 })], ..Head::default() };
         let tail = Tail { required: 0, commit_offset: 256, commit_length: 272, keys: (0, 0), number: 1 };
         let mut bytes = head.encode().to_vec();
-        bytes[head::CHECKSUM.offset] ^= 1;
-        bytes[head::SLOT_B.offset + slot::CHECKSUM.offset] ^= 1;
+        bytes[superblock::CHECKSUM.offset] ^= 1;
+        bytes[superblock::COMMIT_SLOT_B.offset + commit_slot::CHECKSUM.offset] ^= 1;
         assert_eq!(reencode(Structure::Head, &bytes), None);
         seal(Structure::Head, &mut bytes);
         assert_eq!(bytes, head.encode());
         assert_eq!(reencode(Structure::Head, &bytes).as_ref(), Some(&bytes));
         let mut bytes = tail.encode(528).to_vec();
-        bytes[tail::CHECKSUM.offset] ^= 1;
+        bytes[footer::CHECKSUM.offset] ^= 1;
         assert_eq!(reencode(Structure::Tail, &bytes), None);
         seal(Structure::Tail, &mut bytes);
         assert_eq!(reencode(Structure::Tail, &bytes).as_ref(), Some(&bytes));

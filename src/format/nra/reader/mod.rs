@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::commit::Commit;
 use crate::head::Head;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::page::Child;
 use nra_core::archive::{Access, Archive, CommitInfo, Depth, IndexPage, Info, OpenOptions, Part, Run, Totals, Verdict};
 use nra_core::crypt::{KeyInfo, Keyring};
@@ -230,7 +230,7 @@ impl NraReader {
 
     /// Returns what there is to say of a damaged head, which nothing was read by. Slots are another matter: somebody may be writing one.
     fn head_remark(&self) -> Option<String> {
-        let look = || match self.window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
+        let look = || match self.window.array::<SUPERBLOCK_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
             Err(error) if self.state.is_some() && is_damage(&error) => {
                 Some(format!("{error}; the archive reads without it, but can't be changed"))
             }

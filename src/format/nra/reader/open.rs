@@ -6,7 +6,7 @@ use crate::commit::{Commit, parse_attributes};
 use crate::content::FrameRef;
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN};
 use crate::head::{Head, MAGIC, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, VERSION, check_optional, check_required};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::damage::is_damage;
 use crate::reader::frames;
 use crate::reader::opener::{self, Unlock};
@@ -55,14 +55,14 @@ pub(super) fn is_nra(window: &Window) -> Result<bool> {
         return Ok(start.len() == 6 && starts_as_nra(&start));
     }
     // One read for both: the head tells, or where it is lost the first frame does.
-    let len = (HEAD_LEN + HEADER_LEN).min(usize::try_from(window.file_len()).unwrap_or(usize::MAX));
+    let len = (SUPERBLOCK_LEN + HEADER_LEN).min(usize::try_from(window.file_len()).unwrap_or(usize::MAX));
     let start = window.bytes("head", 0, len)?;
     if start.starts_with(&MAGIC) {
         // A head of another version tells that the frames are none of ours, whatever they look like.
         return Ok(starts_as_nra(&start));
     }
-    let first_frame = start.get(HEAD_LEN..).and_then(|rest| rest.first_chunk());
-    Ok(first_frame.is_some_and(|header| FrameHeader::peek(header, HEAD_LEN as u64).is_some()))
+    let first_frame = start.get(SUPERBLOCK_LEN..).and_then(|rest| rest.first_chunk());
+    Ok(first_frame.is_some_and(|header| FrameHeader::peek(header, SUPERBLOCK_LEN as u64).is_some()))
 }
 
 fn starts_as_nra(start: &[u8]) -> bool {
@@ -191,7 +191,7 @@ pub(crate) fn lost_commit(slots: [Option<Slot>; 2], newest: u64) -> Option<Error
 }
 
 fn head(window: &Window) -> Result<Head> {
-    Head::parse(&window.array::<HEAD_LEN>("head", 0)?).map(|(head, _)| head)
+    Head::parse(&window.array::<SUPERBLOCK_LEN>("head", 0)?).map(|(head, _)| head)
 }
 
 /// Returns the state that the tail at the end of the file leads to, or why its commit does not read.
@@ -297,7 +297,7 @@ fn over_whole(window: &Window, mut state: State) -> Result<State> {
 
 /// Returns the state of the append behind `state` if it did finish: frames, then the next commit. `None`: the first one of the file.
 fn finished(window: &Window, state: Option<&State>) -> Result<Option<State>> {
-    let mut behind = Walk::from(window, state.map_or(HEAD_LEN as u64, |state| state.end));
+    let mut behind = Walk::from(window, state.map_or(SUPERBLOCK_LEN as u64, |state| state.end));
     let mut keys = (0, 0);
     while let Some(Step::Frame { offset, start }) = behind.next()? {
         let header = start.header;
@@ -359,7 +359,7 @@ impl State {
 
 /// Looks for a commit frame in the last bytes of the file.
 fn last_commit(window: &Window) -> Result<Option<State>> {
-    let first = window.start().max(HEAD_LEN as u64).next_multiple_of(ALIGNMENT);
+    let first = window.start().max(SUPERBLOCK_LEN as u64).next_multiple_of(ALIGNMENT);
     let Some(mut offset) = window.file_len().checked_sub(HEADER_LEN as u64).map(|last| last - last % ALIGNMENT) else {
         return Ok(None);
     };

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC};
 use crate::head::{Head, REQUIRED_ENCRYPTION, TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::layout::sealed;
 use crate::reader::damage::is_damage;
 use crate::reader::frames;
@@ -127,7 +127,7 @@ enum Named {
 
 /// Returns where to look for keys, or `None` if the archive is not encrypted.
 fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
-    let first = HEAD_LEN as u64;
+    let first = SUPERBLOCK_LEN as u64;
     let tail = |end: u64| -> Result<Option<Tail>> {
         let Some(place) = end.checked_sub(TAIL_LEN as u64).filter(|_| end <= window.file_len()) else { return Ok(None) };
         match Tail::parse(&window.array("tail", place)?, place) {
@@ -146,7 +146,7 @@ fn candidates(window: &Window, recover: bool) -> Result<Option<Candidates>> {
         Err(error) if is_damage(&error) => {}
         Err(error) => return Err(error),
     }
-    let head = match window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
+    let head = match window.array::<SUPERBLOCK_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes)) {
         Ok((head, _)) => Some(head),
         Err(error) if is_damage(&error) => None,
         Err(error) => return Err(error),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::frame::ALIGNMENT;
 use crate::head::{Head, MAGIC, TAIL_LEN, TAIL_MAGIC, Tail, VERSION};
-use crate::layout::HEAD_LEN;
-use crate::layout::tail as field;
+use crate::layout::SUPERBLOCK_LEN;
+use crate::layout::footer as field;
 use crate::reader::damage::is_damage;
 use crate::reader::gather::Gathered;
 use crate::reader::scan::Scan;
@@ -54,7 +54,7 @@ impl NraReader {
         let Some((number, end)) = self.state.as_ref().map(|(commit, end)| (commit.number, *end)) else { return Ok(self) };
         if !self.lost_later {
             // A tail at the end of the file leads to its commit without a look at the head.
-            let head = self.window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
+            let head = self.window.array::<SUPERBLOCK_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
             if let Some(error) = head.ok().and_then(|(head, _)| lost_commit(head.slots, number)) {
                 self.info.remarks.push(format!("{error}; commit {number} is the newest one left"));
                 (self.lost_later, self.recovered) = (true, true);
@@ -143,13 +143,13 @@ fn base_by_tail(source: &dyn ReadAt) -> Result<Option<i64>> {
 /// Finds the first valid head in the file.
 fn base_by_head(source: &dyn ReadAt) -> Result<Option<i64>> {
     let len = source.len();
-    let last = len.saturating_sub(HEAD_LEN as u64).min(HEAD_SEARCH);
+    let last = len.saturating_sub(SUPERBLOCK_LEN as u64).min(HEAD_SEARCH);
     let mut from = 0;
-    while from <= last && len >= HEAD_LEN as u64 {
-        let take = usize::try_from(len - from).unwrap_or(usize::MAX).min(STRIDE + HEAD_LEN);
+    while from <= last && len >= SUPERBLOCK_LEN as u64 {
+        let take = usize::try_from(len - from).unwrap_or(usize::MAX).min(STRIDE + SUPERBLOCK_LEN);
         let mut bytes = vec![0; take];
         source.read_exact_at(from, &mut bytes)?;
-        let found = bytes.windows(HEAD_LEN).position(|window| {
+        let found = bytes.windows(SUPERBLOCK_LEN).position(|window| {
             let is_start = window.starts_with(&MAGIC) && window[MAGIC.len()..].starts_with(&VERSION.to_le_bytes());
             is_start && window.first_chunk().is_some_and(|head| Head::parse(head).is_ok())
         });

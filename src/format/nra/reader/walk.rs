@@ -4,7 +4,7 @@
 
 use crate::frame::{ALIGNMENT, FrameHeader, FrameKind, HEADER_LEN, SEALED_HEADER_LEN, SEALED_SYNC, SYNC};
 use crate::head::{TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::frames::Start;
 use crate::reader::window::Window;
 use nra_core::error::Result;
@@ -42,7 +42,7 @@ impl<'a> Walk<'a> {
 
     /// Goes through the file up to `end`.
     pub(super) fn up_to(window: &'a Window, end: u64) -> Self {
-        Self { end: end.min(window.file_len()), ..Self::from(window, HEAD_LEN as u64) }
+        Self { end: end.min(window.file_len()), ..Self::from(window, SUPERBLOCK_LEN as u64) }
     }
 
     /// Goes on from `position`, a multiple of 8.

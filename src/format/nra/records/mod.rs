@@ -92,5 +92,5 @@ pub mod form {
 
     /// Numbers and names, as in the spec.
     pub const TABLE: [(u8, &str); 5] =
-        [(NONE, "none"), (EXTENT, "extent"), (RAW, "raw extent"), (LIST, "extent list"), (MAP, "extent map")];
+        [(NONE, "none"), (EXTENT, "extent"), (RAW, "uncompressed extent"), (LIST, "extent list"), (MAP, "extent map")];
 }

@@ -5,7 +5,7 @@ use super::group::count;
 use super::view::{SECTOR, View};
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN, SEALED_SYNC, SYNC};
 use crate::head::{TAIL_LEN, TAIL_MAGIC, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
@@ -110,9 +110,9 @@ pub fn find(source: &dyn ReadAt, monitor: &dyn Monitor) -> Result<Option<Geometr
     let has_tail = view.tail_before(view.len).is_ok();
     let mut end = view.len - view.len % 8;
     let mut bytes = Vec::new();
-    while end > HEAD_LEN as u64 {
+    while end > SUPERBLOCK_LEN as u64 {
         monitor.check()?;
-        let start = end.saturating_sub(STRIDE).max(HEAD_LEN as u64);
+        let start = end.saturating_sub(STRIDE).max(SUPERBLOCK_LEN as u64);
         bytes.resize(count(end - start), 0);
         // Where a stretch does not read as a whole, parts of it may.
         let whole = view.read(start, &mut bytes)?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::frame::{ALIGNMENT, HEADER_LEN};
 use crate::head::TAIL_LEN;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::layout::{Field, recovery as field};
 use nra_core::archive::Recovery;
 use nra_core::checksum::checksum;
@@ -109,7 +109,7 @@ impl Geometry {
 
     fn check(&self) -> Result<(), Malformed> {
         let shard = u64::from(self.shard_len);
-        let sound = self.protected >= (HEAD_LEN + HEADER_LEN + TAIL_LEN) as u64
+        let sound = self.protected >= (SUPERBLOCK_LEN + HEADER_LEN + TAIL_LEN) as u64
             && self.protected.is_multiple_of(ALIGNMENT)
             // Whatever is computed from this stays far below the bound of offsets.
             && self.protected <= MAX_OFFSET / 64

@@ -7,7 +7,7 @@ use super::group::write_group;
 use super::trailer::Trailer;
 use super::view::View;
 use crate::head::{Head, REQUIRED_ENCRYPTION, Slot, TAIL_LEN, Tail, check_optional, check_required};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::lost_commit;
 use nra_core::error::{Error, Result};
 use nra_core::progress::{Counter, Monitor, Warning};
@@ -71,7 +71,7 @@ struct Plan {
 }
 
 fn plan_of(source: &dyn ReadAt, percent: u32, memory_bytes: u64) -> Result<Plan> {
-    let mut head = [0; HEAD_LEN];
+    let mut head = [0; SUPERBLOCK_LEN];
     source.read_exact_at(0, &mut head)?;
     let (head, _) = Head::parse(&head)?;
     check_required(head.required, REQUIRED_ENCRYPTION)?;

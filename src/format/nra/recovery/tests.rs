@@ -12,7 +12,7 @@ use super::*;
 use crate::compact;
 use crate::frame::HEADER_LEN;
 use crate::head::TAIL_LEN;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::NraReader;
 use crate::writer::{NewContent, Writer, WriterOptions};
 use nra_core::archive::{Archive, OpenOptions};
@@ -25,7 +25,7 @@ use nra_core::source::{FileStore, MemorySource, MemoryStore, ReadAt, Store};
 
 /// Where recovery data of somebody's making lies in the file, and where the content that holds it does.
 const FORGED: usize = 40_000;
-const CONTENT: usize = HEAD_LEN + HEADER_LEN;
+const CONTENT: usize = SUPERBLOCK_LEN + HEADER_LEN;
 
 /// Recovery data for whatever is in front of it, without a tail.
 fn forged() -> Vec<u8> {

@@ -75,7 +75,7 @@ pub use options::{BlockPolicy, DictionaryPolicy, WriterOptions, WriterStats};
 pub use present::Present;
 
 use crate::head::{Head, REQUIRED_ENCRYPTION};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use append::Base;
 use cutter::CutPolicy;
 use index::{Index, PieceOrHole, Source};
@@ -176,7 +176,7 @@ impl<W: Write + Send> Writer<W> {
         let mut head = Head::default();
         if output.keyring().is_some() {
             head.required = REQUIRED_ENCRYPTION;
-            head.keys = (HEAD_LEN as u64, output.keys_len());
+            head.keys = (SUPERBLOCK_LEN as u64, output.keys_len());
         }
         output.write(&head.encode())?;
         output.keys()?;

@@ -13,7 +13,7 @@ use crate::content::{Content, Extent, Segment};
 use crate::directory::Directory;
 use crate::frame::{FrameHeader, FrameKind};
 use crate::head::Tail;
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::tests::build::{path, text};
 use crate::reader::walk::{Step, Walk};
 use crate::reader::{NraReader, frames, open_remains};
@@ -34,23 +34,23 @@ type Row = (&'static str, fn(&Sample));
 
 const ROWS: [Row; 18] = [
     ("payload of a block", payload_of_a_block),
-    ("directory of a block", directory_of_a_block),
+    ("block index of a block", directory_of_a_block),
     ("header of a block", header_of_a_block),
     ("a dictionary", dictionary),
-    ("a leaf or inner page of the entry tree, the root, the commit", index),
-    ("the tail", tail),
-    ("the tail, by that of an earlier commit", stale_tail),
-    ("head, all pages of the entry tree, commit and tail at once", all_but_content),
+    ("a leaf or inner page of the entry tree, the root page, the commit frame", index),
+    ("the footer", tail),
+    ("the footer, replaced by that of an earlier commit", stale_tail),
+    ("superblock, all pages of the entry tree, commit frame and footer at once", all_but_content),
     ("a page of an extent map", extent_page),
-    ("a page of a chunk run, attributes", side_pages),
-    ("head, slots", head),
+    ("a page of a chunk run, the archive attributes", side_pages),
+    ("the superblock, a commit slot", head),
     ("the key frame of the newest commit", keys),
     ("one byte of a sealed payload", payload_of_a_block),
     ("padding", padding),
-    ("the file is cut", cut),
-    ("commit and tail of an append at once", end_of_append),
+    ("the end of the file is missing", cut),
+    ("commit frame and footer of an append at once", end_of_append),
     ("bytes appended", appended),
-    ("the first bytes are gone, or others lie in front of them", front),
+    ("the start of the file is missing, or other bytes precede it", front),
 ];
 
 type Names = BTreeSet<String>;
@@ -376,7 +376,7 @@ fn all_but_content(sample: &Sample) {
     let kept = [FrameKind::Block, FrameKind::Dictionary, FrameKind::ExtentPage];
     let lost: Vec<Range<usize>> =
         sample.frames.iter().filter(|frame| !kept.contains(&frame.header.kind)).map(|frame| frame.range.clone()).collect();
-    let lost = lost.into_iter().chain([0..HEAD_LEN, sample.tail()]);
+    let lost = lost.into_iter().chain([0..SUPERBLOCK_LEN, sample.tail()]);
     if !sample.sealed {
         assert!(sample.keeps_all("all but content", sample.zeroed(lost)));
         return;
@@ -410,7 +410,7 @@ fn side_pages(sample: &Sample) {
 
 fn head(sample: &Sample) {
     for (bytes, is_told) in [
-        (sample.zeroed([0..HEAD_LEN]), true),
+        (sample.zeroed([0..SUPERBLOCK_LEN]), true),
         (sample.zeroed([0..64]), true),
         (sample.changed(80), false),
         (sample.changed(150), false),

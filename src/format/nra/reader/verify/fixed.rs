@@ -3,7 +3,7 @@
 use crate::commit::{Commit, parse_attributes};
 use crate::frame::FrameKind;
 use crate::head::{Head, Slot, TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::reader::frames;
 use crate::reader::history::Chain;
 use crate::reader::verify::ledger::{Finding, Ledger};
@@ -13,7 +13,7 @@ use nra_core::progress::Monitor;
 
 /// Checks head and slots. `tail`: the last one, if there is one.
 pub(super) fn head(window: &Window, tail: Option<&Tail>, ledger: &mut Ledger) -> Result<()> {
-    let parsed = window.array::<HEAD_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
+    let parsed = window.array::<SUPERBLOCK_LEN>("head", 0).and_then(|bytes| Head::parse(&bytes));
     let (head, damaged) = match parsed {
         Ok(parsed) => parsed,
         Err(Error::Unsupported { found, .. }) => {

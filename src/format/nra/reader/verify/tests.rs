@@ -15,7 +15,7 @@ use crate::directory::{Directory, Piece};
 use crate::extents::ExtentPage;
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::head::{Head, TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::page::{Child, InnerPage, Page, separator};
 use crate::reader::NraReader;
 use crate::writer::{BlockPolicy, DictionaryPolicy, NewContent, Writer, WriterOptions};
@@ -108,7 +108,7 @@ fn named(damage: &[Damage]) -> BTreeSet<EntryPath> {
 
 /// Frames of an archive: header, offset.
 fn frames(bytes: &[u8]) -> Vec<(FrameHeader, usize)> {
-    let mut place = HEAD_LEN;
+    let mut place = SUPERBLOCK_LEN;
     let mut frames = Vec::new();
     while let Ok((header, _)) = FrameHeader::parse(bytes[place..place + HEADER_LEN].try_into().unwrap(), place as u64) {
         frames.push((header, place));
@@ -224,7 +224,7 @@ fn each_structure_is_named() {
 #[test]
 fn what_is_cut_off_is_told() {
     let bytes = archive();
-    for len in (HEAD_LEN + HEADER_LEN..bytes.len()).step_by(611) {
+    for len in (SUPERBLOCK_LEN + HEADER_LEN..bytes.len()).step_by(611) {
         let Ok(reader) = open(bytes[..len].to_vec()) else { continue };
         assert!(!verify(&reader, Depth::Full).damage.is_empty(), "{len} bytes");
     }

@@ -10,7 +10,7 @@ use crate::directory::Directory;
 use crate::extents::ExtentPage;
 use crate::frame::{FrameHeader, FrameKind, HEADER_LEN};
 use crate::head::{Head, TAIL_LEN, Tail};
-use crate::layout::HEAD_LEN;
+use crate::layout::SUPERBLOCK_LEN;
 use crate::page::Page;
 use nra_core::checksum::{checksum, content_checksum};
 use nra_core::codec::{Dictionary, decompress};
@@ -39,11 +39,11 @@ impl Parts {
     pub fn take(bytes: Vec<u8>) -> Self {
         let tail_place = bytes.len() - TAIL_LEN;
         let tail = Tail::parse(bytes[tail_place..].try_into().unwrap(), tail_place as u64).unwrap();
-        let (head, damaged) = Head::parse(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
+        let (head, damaged) = Head::parse(bytes[..SUPERBLOCK_LEN].try_into().unwrap()).unwrap();
         assert_eq!((head, damaged), (Head::default(), Vec::new()));
         let mut frames = BTreeMap::new();
         let mut dictionaries = HashMap::new();
-        let mut place = HEAD_LEN;
+        let mut place = SUPERBLOCK_LEN;
         while place < tail_place {
             let (header, check) = FrameHeader::parse(bytes[place..place + HEADER_LEN].try_into().unwrap(), place as u64).unwrap();
             let reference = FrameRef { offset: place as u64, length: header.frame_len(), check };

@@ -67,7 +67,7 @@ fn an_archive_with_recovery_data_opens_verifies_and_lists_as_before() {
         let geometry = report(&whole).geometry;
         assert!(report(&whole).is_whole());
         // Only a slot has changed.
-        assert_eq!(bytes[HEAD_LEN..], whole[HEAD_LEN..bytes.len()]);
+        assert_eq!(bytes[SUPERBLOCK_LEN..], whole[SUPERBLOCK_LEN..bytes.len()]);
         assert_eq!(geometry.protected, bytes.len() as u64);
         assert_eq!(open(&whole).info().recovery, Some(geometry.summary()));
         assert_eq!(open(&bytes).info().recovery, None);

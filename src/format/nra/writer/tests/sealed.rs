@@ -189,7 +189,7 @@ fn frames(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
             || bytes[at..].starts_with(b"NRATAIL\n")
             || bytes[at..].starts_with(&[0x8a, 0x4e, 0x0d, 0x0a])
     };
-    let mut starts: Vec<usize> = (HEAD_LEN..bytes.len()).step_by(8).filter(|&at| is_start(at)).collect();
+    let mut starts: Vec<usize> = (SUPERBLOCK_LEN..bytes.len()).step_by(8).filter(|&at| is_start(at)).collect();
     starts.push(bytes.len());
     starts.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
@@ -254,9 +254,9 @@ fn plain_frames_in_an_encrypted_archive_are_refused() {
     let plain = plain.bytes;
     let key_frame = frames(&bytes)[0].clone();
     // The frames of a plain archive behind the keys, the whole index of the encrypted one gone.
-    let moved = [&bytes[..key_frame.end], &plain[HEAD_LEN..plain.len() - TAIL_LEN]].concat();
+    let moved = [&bytes[..key_frame.end], &plain[SUPERBLOCK_LEN..plain.len() - TAIL_LEN]].concat();
     assert!(try_open(&moved, &with_key(secret())).is_err());
-    let (longer, lone) = ([&bytes[..], &plain[HEAD_LEN..]].concat(), [&bytes[..256], &plain[256..]].concat());
+    let (longer, lone) = ([&bytes[..], &plain[SUPERBLOCK_LEN..]].concat(), [&bytes[..256], &plain[256..]].concat());
     for bytes in [longer, lone] {
         if let Ok(reader) = try_open(&bytes, &with_key(secret())) {
             assert!(

@@ -389,7 +389,7 @@ fn golden_archives_read_as_they_always_did() {
         let expected = fs::read_to_string(&expectation).expect("an expectation lies beside each golden archive");
         let expected = serde_json::from_str(&expected).expect("JSON");
         let archive = open_path(&file, &options()).expect("the archive opens");
-        assert!(!archive.is_recovered(), "{name}");
+        assert!(!archive.is_index_damaged(), "{name}");
         compare(&*archive, &expected);
         let verdict = archive.verify(Depth::Full, None, &Recorder::default()).expect("it can be checked");
         assert_eq!(verdict.damage, [], "{name}");
@@ -420,7 +420,7 @@ fn golden_archives_read_the_same_without_their_index() {
         let expected = serde_json::from_str(&expected).expect("JSON");
         let check = |bytes: &[u8]| {
             let archive = open(Arc::new(MemorySource::new(bytes)), &options()).expect("it opens by its directories");
-            assert!(archive.is_recovered(), "{name}");
+            assert!(archive.is_index_damaged(), "{name}");
             assert_eq!(archive.info().commit, None, "{name}");
             compare(&*archive, &expected);
         };

@@ -31,9 +31,9 @@ fuzz_target!(|input: (u8, Vec<Hit>)| {
     let remarks = archive.remarks();
     for entry in archive.entries(0..archive.entry_count()).flatten() {
         // Without the newest index former entries may appear, and the archive says so.
-        let former = if archive.is_recovered() || !remarks.is_empty() { &base.former[..] } else { &[] };
+        let former = if archive.is_index_damaged() || !remarks.is_empty() { &base.former[..] } else { &[] };
         let versions: Vec<&Version> = base.newest.iter().chain(former).filter(|version| version.is(&entry)).collect();
-        if versions.is_empty() && archive.is_recovered() && entry.implied {
+        if versions.is_empty() && archive.is_index_damaged() && entry.implied {
             // Its own record is lost; what lies below tells that it was there.
             assert!(base.newest.iter().chain(former).any(|version| version.entry.path.is_below(&entry.path)), "{entry:?}");
             continue;

@@ -92,7 +92,7 @@ fn saved(archive: &NraReader) -> Option<Box<dyn Archive>> {
 
 fn check_packed(base: &Base, archive: &NraReader, moved: bool) {
     let Some(new) = saved(archive) else { panic!("nothing in it is too much for a writer") };
-    let former = if moved || archive.is_recovered() || !archive.remarks().is_empty() { &base.former[..] } else { &[] };
+    let former = if moved || archive.is_index_damaged() || !archive.remarks().is_empty() { &base.former[..] } else { &[] };
     for entry in new.entries(0..new.entry_count()) {
         let entry = entry.expect("a whole archive");
         let versions: Vec<&Version> = base.newest.iter().chain(former).filter(|version| version.is(&entry)).collect();

@@ -120,7 +120,7 @@ pub fn given(entry: &Entry) -> impl Iterator<Item = (&[u8], &[u8])> {
         .metadata
         .attributes
         .iter()
-        .filter(|attribute| attribute.is_given())
+        .filter(|attribute| attribute.is_user_defined())
         .map(|attribute| (&*attribute.name, &*attribute.value))
 }
 
@@ -143,7 +143,7 @@ pub fn digests(entries: &[Entry], opened: &Opened, ui: &Ui) -> CommandResult<Vec
 /// Calls `read` for each entry in storage order. The results are in the order of `entries`.
 fn in_order_of_storage<T>(entries: &[Entry], mut read: impl FnMut(&Entry) -> CommandResult<T>) -> CommandResult<Vec<T>> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by_key(|&index| entries[index].place());
+    order.sort_by_key(|&index| entries[index].position());
     let mut results = Vec::with_capacity(entries.len());
     for index in order {
         results.push((index, read(&entries[index])?));
@@ -167,7 +167,7 @@ pub fn facts(entry: &Entry, columns: Columns, opened: &Opened, ui: &Ui) -> Comma
     if columns.long || ui.is_json() {
         facts.inside = opened.archive.describe(Some(entry)).or_else(|error| match error {
             // Only the header inside the content is invalid; the content itself is undamaged.
-            Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } => {
+            Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } => {
                 let message = error.to_string();
                 ui.console().warn(Warning::remark(path, message));
                 Ok(None)
@@ -276,7 +276,7 @@ mod tests {
         let entries = [("a", 7), ("b", 3), ("c", 9), ("d", 0)].map(entry);
         let mut read = Vec::new();
         let results = in_order_of_storage(&entries, |entry| {
-            read.push(entry.place().1);
+            read.push(entry.position().1);
             Ok(entry.path.to_string())
         });
         assert_eq!(read, [0, 3, 7, 9]);

@@ -391,7 +391,7 @@ fn nameless(owner: &GivenOwner) -> GivenOwner {
 fn attributes(texts: &[std::ffi::OsString], of: Of) -> CommandResult<Vec<Attribute>> {
     let mut attributes: Vec<Attribute> = Vec::new();
     for text in texts {
-        attr::parse(text, of)?.give_to(&mut attributes);
+        attr::parse(text, of)?.insert_into(&mut attributes);
     }
     Ok(attributes)
 }

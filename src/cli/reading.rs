@@ -22,7 +22,7 @@ use nra_format::Result as FormatResult;
 use nra_format::archive::{self, Archive, OpenOptions, extension_mismatch, is_nra, open_path, open_stream};
 use nra_format::container::Container;
 use nra_format::entry::Entry;
-use nra_format::error::{Looks, STANDARD_INPUT, Subject};
+use nra_format::error::{FileGuess, STANDARD_INPUT, Subject};
 use nra_format::nra::reader::NraReader;
 use nra_format::path::Quoted;
 use nra_format::progress::{Severity, Warning};
@@ -199,7 +199,7 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
     let hint = match &error {
         Error::Io { .. } | Error::Cancelled | Error::Usage { .. } => None,
         Error::Corrupt { .. } => Some(format!("use nra verify {archive} to list the damage")),
-        Error::NotAnArchive { looks: Looks::Unknown | Looks::Zeros, .. } => Some(format!(
+        Error::NotAnArchive { guess: FileGuess::Unknown | FileGuess::Zeros, .. } => Some(format!(
             "use nra formats to list supported formats; for the remains of an NRA 5 archive, use nra salvage {archive} -o OUT"
         )),
         Error::NotAnArchive { .. } => Some("use nra formats to list supported formats".to_owned()),
@@ -214,7 +214,7 @@ fn explain_at(error: Error, archive: &str, place: &str) -> Failure {
 
 /// Returns the failure for a missing entry, which may be hidden by a damaged index.
 pub fn not_found(path: &[u8], opened: &Opened) -> Failure {
-    if opened.archive.is_recovered() {
+    if opened.archive.is_index_damaged() {
         let text = format!("{}: entry {} not found, but the index is damaged", opened.name, Quoted::new(path));
         return Failure::damaged(text).hint(format!("use nra verify {} to list the damage", opened.name));
     }
@@ -272,8 +272,8 @@ pub fn remark(opened: &Opened, ui: &Ui) {
         ui.console().warn(Warning::remark([], message));
     }
     remark_name(&opened.path, opened.archive.container(), ui);
-    let damage = opened.archive.is_recovered();
-    let severity = match (damage, opened.archive.omits_entries()) {
+    let damage = opened.archive.is_index_damaged();
+    let severity = match (damage, opened.archive.skips_entries()) {
         (true, _) => Severity::Damage,
         (false, true) => Severity::Degraded,
         (false, false) => Severity::Remark,
@@ -321,7 +321,7 @@ pub fn intact_content<T>(result: Result<T, Error>, path: &[u8], archive: &str, c
 pub fn or_damage<T>(result: Result<T, Error>, path: &[u8], console: &Console) -> Result<Option<T>, Error> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. })) => {
+        Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. })) => {
             console.warn(Warning::damage(path, error.to_string()));
             Ok(None)
         }

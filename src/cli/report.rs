@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::code::Code;
 
-use nra_format::error::{Bound, Subject, reason};
+use nra_format::error::{Resource, Subject, reason};
 
 /// Result of a command that did not fail. Warnings may still raise the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,28 +170,28 @@ impl From<nra_format::Error> for Failure {
             }
             Error::Corrupt { .. } => Self { kind: "corrupt", ..Self::damaged(text) },
             Error::Unsupported { .. } | Error::NotAnArchive { .. } => Self { kind: "unsupported", ..Self::damaged(text) },
-            Error::Beyond { bound: Bound::Stream, limit, .. } => {
+            Error::ResourceLimit { resource: Resource::Stream, limit, .. } => {
                 let text = format!("standard input is longer than {limit} bytes");
                 Self { kind: "limit", ..Self::failed(text) }.hint("save it to a file or raise --memory")
             }
             // The archive is fine, but exceeds a limit of the command line.
-            Error::Beyond { bound, .. } => {
-                let option = match bound {
-                    Bound::Entries => "--limit-entries",
-                    Bound::Content => "--limit-size",
-                    Bound::Ratio => "--limit-ratio",
-                    Bound::Stream | Bound::Dictionaries | Bound::Restoring => "--memory",
+            Error::ResourceLimit { resource, .. } => {
+                let option = match resource {
+                    Resource::Entries => "--limit-entries",
+                    Resource::Content => "--limit-size",
+                    Resource::Ratio => "--limit-ratio",
+                    Resource::Stream | Resource::Dictionaries | Resource::Recovery => "--memory",
                 };
                 Self { kind: "limit", ..Self::failed(text) }.hint(format!("use {option} to raise the limit"))
             }
             Error::Limit { .. } => Self { kind: "limit", ..Self::damaged(text) },
             Error::NotFound { .. } => Self { kind: "not-found", ..Self::failed(text) },
             Error::Usage { .. } => Self::usage(text),
-            Error::InTheWay { obstacle: nra_format::error::Obstacle::Exists, .. } => {
+            Error::Conflict { kind: nra_format::error::ConflictKind::Exists, .. } => {
                 Self { kind: "exists", ..Self::failed(text) }
                     .hint("nothing was written; use -f to replace, -k to skip, -u to replace older files, or --backup to rename existing ones")
             }
-            Error::InTheWay { .. } => Self { kind: "exists", ..Self::failed(text) }
+            Error::Conflict { .. } => Self { kind: "exists", ..Self::failed(text) }
                 .hint("nothing was written; move it away or extract to another directory with -C"),
             Error::KeyNeeded | Error::WrongKey | Error::EntryLocked { .. } => Self::new(Code::Key, text),
             Error::Cancelled => Self::new(crate::signals::code(), text),
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(code(nra_format::Error::NotFound { path: b"a".to_vec() }), Code::Failed);
         assert_eq!(code(nra_format::Error::Usage { detail: "x".into() }), Code::Usage);
         assert_eq!(code(nra_format::Error::Limit { what: "x", found: 2, limit: 1 }), Code::Damaged);
-        assert_eq!(code(nra_format::Error::Beyond { bound: Bound::Entries, found: 2, limit: 1 }), Code::Failed);
+        assert_eq!(code(nra_format::Error::ResourceLimit { resource: Resource::Entries, found: 2, limit: 1 }), Code::Failed);
     }
 
     #[test]

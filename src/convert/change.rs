@@ -119,14 +119,14 @@ impl Edit {
     /// Applies it to attributes, which stay sorted.
     fn apply(&self, attributes: &mut Vec<Attribute>) {
         match self {
-            Self::Set(own) => own.clone().give_to(attributes),
+            Self::Set(own) => own.clone().insert_into(attributes),
             Self::Remove(name) => attributes.retain(|attribute| !is_meant(attribute, name)),
         }
     }
 }
 
 fn is_meant(attribute: &Attribute, name: &[u8]) -> bool {
-    *attribute.name == *name && !attribute.is_of_root()
+    *attribute.name == *name && !attribute.describes_top_directory()
 }
 
 /// What changes of attributes came to.

@@ -60,7 +60,7 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
         Container::Nra4 => false,
         Container::Nra | Container::Tar | Container::Zip => shard::is_own(attribute) && !shard::is_metadata(attribute),
     };
-    let attributes = info.attributes.iter().any(|attribute| !attribute.is_of_root() && !is_own(attribute));
+    let attributes = info.attributes.iter().any(|attribute| !attribute.describes_top_directory() && !is_own(attribute));
     let kind = (target != Container::Nra).then(|| target.name());
     let not_in = |what: &str| kind.map(|kind| format!("{what} can't be kept in a {kind}"));
     let losses =
@@ -76,7 +76,7 @@ pub(crate) fn tell_whole(archive: &dyn Archive, target: Container, monitor: &dyn
 ///
 /// `Corrupt` when its index is damaged, unless the work is to `keep_going`.
 pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn Monitor) -> Result<()> {
-    let damage = archive.is_recovered();
+    let damage = archive.is_index_damaged();
     let mut remarks = archive.remarks();
     if damage && !keep_going {
         let detail = if remarks.is_empty() { "entries may be missing".to_owned() } else { remarks.join("; ") };
@@ -85,7 +85,7 @@ pub(crate) fn tell_state(archive: &dyn Archive, keep_going: bool, monitor: &dyn 
     if damage && remarks.is_empty() {
         remarks.push("the index is damaged; entries were found without it".to_owned());
     }
-    let severity = match (archive.is_recovered(), archive.omits_entries()) {
+    let severity = match (archive.is_index_damaged(), archive.skips_entries()) {
         (true, _) => Severity::Damage,
         (false, true) => Severity::Degraded,
         (false, false) => Severity::Remark,

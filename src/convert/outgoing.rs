@@ -93,7 +93,7 @@ impl<'a> Outgoing<'a> {
         let scattered = if target == Container::Tar { Scattered::Behind } else { Scattered::InFront };
         let order = Order::new(archive, scattered, options.keep_going, monitor)?;
         let narrower = Narrower::new(&options.fidelity);
-        let stats = OutgoingStats { left_out: order.unreadable() + archive.omitted(), ..OutgoingStats::default() };
+        let stats = OutgoingStats { left_out: order.unreadable() + archive.skipped_entries(), ..OutgoingStats::default() };
         Ok(Self {
             archive,
             monitor,

@@ -54,7 +54,7 @@ pub fn survey(archive: &Path, monitor: &dyn Monitor) -> Result<Option<Report>> {
 ///
 /// # Errors
 ///
-/// `Io` when a file can't be read or written, or another process is changing the archive; `Beyond` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
+/// `Io` when a file can't be read or written, or another process is changing the archive; `ResourceLimit` when restoring takes more than `memory_bytes`; `Cancelled`. Then everything is
 /// as it was.
 pub fn repair(archive: &Path, target: &Target, memory_bytes: u64, monitor: &dyn Monitor) -> Result<Option<Report>> {
     let (source, path, overwrite) = target.open(archive)?;

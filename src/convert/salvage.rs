@@ -97,7 +97,11 @@ fn lost(error: Error, path: &[u8], what: &str, monitor: &dyn Monitor) -> Result<
     // What the writer refuses is wrong in the archive: there everything comes from.
     if !matches!(
         error,
-        Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. } | Error::Usage { .. }
+        Error::Corrupt { .. }
+            | Error::Limit { .. }
+            | Error::ResourceLimit { .. }
+            | Error::Unsupported { .. }
+            | Error::Usage { .. }
     ) {
         return Err(error);
     }

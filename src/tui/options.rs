@@ -33,7 +33,7 @@ impl Opened {
         let read_only = options.read_only;
         let info = self.archive.info().clone();
         let remarks: Vec<String> = self.remains.iter().cloned().chain(self.archive.remarks()).collect();
-        let damaged = self.remains.is_some() || self.archive.is_recovered();
+        let damaged = self.remains.is_some() || self.archive.is_index_damaged();
         // Nothing of what is encrypted is told to anybody who can read a file.
         let remembered = options.config.remember && !read_only && !info.encrypted;
         let home = self.path.as_ref().filter(|_| remembered).and_then(|path| path.canonicalize().ok());

@@ -129,7 +129,7 @@ pub fn page(archive: &dyn Archive, scope: &Scope, want: &Want, count: usize, go_
         Order::Listed(numbers) => listed(archive, scope, numbers, below, want, count, go_on),
     }?;
     // It may have come to light only now.
-    let damage = (page.lost > 0 || archive.is_recovered()).then(|| archive.remarks());
+    let damage = (page.lost > 0 || archive.is_index_damaged()).then(|| archive.remarks());
     Ok(Page { damage, ..page })
 }
 
@@ -184,7 +184,7 @@ pub fn below(archive: &dyn Archive, directory: Option<&EntryPath>, go_on: &dyn F
 /// As reading the index does. `Cancelled` when `go_on` says no.
 pub fn subtree(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Range<u64>> {
     let damage = match archive.subtree(Some(directory.as_bytes())) {
-        Err(error @ Error::Corrupt { .. }) if archive.is_recovered() => error,
+        Err(error @ Error::Corrupt { .. }) if archive.is_index_damaged() => error,
         told => return told,
     };
     let belongs = |entry: &Entry| entry.path == *directory || entry.path.is_below(directory);
@@ -220,7 +220,7 @@ fn sought(
 /// As reading the index does.
 pub fn totals(archive: &dyn Archive, directory: &EntryPath, go_on: &dyn Fn() -> bool) -> Result<Option<Totals>> {
     let numbers = subtree(archive, directory, go_on)?;
-    if !archive.is_recovered() {
+    if !archive.is_index_damaged() {
         return archive.totals(numbers).map(Some);
     }
     let mut totals = Totals { entries: 1, content_bytes: 0 };
@@ -281,7 +281,7 @@ fn listed(
                     names += row.names();
                     rows.push(row);
                 }
-                Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => page.lost += 1,
+                Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. }) => page.lost += 1,
                 Err(error) => return Err(error),
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use nra::convert::extract::{Action, Answer, ExtractStats, Overwrite};
 use nra::format::Error;
 use nra::format::entry::Kind;
-use nra::format::error::Obstacle;
+use nra::format::error::ConflictKind;
 use nra::format::progress::Severity;
 
 use crate::fake::{Fake, Run, group, mode, time};
@@ -40,7 +40,7 @@ fn without_a_policy_nothing_is_written() {
     let error = result.unwrap_err();
     let path = |name: &str| place.at(name).display().to_string();
     assert_eq!(error.to_string(), format!("exists already: {}, {}, {}", path("a.txt"), path("d/b"), path("d/l")));
-    assert!(matches!(error, Error::InTheWay { obstacle: Obstacle::Exists, count: 3, .. }));
+    assert!(matches!(error, Error::Conflict { kind: ConflictKind::Exists, count: 3, .. }));
     assert_eq!(place.tree(), before);
     assert_eq!(archive.reads.into_inner(), 0);
 }
@@ -105,7 +105,7 @@ fn with_directory() -> Place {
 fn a_directory_in_the_way_is_never_replaced_and_costs_one_entry() {
     let place = with_directory();
     let (result, _) = place.extract(&archive());
-    assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::Directory, .. }));
+    assert!(matches!(result.unwrap_err(), Error::Conflict { kind: ConflictKind::Directory, .. }));
     assert_eq!(place.tree().len(), 2);
     for overwrite in [Overwrite::Replace, Overwrite::KeepNewer, Overwrite::Skip] {
         let place = with_directory();

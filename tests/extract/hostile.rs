@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use nra::format::Error;
 use nra::format::entry::Kind;
-use nra::format::error::Obstacle;
+use nra::format::error::ConflictKind;
 use nra::format::progress::Severity;
 
 use crate::fake::{Fake, group, mode};
@@ -57,7 +57,7 @@ fn a_symlink_that_is_there_is_not_followed() {
         let archive = Fake::new().file("ok", b"fine").dir("sub").file("sub/evil", b"x").dir("sub/d");
         let (result, _) = place.extract(&archive);
         let error = result.unwrap_err();
-        assert!(matches!(&error, Error::InTheWay { obstacle: Obstacle::NotDirectory, count: 1, .. }), "{error}");
+        assert!(matches!(&error, Error::Conflict { kind: ConflictKind::NotDirectory, count: 1, .. }), "{error}");
         assert_eq!(place.tree(), expect([("real", "dir 755"), ("sub", &format!("symlink {target}"))]));
         // With a policy the symlink goes, not what it leads to.
         let (result, _) = place.extract_with(&archive, |options| options.overwrite = nra::convert::extract::Overwrite::Replace);
@@ -74,7 +74,7 @@ fn an_implied_directory_is_not_taken_through_a_symlink() {
     let place = Place::new();
     symlink("../outside", place.at("sub")).unwrap();
     let (result, _) = place.extract(&Fake::new().file("sub/deep/evil", b"x"));
-    assert!(matches!(result.unwrap_err(), Error::InTheWay { obstacle: Obstacle::NotDirectory, .. }));
+    assert!(matches!(result.unwrap_err(), Error::Conflict { kind: ConflictKind::NotDirectory, .. }));
     place.check_outside();
 }
 

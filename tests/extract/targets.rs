@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use nra::convert::extract::{ExtractOptions, ExtractStats, Target, extract};
 use nra::convert::select::Selection;
 use nra::format::Result;
-use nra::format::error::{Error, Obstacle};
+use nra::format::error::{ConflictKind, Error};
 use nra::format::progress::Recorder;
 
 use crate::fake::Fake;
@@ -54,7 +54,7 @@ fn the_folder_merges_but_does_not_clobber() {
     std::fs::write(place.at("named/mine"), "mine").unwrap();
     auto(&place, &archive, &[]).unwrap();
     assert_eq!(place.tree().len(), 4);
-    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::InTheWay { obstacle: Obstacle::Exists, count: 2, .. }));
+    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::Conflict { kind: ConflictKind::Exists, count: 2, .. }));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn the_folder_is_not_reached_through_a_symlink_but_a_named_target_is() {
     let archive = Fake::new().file("a", b"x").file("b", b"x");
     let place = Place::new();
     symlink("../outside", place.at("named")).unwrap();
-    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::InTheWay { obstacle: Obstacle::NotDirectory, .. }));
+    assert!(matches!(auto(&place, &archive, &[]).unwrap_err(), Error::Conflict { kind: ConflictKind::NotDirectory, .. }));
     place.check_outside();
     std::fs::create_dir(place.at("real")).unwrap();
     symlink("real", place.at("link")).unwrap();

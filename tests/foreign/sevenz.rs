@@ -7,7 +7,7 @@ use nra::format::archive::{Access, Archive, Depth, OpenOptions, Part, open};
 use nra::format::container::Container;
 use nra::format::crypt::Secret;
 use nra::format::entry::Kind;
-use nra::format::error::Bound;
+use nra::format::error::Resource;
 use nra::format::progress::Recorder;
 use nra::format::source::MemorySource;
 use nra::format::{Error, Result};
@@ -200,7 +200,7 @@ fn dictionaries_are_bounded_before_they_are_made() {
     .concat();
     let archive = archive(&sealed(&header)).unwrap();
     let error = read(&*archive, "a").unwrap_err();
-    assert!(matches!(&error, Error::Beyond { bound: Bound::Dictionaries, found: 4_294_967_295, .. }), "{error}");
+    assert!(matches!(&error, Error::ResourceLimit { resource: Resource::Dictionaries, found: 4_294_967_295, .. }), "{error}");
 }
 
 /// Makes an archive of one folder that is stored as it is, with members `a`, `b`, … of these lengths. The folder has the members, and the archive the

@@ -87,7 +87,7 @@ fn every_member_of_every_archive_comes_back() {
         assert_eq!(info.content_bytes, wanted.values().map(|(size, _)| size).sum::<u64>(), "{name}");
         if let Some(summary) = facts.get("summary") {
             assert_eq!(info.message, summary["name"], "{name}");
-            assert_eq!(info.pieces, summary["total_chunks"].as_u64(), "{name}");
+            assert_eq!(info.chunks, summary["total_chunks"].as_u64(), "{name}");
             // One crafted file has a block of another length than its summary says.
             let is_true = name != "crafted-beta-tagless-block.nra";
             assert_eq!(

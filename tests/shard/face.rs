@@ -34,7 +34,7 @@ fn names_are_paths() {
 #[test]
 fn names_that_lead_out_have_other_letters_and_are_told() {
     let archive = archive("py_names_unicode.shard");
-    assert!(!archive.omits_entries());
+    assert!(!archive.skips_entries());
     assert!(archive.remarks().iter().any(|remark| remark.starts_with("3 names can be no paths")), "{:?}", archive.remarks());
     let paths = paths(&*archive);
     assert!(paths.iter().all(|path| !path.contains("..")));
@@ -129,7 +129,7 @@ fn an_entry_below_another_hides_it_with_and_without_a_table() {
     }
     let archive = open();
     assert_eq!(archive.entry_count(), 3);
-    assert!(archive.omits_entries() && archive.remarks().iter().any(|remark| remark.contains("entries below")));
+    assert!(archive.skips_entries() && archive.remarks().iter().any(|remark| remark.contains("entries below")));
 }
 
 #[test]

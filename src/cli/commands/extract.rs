@@ -20,7 +20,7 @@ use nra_format::Error;
 use nra_format::Result;
 use nra_format::archive::{Access, Extension, Part};
 use nra_format::entry::Kind;
-use nra_format::error::{Bound, Subject};
+use nra_format::error::{Resource, Subject};
 use nra_format::path::Quoted;
 use nra_format::zeros::each_zero;
 use nra_text::{self, PathField, parse_size};
@@ -293,8 +293,8 @@ fn own_name(archive: &Path, shown: &str) -> Vec<u8> {
 fn explain(error: Error, name: &str, ui: &Ui) -> Failure {
     match error {
         // The conflict concerns the target, not the archive.
-        Error::InTheWay { .. } | Error::Usage { .. } => error.into(),
-        Error::Beyond { bound: Bound::Content, found, limit } => {
+        Error::Conflict { .. } | Error::Usage { .. } => error.into(),
+        Error::ResourceLimit { resource: Resource::Content, found, limit } => {
             let (found, limit) = (ui.size(found), ui.size(limit));
             Failure::failed(format!("{name}: {found} of content exceed --max-size {limit}"))
         }

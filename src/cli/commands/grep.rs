@@ -238,7 +238,7 @@ fn search_window(
     monitor: Option<&dyn Monitor>,
 ) -> Vec<Result<(Found, Hits), Error>> {
     let mut order: Vec<usize> = (0..window.len()).collect();
-    order.sort_by_key(|&index| window[index].place());
+    order.sort_by_key(|&index| window[index].position());
     let mut results: Vec<Searched> = order
         .into_par_iter()
         .map(|index| {

@@ -185,7 +185,7 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     }
     row("entries", format!("{} ({})", nra_text::count(info.entries), nra_text::counted(info.files, "file", "files")));
     row("content", ui.size(info.content_bytes));
-    if let Some(bytes) = info.piece_bytes {
+    if let Some(bytes) = info.chunk_bytes {
         // Chunks of earlier commits stay until the archive is compacted.
         let compared = match info.content_bytes.checked_sub(bytes) {
             Some(saved) => format!("{} saved", nra_text::percent(saved, info.content_bytes)),
@@ -199,7 +199,7 @@ fn rows(info: &Info, has_earlier: Option<bool>, archive: &str, ui: &Ui) -> Vec<(
     let share = nra_text::share(info.archive_bytes, info.content_bytes);
     let share = share.map_or_else(String::new, |share| format!(" ({share} of the content)"));
     row("archive", ui.size(info.archive_bytes) + &share);
-    if let (Some(blocks), Some(chunks)) = (info.blocks, info.pieces) {
+    if let (Some(blocks), Some(chunks)) = (info.blocks, info.chunks) {
         row("blocks", format!("{} with {}", nra_text::count(blocks), nra_text::counted(chunks, "chunk", "chunks")));
     }
     if let Some(recovery) = info.recovery {
@@ -246,10 +246,10 @@ fn record(
         entries: info.entries,
         files: info.files,
         content_bytes: info.content_bytes,
-        chunk_bytes: info.piece_bytes,
+        chunk_bytes: info.chunk_bytes,
         stored_bytes: info.stored_bytes,
         blocks: info.blocks,
-        chunks: info.pieces,
+        chunks: info.chunks,
         encrypted: info.encrypted,
         encryption: (!info.keys.is_empty()).then(|| EncryptionRecord {
             cipher: "AES-256-GCM",

@@ -58,7 +58,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     ui.list("log", "commits");
     if info.commit.is_none() {
         reading::remark(&opened, ui);
-        let why = if opened.archive.is_recovered() {
+        let why = if opened.archive.is_index_damaged() {
             "its commits cannot be found".to_owned()
         } else {
             format!("{} archives have no history", info.container)

@@ -97,7 +97,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         opened => opened,
     };
     let (archive, base) = opened.map_err(|error| explain(error, &args.archive, &name))?;
-    if archive.entry_count() == 0 && archive.is_recovered() {
+    if archive.entry_count() == 0 && archive.is_index_damaged() {
         return Err(Failure::damaged(format!("{name}: no recoverable entries found")));
     }
     let mut writer = WriterOptions::balanced();
@@ -131,7 +131,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
         warn(format!("the first {} bytes of the archive are missing", base.unsigned_abs()), true);
     }
     for remark in archive.remarks() {
-        warn(remark, archive.is_recovered());
+        warn(remark, archive.is_index_damaged());
     }
     let written = &stats.written;
     let mut line =
@@ -144,7 +144,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
     }
     line += &format!(", {}", nra_text::duration(elapsed));
     console.note(&if args.dry_run { format!("{line}: {DRY_RUN}") } else { line });
-    let recovered = archive.is_recovered();
+    let recovered = archive.is_index_damaged();
     let whole = stats.lost == 0 && stats.unreadable == 0 && !recovered && base == 0;
     let output = PathField::new(args.output.as_os_str().as_encoded_bytes());
     let summary = Summary {

@@ -134,7 +134,7 @@ pub fn run(args: &Args, ui: &mut Ui) -> CommandResult {
 
 /// Returns whether the check included all entries.
 fn is_complete(opened: &Opened) -> bool {
-    NraReader::of(&*opened.archive).map_or_else(|| !opened.archive.is_recovered(), NraReader::is_complete)
+    NraReader::of(&*opened.archive).map_or_else(|| !opened.archive.is_index_damaged(), NraReader::is_complete)
 }
 
 fn report_damage(damage: &Damage, ui: &mut Ui) -> CommandResult<()> {

@@ -46,7 +46,7 @@ impl Fault {
     /// Judges an error of the archive: damage costs the entry, everything else ends the work.
     pub(super) fn reading(error: Error) -> Self {
         match error {
-            Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. } => {
+            Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. } => {
                 Self::Omit { message: error.to_string(), damage: true }
             }
             other => Self::Stop(other),

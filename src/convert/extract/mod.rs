@@ -37,7 +37,7 @@ use fault::Fault;
 use item::Item;
 use nra_format::archive::{Access, Archive};
 use nra_format::entry::{Attribute, Entry, Metadata};
-use nra_format::error::{Bound, Error, Result};
+use nra_format::error::{Error, Resource, Result};
 use nra_format::progress::{Counter, Monitor, Warning};
 use nra_format::top::Top;
 use plan::{Clashes, Planner, Wave};
@@ -52,7 +52,7 @@ use tree::{ROOT, Tree, is_dated};
 ///
 /// # Errors
 ///
-/// Before anything is written: `InTheWay` when something stands where entries go and no policy settles it, `Beyond` when there is
+/// Before anything is written: `Conflict` when something stands where entries go and no policy settles it, `ResourceLimit` when there is
 /// more content than allowed, `EntryLocked` when a key is missing or wrong. Later: `Io` when nothing further can be written (a full disk, say), `Cancelled`; what was whole by then stays.
 pub fn extract(
     archive: &dyn Archive,
@@ -64,7 +64,7 @@ pub fn extract(
     let budget = usize::try_from(options.memory / 2).unwrap_or(usize::MAX).max(1);
     let selected = Selected::collect(archive, selection, options, monitor, budget)?;
     if let Some(limit) = options.max_size.filter(|limit| selected.sums.distinct_bytes > *limit) {
-        return Err(Error::Beyond { bound: Bound::Content, found: selected.sums.distinct_bytes, limit });
+        return Err(Error::ResourceLimit { resource: Resource::Content, found: selected.sums.distinct_bytes, limit });
     }
     // An archive without entries is a directory without any.
     let folder = selected.sums.several || selected.sums.entries == 0 && selection.is_all();
@@ -74,7 +74,7 @@ pub fn extract(
     }
     let decisions = survey(&selected, &root, options, monitor, &mut |_, _| Ok(()))?;
     let run = Run::new(archive, options, monitor, decisions, &root.path);
-    run.lost(selected.lost, if selection.is_all() { archive.omitted() } else { 0 });
+    run.lost(selected.lost, if selection.is_all() { archive.skipped_entries() } else { 0 });
     // Patterns that match nothing are a mistake; rules may leave out all there is.
     if selected.sums.entries == 0 && !selection.names_all() {
         return Ok(run.stats(&root.path));
@@ -137,7 +137,7 @@ impl<'a> Selected<'a> {
                         held.push(item);
                     }
                 }
-                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. })) => {
+                Err(error @ (Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. })) => {
                     selected.lost += 1;
                     let message = format!("entries are lost: {error}");
                     monitor.warn(Warning::damage([], message));
@@ -157,7 +157,7 @@ impl<'a> Selected<'a> {
         let mut first: Option<Entry> = None;
         self.try_each(|item| {
             let entry = &item.entry;
-            let is_earlier = first.as_ref().is_none_or(|first| entry.place() < first.place());
+            let is_earlier = first.as_ref().is_none_or(|first| entry.position() < first.position());
             if is_earlier && entry.size > 0 && self.archive.is_encrypted(entry) {
                 first = Some(entry.clone());
             }
@@ -188,7 +188,7 @@ impl<'a> Selected<'a> {
         let options = self.options;
         Ok(self.selection.entries(self.archive)?.filter_map(move |entry| match entry {
             Ok(entry) => survey::item(options, entry).map(Ok),
-            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => None,
+            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. }) => None,
             Err(error) => Some(Err(error)),
         }))
     }
@@ -222,7 +222,7 @@ impl Cost {
 /// Tells what would be done, and why not with what is left out.
 fn rehearse(selected: &Selected<'_>, root: &Root, options: &ExtractOptions<'_>, monitor: &dyn Monitor) -> Result<ExtractStats> {
     let run = Run::new(selected.archive, options, monitor, Survey::nothing_there(options), &root.path);
-    run.lost(selected.lost, if selected.selection.is_all() { selected.archive.omitted() } else { 0 });
+    run.lost(selected.lost, if selected.selection.is_all() { selected.archive.skipped_entries() } else { 0 });
     let mut clashes = Clashes::new(is_ambiguous(options));
     survey(selected, root, options, monitor, &mut |item, outlook| {
         let admitted = clashes.check(item).map_err(Fault::omit).and_then(|()| run.rules.admit(item.entry.kind));

@@ -14,7 +14,7 @@ use super::rules::{Rules, mode, timestamps};
 use super::tree::open_directory;
 use crate::walk::reason;
 use nra_format::entry::{Attribute, Kind, Metadata};
-use nra_format::error::{Error, Obstacle, Result};
+use nra_format::error::{ConflictKind, Error, Result};
 use nra_format::progress::{Monitor, Warning};
 use nra_format::top::Top;
 
@@ -52,7 +52,7 @@ impl Root {
                     Err(Errno::NOENT) => None,
                     Err(Errno::LOOP | Errno::NOTDIR) => {
                         let paths = vec![bytes(&path)];
-                        return Err(Error::InTheWay { obstacle: Obstacle::NotDirectory, paths, count: 1 });
+                        return Err(Error::Conflict { kind: ConflictKind::NotDirectory, paths, count: 1 });
                     }
                     Err(errno) => return Err(Error::io("open directory", bytes(&path), errno.into())),
                 };

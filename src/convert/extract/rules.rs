@@ -138,7 +138,7 @@ impl Rules {
 
     fn note_privileged(&self, metadata: &Metadata) {
         // The system labels new files by itself.
-        let lost = |a: &Attribute| a.is_of_machine() && &*a.name != SELINUX;
+        let lost = |a: &Attribute| a.is_system_xattr() && &*a.name != SELINUX;
         if !self.root && self.xattrs && metadata.attributes.iter().any(lost) {
             self.privileged.fetch_add(1, Ordering::Relaxed);
         }
@@ -207,7 +207,7 @@ impl Rules {
         metadata.attributes.iter().filter(|attribute| {
             self.xattrs
                 && attribute.namespace == Namespace::Xattr
-                && (self.root || !attribute.is_of_machine())
+                && (self.root || !attribute.is_system_xattr())
                 && (self.special || &*attribute.name != CAPABILITY)
         })
     }

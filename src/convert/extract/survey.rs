@@ -15,7 +15,7 @@ use super::plan::is_below;
 use super::spot::{DIRECTORY_IN_THE_WAY, OTHER_IN_THE_WAY, gives_way, is_directory};
 use super::tree::{Tree, UNMADE};
 use nra_format::entry::{Entry, Kind, Timestamp};
-use nra_format::error::{Error, Obstacle, Result};
+use nra_format::error::{ConflictKind, Error, Result};
 use nra_format::links::{LinkGroups, LinkKey};
 
 /// Paths named in an error.
@@ -120,12 +120,12 @@ impl Obstructions {
         }
     }
 
-    fn check(self, obstacle: Obstacle, target: &Path) -> Result<()> {
+    fn check(self, kind: ConflictKind, target: &Path) -> Result<()> {
         if self.count == 0 {
             return Ok(());
         }
         let paths = self.first.iter().map(|path| shown(target.as_os_str().as_bytes(), path)).collect();
-        Err(Error::InTheWay { obstacle, paths, count: self.count })
+        Err(Error::Conflict { kind, paths, count: self.count })
     }
 }
 
@@ -188,11 +188,11 @@ impl<'a> Survey<'a> {
     ///
     /// # Errors
     ///
-    /// `InTheWay` when there is a conflict that the options don't settle.
+    /// `Conflict` when there is a conflict that the options don't settle.
     pub(super) fn finish(self, target: &Path) -> Result<Decisions> {
-        self.directories.check(Obstacle::Directory, target)?;
-        self.others.check(Obstacle::NotDirectory, target)?;
-        self.conflicts.check(Obstacle::Exists, target)?;
+        self.directories.check(ConflictKind::Directory, target)?;
+        self.others.check(ConflictKind::NotDirectory, target)?;
+        self.conflicts.check(ConflictKind::Exists, target)?;
         Ok(self.decisions)
     }
 

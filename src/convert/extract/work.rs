@@ -39,7 +39,7 @@ enum Task {
 pub(super) fn make_files(run: &Run<'_>, tree: &Tree, mut jobs: Vec<Job>) -> Result<()> {
     let is_sequential = run.archive.is_sequential();
     jobs.sort_by_cached_key(|(item, parent)| {
-        let (block, offset) = item.entry.place();
+        let (block, offset) = item.entry.position();
         // One directory after the other within a block costs nothing, unless the block is all there is.
         (block, if is_sequential { 0 } else { *parent }, offset)
     });
@@ -135,7 +135,7 @@ fn tasks(archive: &dyn Archive, jobs: &[Job], threads: usize) -> (Vec<Task>, Vec
         } else {
             threads > 1 && size > 2 * PART && archive.reads_ranges(&item.entry)
         };
-        let other_block = index > start && item.entry.place().0 != jobs[index - 1].0.entry.place().0;
+        let other_block = index > start && item.entry.position().0 != jobs[index - 1].0.entry.position().0;
         if index > start && (is_large || other_block || index - start >= MAX_TASK_FILES || bytes >= MAX_TASK_BYTES) {
             tasks.push(Task::Files(start..index));
             (start, bytes) = (index, 0);

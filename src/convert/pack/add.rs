@@ -211,9 +211,9 @@ impl Known {
 pub(super) fn describe(entry: &mut Entry, old: Option<&Entry>) {
     let Some(old) = old.filter(|old| old.kind == entry.kind) else { return };
     let mut attributes = entry.metadata.attributes.to_vec();
-    for given in old.metadata.attributes.iter().filter(|attribute| attribute.is_given()) {
-        if !attributes.iter().any(|own| own.is_namesake(given)) {
-            given.clone().give_to(&mut attributes);
+    for given in old.metadata.attributes.iter().filter(|attribute| attribute.is_user_defined()) {
+        if !attributes.iter().any(|own| own.has_same_name(given)) {
+            given.clone().insert_into(&mut attributes);
         }
     }
     if attributes.len() > entry.metadata.attributes.len() {

@@ -115,7 +115,7 @@ impl Describer {
         if entry.kind == Kind::File
             && let Some((_, media_type)) = self.media_types.iter().rev().find(|(files, _)| files.matches(entry))
         {
-            media_type.clone().give_to(&mut attributes);
+            media_type.clone().insert_into(&mut attributes);
         }
         attributes
     }
@@ -123,7 +123,7 @@ impl Describer {
     /// Removes the attributes that are not recorded.
     pub(super) fn narrow(&self, attributes: &mut Vec<Attribute>) {
         if self.portable {
-            attributes.retain(|attribute| !attribute.is_of_machine());
+            attributes.retain(|attribute| !attribute.is_system_xattr());
         }
     }
 

@@ -50,7 +50,7 @@ pub fn is_intact(archive: &dyn Archive, entry: &Entry, keep_going: &dyn Fn() -> 
         archive.with_content(entry, Access::Sequential, &mut |_| if keep_going() { Ok(()) } else { Err(Error::Cancelled) });
     match read {
         Ok(()) | Err(Error::Cancelled) => Ok(true),
-        Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. }) => Ok(false),
+        Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

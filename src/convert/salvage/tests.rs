@@ -78,9 +78,9 @@ fn salvaged_from(source: Arc<dyn ReadAt>, key: Option<Secret>) -> Option<(Conten
     let encryption = archive.keyring().cloned();
     let writer = WriterOptions { threads: 1, encryption, ..WriterOptions::balanced() };
     let stats = salvage(&archive, destination, writer, false, &monitor).unwrap();
-    let told = base != 0 || archive.is_recovered() || !monitor.take_warnings().is_empty();
+    let told = base != 0 || archive.is_index_damaged() || !monitor.take_warnings().is_empty();
     let new = nra_format::archive::open_path(&path, &options).unwrap();
-    assert!(!new.is_recovered());
+    assert!(!new.is_index_damaged());
     assert!(new.verify(Default::default(), None, &monitor).unwrap().damage.is_empty());
     Some((contents(&*new), stats.lost, told))
 }

@@ -40,10 +40,10 @@ impl Order {
     /// As reading the index does, `Corrupt` also when something of it is lost; with `keep_going` that is told.
     pub(crate) fn new(archive: &dyn Archive, scattered: Scattered, keep_going: bool, monitor: &dyn Monitor) -> Result<Self> {
         let mut order = Self::default();
-        if !archive.is_recovered() {
+        if !archive.is_index_damaged() {
             order.list(archive, scattered, &mut |_| Ok(()), monitor)?;
         }
-        if archive.is_recovered() || order.unreadable > 0 {
+        if archive.is_index_damaged() || order.unreadable > 0 {
             order = Self { listing: Some(Vec::new()), ..Self::default() };
             order.list(archive, scattered, &mut |error| leave_out(error, Vec::new(), keep_going, monitor), monitor)?;
         }

@@ -110,6 +110,6 @@ impl<'a> Narrower<'a> {
         if attribute.namespace != Namespace::Xattr {
             return true;
         }
-        xattrs && !(portable && attribute.is_of_machine())
+        xattrs && !(portable && attribute.is_system_xattr())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nra_format::error::{Bound, Error, Result};
+use nra_format::error::{Error, Resource, Result};
 use nra_format::stream::check_ratio;
 
 /// Bounds of what an input may grow to.
@@ -37,12 +37,12 @@ impl Ledger {
 
     /// Counts an entry.
     pub(crate) fn entry(&self) -> Result<()> {
-        within(Bound::Entries, add(&self.entries, 1), self.limits.entries)
+        within(Resource::Entries, add(&self.entries, 1), self.limits.entries)
     }
 
     /// Counts bytes of content that moves as it is stored.
     pub(crate) fn bytes(&self, len: u64) -> Result<()> {
-        within(Bound::Content, add(&self.bytes, len), self.limits.bytes)
+        within(Resource::Content, add(&self.bytes, len), self.limits.bytes)
     }
 
     /// Counts bytes of content as they are read, holes included, and compares all of them with what they come from.
@@ -71,8 +71,8 @@ fn add(count: &AtomicU64, more: u64) -> u64 {
     before.unwrap_or_else(|found| found).saturating_add(more)
 }
 
-fn within(bound: Bound, found: u64, limit: u64) -> Result<()> {
-    if found > limit { Err(Error::Beyond { bound, found, limit }) } else { Ok(()) }
+fn within(resource: Resource, found: u64, limit: u64) -> Result<()> {
+    if found > limit { Err(Error::ResourceLimit { resource, found, limit }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -83,14 +83,14 @@ mod tests {
     fn content_is_counted_as_it_is_read() {
         let ledger = Ledger::new(Limits { bytes: 1 << 40, entries: 1, ratio: 100 });
         ledger.entry().unwrap();
-        assert!(matches!(ledger.entry(), Err(Error::Beyond { bound: Bound::Entries, .. })));
+        assert!(matches!(ledger.entry(), Err(Error::ResourceLimit { resource: Resource::Entries, .. })));
         ledger.on_trial(|| ledger.content(1 << 30, 1)).unwrap();
         ledger.content(1 << 30, 1).unwrap();
         ledger.content(1, 1 << 24).unwrap();
-        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::Beyond { bound: Bound::Ratio, .. })));
+        assert!(matches!(ledger.content(1, 1 << 20), Err(Error::ResourceLimit { resource: Resource::Ratio, .. })));
         // What moves as it is stored does not grow.
         ledger.bytes(1 << 35).unwrap();
-        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::Beyond { bound: Bound::Content, .. })));
+        assert!(matches!(ledger.bytes(u64::MAX), Err(Error::ResourceLimit { resource: Resource::Content, .. })));
         assert!(ledger.bytes(1).is_err());
     }
 }

@@ -165,7 +165,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         }
         writer_options.attributes.extend(Narrower::new(&options.fidelity).whole(&info.attributes));
         // What is damaged is told entry by entry, which moving blocks can't.
-        let is_sound = !options.keep_going && !archive.is_recovered();
+        let is_sound = !options.keep_going && !archive.is_index_damaged();
         if let Some(archive) = NraReader::of(&**archive).filter(|_| is_sound && !options.recompress) {
             return copy(archive, output, writer_options, options, monitor);
         }
@@ -198,7 +198,7 @@ fn write(opened: Opened, output: Output, options: &TransferOptions, monitor: &dy
         Opened::Indexed(archive) => {
             let source = archive::Source::new(&*archive, options.limits, &options.fidelity, options.keep_going, monitor)?;
             run(&source, source.order.len())?;
-            unreadable = source.order.unreadable() + archive.omitted();
+            unreadable = source.order.unreadable() + archive.skipped_entries();
             archive.info().archive_bytes
         }
     };

@@ -56,7 +56,7 @@ impl Arrangement {
     /// Adds the next entry. Returns what tells its rank among those that have no entries below them.
     pub(super) fn add(&mut self, entry: &Entry) -> Leaf {
         // Many containers tell where an entry is that has no content, too; none has the first place.
-        let place = Some(entry.place()).filter(|place| *place != (0, 0));
+        let place = Some(entry.position()).filter(|place| *place != (0, 0));
         self.put(&entry.path, entry.kind == Kind::Directory, place)
     }
 

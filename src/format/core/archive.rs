@@ -29,7 +29,7 @@ pub enum Access {
     /// Single entries: exactly the bytes of an entry are read where that is possible.
     #[default]
     Random,
-    /// Most entries, in the order of [`Entry::place`]: whole blocks are read once and shared by their entries.
+    /// Most entries, in the order of [`Entry::position`]: whole blocks are read once and shared by their entries.
     Sequential,
 }
 
@@ -54,7 +54,7 @@ pub trait Archive: Send + Sync {
     fn info(&self) -> &Info;
 
     /// Says whether the index is damaged, so that entries had to be found in another way. May become true while the archive is read.
-    fn is_recovered(&self) -> bool {
+    fn is_index_damaged(&self) -> bool {
         false
     }
 
@@ -69,17 +69,17 @@ pub trait Archive: Send + Sync {
     }
 
     /// Says whether something of the container is not served, such as an entry whose name means no place in an archive: the remarks tell what.
-    fn omits_entries(&self) -> bool {
+    fn skips_entries(&self) -> bool {
         false
     }
 
     /// Returns how many entries the container has beside those that are served, as far as that is known: of what
-    /// [`omits_entries`](Self::omits_entries) says.
-    fn omitted(&self) -> u64 {
+    /// [`skips_entries`](Self::skips_entries) says.
+    fn skipped_entries(&self) -> u64 {
         0
     }
 
-    /// Says whether reading most entries is for one thread at a time, in the order of [`Entry::place`]: anything else decodes again and again.
+    /// Says whether reading most entries is for one thread at a time, in the order of [`Entry::position`]: anything else decodes again and again.
     fn is_sequential(&self) -> bool {
         false
     }

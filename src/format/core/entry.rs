@@ -100,28 +100,28 @@ pub struct Attribute {
 
 impl Attribute {
     /// Says whether it is one of the archive that only describes the directory that was packed.
-    pub fn is_of_root(&self) -> bool {
+    pub fn describes_top_directory(&self) -> bool {
         self.namespace == Namespace::Nra && self.name.starts_with(b"root-")
     }
 
     /// Says whether it is an extended attribute that only root can set, and that depends on the machine.
-    pub fn is_of_machine(&self) -> bool {
+    pub fn is_system_xattr(&self) -> bool {
         self.namespace == Namespace::Xattr && (self.name.starts_with(b"trusted.") || self.name.starts_with(b"security."))
     }
 
     /// Says whether it is one that users give: a tag, a property or a media type.
-    pub fn is_given(&self) -> bool {
+    pub fn is_user_defined(&self) -> bool {
         self.namespace == Namespace::User || self.namespace == Namespace::Nra && &*self.name == MEDIA_TYPE
     }
 
     /// Says whether both have one name, so that the one takes the place of the other.
-    pub fn is_namesake(&self, other: &Self) -> bool {
+    pub fn has_same_name(&self, other: &Self) -> bool {
         (self.namespace, &self.name) == (other.namespace, &other.name)
     }
 
     /// Puts it among sorted attributes, in the place of its namesake if there is one.
-    pub fn give_to(self, attributes: &mut Vec<Self>) {
-        attributes.retain(|other| !other.is_namesake(&self));
+    pub fn insert_into(self, attributes: &mut Vec<Self>) {
+        attributes.retain(|other| !other.has_same_name(&self));
         let place = attributes.partition_point(|other| *other < self);
         attributes.insert(place, self);
     }
@@ -157,8 +157,8 @@ pub trait EngineLocation: Any + fmt::Debug + Send + Sync {
     /// Reports whether there is no content.
     fn is_none(&self) -> bool;
 
-    /// Returns the position for reading in the order of storage: see [`Entry::place`].
-    fn place(&self) -> (u64, u64);
+    /// Returns the position for reading in the order of storage: see [`Entry::position`].
+    fn position(&self) -> (u64, u64);
 
     /// Reports whether `other` is the same location.
     fn is_same(&self, other: &dyn EngineLocation) -> bool;
@@ -189,7 +189,7 @@ impl Location {
     /// The location of an entry without content.
     pub const NONE: Self = Self(Inner::None);
 
-    /// Returns the location of an entry that its engine knows by `number`. `place` is what [`Entry::place`] returns.
+    /// Returns the location of an entry that its engine knows by `number`. `place` is what [`Entry::position`] returns.
     pub fn numbered(number: u64, place: (u64, u64)) -> Self {
         Self(Inner::Numbered { number, place })
     }
@@ -239,11 +239,11 @@ impl Location {
     }
 
     /// Returns the position for reading in the order of storage.
-    fn place(&self) -> (u64, u64) {
+    fn position(&self) -> (u64, u64) {
         match &self.0 {
             Inner::None => (0, 0),
             Inner::Numbered { place, .. } => *place,
-            Inner::Engine(location) => location.place(),
+            Inner::Engine(location) => location.position(),
         }
     }
 
@@ -332,14 +332,14 @@ impl Entry {
     }
 
     /// Returns 64 bits that stand for where the content lies: equal for entries that share it.
-    pub fn content_print(&self, keys: &impl BuildHasher) -> u64 {
+    pub fn content_fingerprint(&self, keys: &impl BuildHasher) -> u64 {
         keys.hash_one(&self.location)
     }
 
     /// Returns where the content begins in the container: entries sorted by this are read in the order of storage.
     ///
     /// The first number tells the block or stream that is decoded as a whole, the second the place within it.
-    pub fn place(&self) -> (u64, u64) {
-        self.location.place()
+    pub fn position(&self) -> (u64, u64) {
+        self.location.position()
     }
 }

@@ -45,10 +45,10 @@ pub enum Error {
         known: String,
     },
     /// A file that is no archive of a kind that nra reads.
-    #[error("{}: it {looks}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |engine| format!("not {}", engine.name())))]
+    #[error("{}: it {guess}", wanted.map_or_else(|| "no archive that nra reads".to_owned(), |engine| format!("not {}", engine.name())))]
     NotAnArchive {
         /// What it looks like.
-        looks: Looks,
+        guess: FileGuess,
         /// The kind that was asked for.
         wanted: Option<Engine>,
     },
@@ -63,10 +63,10 @@ pub enum Error {
         limit: u64,
     },
     /// There is more than the caller allows; nothing is wrong with the archive.
-    #[error("{bound} is {found}, more than the limit of {limit}")]
-    Beyond {
+    #[error("{resource} is {found}, more than the limit of {limit}")]
+    ResourceLimit {
         /// What was counted.
-        bound: Bound,
+        resource: Resource,
         /// How much there is.
         found: u64,
         /// How much is allowed.
@@ -85,10 +85,10 @@ pub enum Error {
         detail: String,
     },
     /// Something stands in the target where entries go; nothing was written.
-    #[error("{}", in_the_way(*obstacle, paths, *count))]
-    InTheWay {
+    #[error("{}", conflict(*kind, paths, *count))]
+    Conflict {
         /// What stands there.
-        obstacle: Obstacle,
+        kind: ConflictKind,
         /// The first of them, as the user reaches them.
         paths: Vec<Vec<u8>>,
         /// How many there are.
@@ -164,7 +164,7 @@ impl fmt::Display for Subject {
 
 /// What a caller bounds, and may raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum Resource {
     /// Entries.
     Entries,
     /// Bytes of content.
@@ -176,10 +176,10 @@ pub enum Bound {
     /// Bytes of the dictionaries of a 7z folder.
     Dictionaries,
     /// Bytes of what restores damage.
-    Restoring,
+    Recovery,
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Entries => "number of entries",
@@ -187,14 +187,14 @@ impl fmt::Display for Bound {
             Self::Ratio => "ratio of decoded to stored bytes",
             Self::Stream => "length of the stream",
             Self::Dictionaries => "memory for decoding 7z",
-            Self::Restoring => "memory for restoring damage",
+            Self::Recovery => "memory for restoring damage",
         })
     }
 }
 
 /// What a file looks like that is no archive, or not the one that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Looks {
+pub enum FileGuess {
     /// It has no content.
     Empty,
     /// It begins with zero bytes.
@@ -207,7 +207,7 @@ pub enum Looks {
     Unknown,
 }
 
-impl fmt::Display for Looks {
+impl fmt::Display for FileGuess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("is empty"),
@@ -221,7 +221,7 @@ impl fmt::Display for Looks {
 
 /// What can stand in the way of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Obstacle {
+pub enum ConflictKind {
     /// A file, symlink or the like where one goes.
     Exists,
     /// A directory where a file or the like goes.
@@ -230,11 +230,11 @@ pub enum Obstacle {
     NotDirectory,
 }
 
-fn in_the_way(obstacle: Obstacle, paths: &[Vec<u8>], count: u64) -> String {
-    let what = match obstacle {
-        Obstacle::Exists => "exists already",
-        Obstacle::Directory => "a directory stands where the archive has something else",
-        Obstacle::NotDirectory => "something else stands where the archive has a directory",
+fn conflict(kind: ConflictKind, paths: &[Vec<u8>], count: u64) -> String {
+    let what = match kind {
+        ConflictKind::Exists => "exists already",
+        ConflictKind::Directory => "a directory stands where the archive has something else",
+        ConflictKind::NotDirectory => "something else stands where the archive has a directory",
     };
     let names: Vec<String> = paths.iter().map(|path| Quoted::new(path).to_string()).collect();
     let more = count.saturating_sub(paths.len() as u64);
@@ -244,13 +244,13 @@ fn in_the_way(obstacle: Obstacle, paths: &[Vec<u8>], count: u64) -> String {
 
 /// An [`Error::Corrupt`] that can be given several times.
 #[derive(Debug)]
-pub struct Flaw {
+pub struct Corruption {
     structure: &'static str,
     offset: u64,
     detail: String,
 }
 
-impl Flaw {
+impl Corruption {
     /// Keeps what `error` says, if it is about the bytes of the file.
     pub fn of(error: &Error) -> Option<Self> {
         match error {

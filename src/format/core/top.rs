@@ -40,7 +40,7 @@ impl Top {
 
     /// Says whether an attribute of an archive belongs to it.
     pub fn has(attribute: &Attribute) -> bool {
-        attribute.namespace == Namespace::Xattr || attribute.is_of_root()
+        attribute.namespace == Namespace::Xattr || attribute.describes_top_directory()
     }
 
     /// Returns the attributes that record it.

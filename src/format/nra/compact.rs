@@ -422,7 +422,7 @@ impl Mover {
             order.push((mixed, last, entry));
         }
         // The names of a file together.
-        order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.place(), entry.link_group));
+        order.sort_by_key(|(mixed, last, entry)| (*mixed, *last, entry.position(), entry.link_group));
         for (mixed, last, entry) in order {
             monitor.check()?;
             monitor.add(Counter::Entries, 1);

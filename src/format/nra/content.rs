@@ -91,7 +91,7 @@ impl Content {
     }
 
     /// Sort key for reading in the order of storage: file offset of the first block, offset within it.
-    pub(crate) fn place(&self) -> (u64, u64) {
+    pub(crate) fn position(&self) -> (u64, u64) {
         match self {
             Self::None => (0, 0),
             Self::Extent(extent) | Self::Raw(extent, _) => (extent.block.offset, extent.offset.into()),
@@ -112,8 +112,8 @@ impl EngineLocation for Content {
         *self == Self::None
     }
 
-    fn place(&self) -> (u64, u64) {
-        Self::place(self)
+    fn position(&self) -> (u64, u64) {
+        Self::position(self)
     }
 
     fn is_same(&self, other: &dyn EngineLocation) -> bool {

@@ -10,7 +10,7 @@ use super::manifest::{Block, Chunk, Coding, LOST, MAX_WHOLE, Manifest, STRAY};
 use super::names::Names;
 use nra_core::entry::{Attribute, Kind, Metadata};
 use nra_core::error::{Error, Result};
-use nra_core::table::{Item, Table, TableBuilder};
+use nra_core::table::{Table, TableBuilder, TableEntry};
 
 /// A record of the chunk table, or what a file of version 1 says in its place.
 #[derive(Debug, Clone, Copy)]
@@ -208,12 +208,12 @@ impl Building {
                 attributes.dedup_by(|a, b| (a.namespace, &a.name) == (b.namespace, &b.name));
                 Arc::new(Metadata { attributes: attributes.into(), ..(*self.plain).clone() })
             };
-            return self.table()?.add(&name, Item { number, size, ..Item::with_metadata(Kind::File, metadata) });
+            return self.table()?.add(&name, TableEntry { number, size, ..TableEntry::with_metadata(Kind::File, metadata) });
         };
         let Facts { kind, metadata, modified, link_group, target, device, path } = *facts;
         let number = if link_group == 0 || kind != Kind::File { number } else { self.leader(link_group, number) };
         let link_group = if kind == Kind::File { link_group } else { 0 };
-        let item = Item { kind, size, modified, metadata, link_group, target, device, number, place: (0, 0) };
+        let item = TableEntry { kind, size, modified, metadata, link_group, target, device, number, place: (0, 0) };
         self.table()?.add(path.as_deref().unwrap_or(&name), item)
     }
 

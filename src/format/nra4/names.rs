@@ -8,7 +8,7 @@ use nra_core::entry::{Kind, Metadata};
 use nra_core::error::Result;
 use nra_core::limits::MAX_OFFSET;
 use nra_core::path;
-use nra_core::table::{Item, Table, TableBuilder, Winner};
+use nra_core::table::{Duplicates, Table, TableBuilder, TableEntry};
 
 /// Names and sizes of all files of a manifest, by number. Each name is a path.
 pub(super) struct Names {
@@ -87,13 +87,13 @@ impl Names {
     ///
     /// `Limit` when the table takes more than `limit` bytes; never when that is the limit of the names.
     pub(super) fn table(&self, limit: u64, place: impl Fn(u64) -> (u64, u64)) -> Result<TableBuilder> {
-        let mut table = TableBuilder::new(Winner::First, limit);
+        let mut table = TableBuilder::new(Duplicates::KeepFirst, limit);
         table.reserve(self.ends.len());
-        let metadata = Arc::clone(&Item::new(Kind::File).metadata);
+        let metadata = Arc::clone(&TableEntry::new(Kind::File).metadata);
         for (number, (name, size)) in self.iter().enumerate() {
             let number = number as u64;
-            let common = Item::with_metadata(Kind::File, Arc::clone(&metadata));
-            table.add(name, Item { number, size, place: place(number), ..common })?;
+            let common = TableEntry::with_metadata(Kind::File, Arc::clone(&metadata));
+            table.add(name, TableEntry { number, size, place: place(number), ..common })?;
         }
         Ok(table)
     }
@@ -125,7 +125,7 @@ mod tests {
     use nra_core::entry::Entry;
     use nra_core::path::EntryPath;
     use nra_core::source::{MemorySource, ReadAt};
-    use nra_core::table::{Members as _, TableArchive};
+    use nra_core::table::{TableArchive, TableBackend as _};
 
     /// A file record as a map.
     #[derive(Serialize)]

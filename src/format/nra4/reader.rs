@@ -18,11 +18,11 @@ use nra_core::container::{Container, Engine};
 use nra_core::crypt::Secret;
 use nra_core::digest::{DIGEST_LEN, Digest};
 use nra_core::entry::{Entry, Kind, Location};
-use nra_core::error::{Error, Looks, Result};
+use nra_core::error::{Error, FileGuess, Result};
 use nra_core::path::EntryPath;
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
-use nra_core::table::{Member, Members, Table, TableArchive, TableBuilder};
+use nra_core::table::{ContentRef, Table, TableArchive, TableBackend, TableBuilder};
 
 /// Length of the footer of version 1, bytes: SHA-256 of all before, CRC-32 of the manifest, magic.
 const FOOTER_LEN: u64 = 40;
@@ -52,7 +52,7 @@ pub struct Nra4 {
 ///
 /// `NotAnArchive` when it is none; otherwise as opening any archive does.
 pub fn open(source: &Arc<dyn ReadAt>, options: &OpenOptions) -> Result<TableArchive<Nra4>> {
-    let none = || Error::NotAnArchive { looks: Looks::Unknown, wanted: Some(Engine::Nra4) };
+    let none = || Error::NotAnArchive { guess: FileGuess::Unknown, wanted: Some(Engine::Nra4) };
     probe(source, options)?.ok_or_else(none)
 }
 
@@ -96,10 +96,10 @@ fn describe(manifest: &Manifest, archive_bytes: u64) -> Info {
     Info {
         container: if manifest.first { Container::Nra1 } else { Container::Nra4 },
         archive_bytes,
-        piece_bytes: Some(chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add)),
+        chunk_bytes: Some(chunks.iter().map(|chunk| chunk.size).fold(0, u64::saturating_add)),
         stored_bytes: Some(manifest.blocks.iter().map(|block| block.stored).fold(0, u64::saturating_add)),
         blocks: Some(manifest.blocks.len() as u64),
-        pieces: Some(chunks.len() as u64),
+        chunks: Some(chunks.len() as u64),
         encrypted: manifest.encrypted,
         message: manifest.name.clone(),
         attributes: manifest.attributes.clone(),
@@ -117,7 +117,7 @@ impl Nra4 {
     }
 
     /// Returns the chunks of a member, whose lengths must add up to its size.
-    fn recipe(&self, member: &Member) -> Result<Recipe<'_>> {
+    fn recipe(&self, member: &ContentRef) -> Result<Recipe<'_>> {
         let recipe = self.manifest.recipe(member.number);
         if let Some(lost) = recipe.chunks().iter().position(|&chunk| self.manifest.chunk(chunk).is_none()) {
             let hash = self.manifest.asked(member.number, lost);
@@ -175,14 +175,14 @@ impl Nra4 {
     }
 }
 
-impl Members for Nra4 {
-    fn is_encrypted(&self, _: &Member) -> bool {
+impl TableBackend for Nra4 {
+    fn is_encrypted(&self, _: &ContentRef) -> bool {
         self.manifest.encrypted
     }
 
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         _: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -227,7 +227,7 @@ impl Members for Nra4 {
         Ok(())
     }
 
-    fn reads_ranges(&self, member: &Member) -> bool {
+    fn reads_ranges(&self, member: &ContentRef) -> bool {
         // A chunk far inside a block is reached by decoding what is in front of it.
         let is_near = |number: &u32| {
             let chunk = self.manifest.chunk(*number);
@@ -236,7 +236,7 @@ impl Members for Nra4 {
         self.recipe(member).is_ok_and(|recipe| recipe.chunks().iter().all(is_near))
     }
 
-    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+    fn check(&self, member: &ContentRef, depth: Depth) -> Result<()> {
         if depth == Depth::Full && member.size > 0 {
             return self.with_range(member, 0..member.size, Access::Sequential, &mut |_| Ok(()));
         }
@@ -268,7 +268,7 @@ impl Members for Nra4 {
         Ok(self.check_footer(monitor)?.into_iter().collect())
     }
 
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         let mut share = 0u128;
         for &number in self.manifest.recipe(member.number).chunks() {
             if let Some(chunk) = self.manifest.chunk(number) {
@@ -286,7 +286,7 @@ impl Members for Nra4 {
         Some(Entry { size, location, ..Entry::new(EntryPath::from_checked(path), Kind::File) })
     }
 
-    fn digest(&self, member: &Member) -> Option<Digest> {
+    fn digest(&self, member: &ContentRef) -> Option<Digest> {
         // A file of one chunk has the digest of that chunk; it is compared when the content is read.
         let recipe = self.manifest.recipe(member.number);
         let [number] = recipe.chunks() else { return None };

@@ -160,8 +160,8 @@ fn chunks_are_those_of_earlier_versions() {
     let out = writer.finish().unwrap().0;
     let ours = open_bytes(out.into_inner(), None).unwrap();
     assert_eq!(contents(&ours), contents(&earlier));
-    assert_eq!(ours.info().pieces, earlier.info().pieces);
-    assert_eq!(ours.info().piece_bytes, earlier.info().piece_bytes);
+    assert_eq!(ours.info().chunks, earlier.info().chunks);
+    assert_eq!(ours.info().chunk_bytes, earlier.info().chunk_bytes);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::registry::Extension;
 use nra_core::container::{Container, Engine};
-use nra_core::error::{Error, Looks, Result};
+use nra_core::error::{Error, FileGuess, Result};
 use nra_core::source::ReadAt;
 use nra_nra5::head::VERSION;
 
@@ -40,7 +40,7 @@ pub(super) fn refusal(source: &dyn ReadAt, engine: Option<Engine>) -> Result<Err
     if let Some(found) = version.filter(|&version| version > VERSION) {
         return Ok(Error::Unsupported { what: "NRA version", found: found.to_string(), known: format!("1 to {VERSION}") });
     }
-    Ok(Error::NotAnArchive { looks: looks(&first), wanted: engine })
+    Ok(Error::NotAnArchive { guess: looks(&first), wanted: engine })
 }
 
 /// Says whether a file begins like an archive of NRA 5.
@@ -53,28 +53,28 @@ pub fn is_nra(source: &dyn ReadAt) -> bool {
 
 /// Says whether the first 512 bytes of a file show that it is no archive: there are none, or they are text, or all zero.
 pub fn is_no_archive(first: &[u8]) -> bool {
-    matches!(looks(first), Looks::Empty | Looks::Text | Looks::Zeros)
+    matches!(looks(first), FileGuess::Empty | FileGuess::Text | FileGuess::Zeros)
 }
 
 /// Says what a file looks like by its first bytes.
-fn looks(first: &[u8]) -> Looks {
+fn looks(first: &[u8]) -> FileGuess {
     if first.is_empty() {
-        return Looks::Empty;
+        return FileGuess::Empty;
     }
     if let Some(version) = first.strip_prefix(b"NRA\0").and_then(|rest| rest.first_chunk()) {
-        return Looks::Like(format!("NRA {}", u16::from_le_bytes(*version)));
+        return FileGuess::Like(format!("NRA {}", u16::from_le_bytes(*version)));
     }
     if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| first.starts_with(magic)) {
-        return Looks::Like((*name).into());
+        return FileGuess::Like((*name).into());
     }
     if first.get(257..262) == Some(b"ustar") || is_old_tar(first) {
-        return Looks::Like("tar".into());
+        return FileGuess::Like("tar".into());
     }
     if first.iter().all(|&byte| byte == 0) {
-        return Looks::Zeros;
+        return FileGuess::Zeros;
     }
     let is_text = std::str::from_utf8(first).is_ok_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()));
-    if is_text { Looks::Text } else { Looks::Unknown }
+    if is_text { FileGuess::Text } else { FileGuess::Unknown }
 }
 
 /// Says whether this is a tar header without magic: its checksum tells.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::registry::{FORMATS, detect};
 use nra_core::archive::{Archive, OpenOptions};
-use nra_core::error::{Bound, Error, Result, Subject};
+use nra_core::error::{Error, Resource, Result, Subject};
 use nra_core::source::{FileSource, MemorySource, ReadAt, is_locked};
 
 /// Opens an archive; what it is is told by its content, unless [`OpenOptions::from`] says it.
@@ -51,7 +51,7 @@ pub fn open_settled(path: &Path, open: &mut dyn FnMut() -> Result<Box<dyn Archiv
     loop {
         let opened = open();
         let patience = match &opened {
-            Ok(archive) if archive.is_recovered() => SETTLING_TRIES,
+            Ok(archive) if archive.is_index_damaged() => SETTLING_TRIES,
             // Bytes behind the last commit: a change that is under way may take long, and then they are told.
             Ok(archive) if !archive.remarks().is_empty() => SHORT_TRIES,
             Err(Error::Corrupt { .. }) => SETTLING_TRIES,
@@ -81,7 +81,7 @@ fn is_recent(time: SystemTime) -> bool {
 ///
 /// # Errors
 ///
-/// `Beyond` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
+/// `ResourceLimit` when the stream is longer than [`OpenOptions::stream_limit`]; otherwise as [`open`].
 pub fn open_stream(stream: &mut dyn Read, name: impl Into<Subject>, options: &OpenOptions) -> Result<Box<dyn Archive>> {
     let name = name.into();
     let mut bytes = Vec::new();
@@ -91,7 +91,7 @@ pub fn open_stream(stream: &mut dyn Read, name: impl Into<Subject>, options: &Op
         .map_err(|error| Error::io("read", &name, error))?;
     let found = bytes.len() as u64;
     if found > options.stream_limit {
-        return Err(Error::Beyond { bound: Bound::Stream, found, limit: options.stream_limit });
+        return Err(Error::ResourceLimit { resource: Resource::Stream, found, limit: options.stream_limit });
     }
     open(Arc::new(MemorySource::named(bytes, name.name())), options)
 }
@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(archive.entry_count(), 4);
         options.stream_limit = 100;
         let error = open_stream(&mut &bytes[..], "standard input", &options).err().unwrap();
-        assert!(matches!(error, Error::Beyond { found: 101, limit: 100, .. }));
+        assert!(matches!(error, Error::ResourceLimit { found: 101, limit: 100, .. }));
     }
 }

@@ -16,7 +16,7 @@ use nra_core::entry::{Device, Kind, Metadata};
 use nra_core::error::{Error, Result};
 use nra_core::limits::MAX_TARGET;
 use nra_core::source::{ReadAt, is_zero_from};
-use nra_core::table::{Item, Member, Members, TableArchive, TableBuilder, Winner};
+use nra_core::table::{ContentRef, Duplicates, TableArchive, TableBackend, TableBuilder, TableEntry};
 use nra_stream::check_ratio;
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
@@ -114,12 +114,12 @@ impl SevenzMembers {
 
     /// Makes the table. Contents belong to the files that have any, in order.
     fn table(&self, files: Vec<File>, limit: u64, info: &mut Info) -> Result<TableBuilder> {
-        let mut table = TableBuilder::new(Winner::Last, limit);
+        let mut table = TableBuilder::new(Duplicates::KeepLast, limit);
         let streams = &self.folders.streams;
         let mut places = streams.counts.iter().enumerate().flat_map(|(folder, &count)| std::iter::repeat_n(folder, count));
         let (mut number, mut folder, mut offset) = (0, 0, 0);
         for file in files {
-            let mut item = Item::new(Kind::File);
+            let mut item = TableEntry::new(Kind::File);
             let (mut kind, mode) = file.kind();
             if file.has_content {
                 let size = streams.parts[number].size;
@@ -163,14 +163,14 @@ impl SevenzMembers {
         Ok(table)
     }
 
-    fn target(&self, item: &Item) -> Result<Vec<u8>> {
+    fn target(&self, item: &TableEntry) -> Result<Vec<u8>> {
         let limit = MAX_TARGET as u64;
         if item.size > limit {
             return Err(Error::Limit { what: "length of a symlink target", found: item.size, limit });
         }
         // What lies before it has to be decoded.
         check_ratio(item.place.0.saturating_mul(BLOCK), self.bound.0, self.bound.1)?;
-        let member = Member { number: item.number, place: item.place, size: item.size };
+        let member = ContentRef { number: item.number, place: item.place, size: item.size };
         let target = if item.size > 0 { self.whole(&member)? } else { Vec::new() };
         if target.is_empty() || target.contains(&0) {
             return Err(Error::corrupt("7z member", self.header, "a symlink without a target"));
@@ -179,13 +179,13 @@ impl SevenzMembers {
     }
 
     /// Returns the folder of a member and where it begins in it.
-    fn located(&self, member: &Member) -> (usize, u64) {
+    fn located(&self, member: &ContentRef) -> (usize, u64) {
         let folder = self.blocks.partition_point(|&block| block <= member.place.0).saturating_sub(1);
         (folder, (member.place.0 - self.blocks[folder]) * BLOCK + member.place.1)
     }
 
     /// Hands a range of a member to `sink`; all of it is compared with its checksum.
-    fn decode(&self, member: &Member, range: Range<u64>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    fn decode(&self, member: &ContentRef, range: Range<u64>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let (folder, offset) = self.located(member);
         let is_encrypted = self.folders.streams.folders[folder].is_encrypted;
         let expected = usize::try_from(member.number).ok().and_then(|number| self.folders.streams.parts.get(number)?.crc);
@@ -217,7 +217,7 @@ impl SevenzMembers {
     }
 
     /// Decodes a member of at most [`WHOLE`] bytes.
-    fn whole(&self, member: &Member) -> Result<Vec<u8>> {
+    fn whole(&self, member: &ContentRef) -> Result<Vec<u8>> {
         // The size is a claim: memory grows with what comes.
         let mut content = Vec::new();
         self.decode(member, 0..member.size, &mut |bytes| {
@@ -228,10 +228,10 @@ impl SevenzMembers {
     }
 }
 
-impl Members for SevenzMembers {
+impl TableBackend for SevenzMembers {
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         _access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -248,7 +248,7 @@ impl Members for SevenzMembers {
         sink(Part::Data(content.get(within(range.start)..within(range.end)).unwrap_or_default()))
     }
 
-    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+    fn check(&self, member: &ContentRef, depth: Depth) -> Result<()> {
         // Nothing tells damage but decoding.
         match depth {
             Depth::Full if member.size > 0 => self.decode(member, 0..member.size, &mut |_| Ok(())),
@@ -256,11 +256,11 @@ impl Members for SevenzMembers {
         }
     }
 
-    fn omits_entries(&self) -> bool {
+    fn skips_entries(&self) -> bool {
         self.omits
     }
 
-    fn omitted(&self) -> u64 {
+    fn skipped_entries(&self) -> u64 {
         self.anti
     }
 
@@ -270,11 +270,11 @@ impl Members for SevenzMembers {
         largest.unwrap_or_default() > self.decoded_bytes() / 2
     }
 
-    fn is_encrypted(&self, member: &Member) -> bool {
+    fn is_encrypted(&self, member: &ContentRef) -> bool {
         self.folders.streams.folders.get(self.located(member).0).is_some_and(|folder| folder.is_encrypted)
     }
 
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         let (folder, _) = self.located(member);
         let streams = &self.folders.streams;
         let folder = streams.folders.get(folder)?;

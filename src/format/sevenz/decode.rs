@@ -8,7 +8,7 @@ use sevenz_rust2::{BlockDecoder, Password};
 use super::start::{SIGNATURE, START_LEN};
 use super::streams::Folder;
 use nra_core::crypt::Secret;
-use nra_core::error::{Bound, Error, Result};
+use nra_core::error::{Error, Resource, Result};
 use nra_core::source::ReadAt;
 
 /// Decoded bytes handed out at once.
@@ -118,13 +118,13 @@ impl Seek for OneFolder {
 ///
 /// # Errors
 ///
-/// `Corrupt` when it can't be decoded, `Unsupported` for a method that is not known, `Beyond` for dictionaries that take too much memory,
+/// `Corrupt` when it can't be decoded, `Unsupported` for a method that is not known, `ResourceLimit` for dictionaries that take too much memory,
 /// `KeyNeeded`.
 pub(super) fn decode(mut file: OneFolder, decoding: &Decoding, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (place, is_encrypted) = (file.place, file.is_encrypted);
     let password = decoding.password(is_encrypted)?;
     if file.memory > decoding.memory {
-        return Err(Error::Beyond { bound: Bound::Dictionaries, found: file.memory, limit: decoding.memory });
+        return Err(Error::ResourceLimit { resource: Resource::Dictionaries, found: file.memory, limit: decoding.memory });
     }
     let limit = usize::try_from(decoding.memory / 1024).unwrap_or(usize::MAX);
     let of_crate = |error| of_crate(error, place, decoding.memory);
@@ -225,7 +225,7 @@ fn of_crate(error: sevenz_rust2::Error, place: u64, limit: u64) -> Error {
             known: "BCJ2 alone has several inputs".into(),
         },
         Theirs::MaxMemLimited { actaul_kb, .. } => {
-            Error::Beyond { bound: Bound::Dictionaries, found: (actaul_kb as u64).saturating_mul(1024), limit }
+            Error::ResourceLimit { resource: Resource::Dictionaries, found: (actaul_kb as u64).saturating_mul(1024), limit }
         }
         Theirs::PasswordRequired => Error::KeyNeeded,
         Theirs::ChecksumVerificationFailed => damaged("its CRC is wrong".into()),

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, bounded};
 
 use super::decode::{Decoding, decode};
 use super::streams::Streams;
-use nra_core::error::{Error, Flaw, Result};
+use nra_core::error::{Corruption, Error, Result};
 use nra_core::source::ReadAt;
 use nra_core::table::Decoded;
 
@@ -43,7 +43,7 @@ pub(super) struct Folders {
 struct Broken {
     /// Bytes before the damage.
     good: u64,
-    flaw: Flaw,
+    flaw: Corruption,
 }
 
 /// A block of a folder: both numbers.
@@ -141,7 +141,7 @@ impl Folders {
 
     /// Remembers damage that comes behind so many good bytes.
     fn noted(&self, folder: usize, good: u64, result: Result<()>) -> Result<()> {
-        if let Some(flaw) = result.as_ref().err().and_then(Flaw::of) {
+        if let Some(flaw) = result.as_ref().err().and_then(Corruption::of) {
             let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
             broken.entry(folder).or_insert(Broken { good, flaw });
         }

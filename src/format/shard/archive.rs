@@ -18,7 +18,7 @@ use nra_core::limits::MAX_MESSAGE;
 use nra_core::path::EntryPath;
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
-use nra_core::table::{Decoded, Item, Member, Members, Table, TableArchive, TableBuilder, Winner};
+use nra_core::table::{ContentRef, Decoded, Duplicates, Table, TableArchive, TableBackend, TableBuilder, TableEntry};
 
 /// Raw content is handed out in runs of this length, bytes.
 const STEP: u64 = 256 << 10;
@@ -69,13 +69,13 @@ impl ShardMembers {
 
     /// Returns a table of at most `limit` bytes.
     fn table(&self, limit: u64) -> Result<Table> {
-        let mut table = TableBuilder::new(Winner::First, limit);
-        let common = Item::new(Kind::File);
+        let mut table = TableBuilder::new(Duplicates::KeepFirst, limit);
+        let common = TableEntry::new(Kind::File);
         table.reserve(self.shard.entries().len());
         for (number, entry) in self.shard.entries().iter().enumerate() {
             let name = self.shard.name(number);
-            let Member { number, place, size } = member(number, entry);
-            let item = Item { size, number, place, ..common.clone() };
+            let ContentRef { number, place, size } = member(number, entry);
+            let item = TableEntry { size, number, place, ..common.clone() };
             table.add(path_of(name).as_ref().map_or(name, |(path, _)| path), item)?;
         }
         table.finish()
@@ -105,10 +105,10 @@ impl ShardMembers {
     }
 }
 
-impl Members for ShardMembers {
+impl TableBackend for ShardMembers {
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         _: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -129,11 +129,11 @@ impl Members for ShardMembers {
         Ok(())
     }
 
-    fn reads_ranges(&self, member: &Member) -> bool {
+    fn reads_ranges(&self, member: &ContentRef) -> bool {
         self.shard.plain_range(within(member.number)).is_ok_and(|stored| stored.is_some())
     }
 
-    fn check(&self, member: &Member, _: Depth) -> Result<()> {
+    fn check(&self, member: &ContentRef, _: Depth) -> Result<()> {
         let number = within(member.number);
         match self.shard.plain_range(number)? {
             Some(_) => Ok(()),
@@ -159,7 +159,7 @@ impl Members for ShardMembers {
         Some(entry)
     }
 
-    fn complete(&self, member: &Member, entry: &mut Entry) {
+    fn complete(&self, member: &ContentRef, entry: &mut Entry) {
         let number = within(member.number);
         let found = &self.shard.entries()[number];
         let record = Record {
@@ -173,7 +173,7 @@ impl Members for ShardMembers {
         entry.metadata = Arc::new(Metadata { attributes, ..Metadata::clone(&entry.metadata) });
     }
 
-    fn describe(&self, member: Option<&Member>) -> Result<Option<Description>> {
+    fn describe(&self, member: Option<&ContentRef>) -> Result<Option<Description>> {
         let profile = self.profile()?;
         match member {
             Some(member) => profile.describe(&self.shard, within(member.number)),
@@ -181,7 +181,7 @@ impl Members for ShardMembers {
         }
     }
 
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         Some(self.shard.entries()[within(member.number)].stored_len)
     }
 }
@@ -218,9 +218,9 @@ fn describe(shard: &Shard) -> Result<Info> {
 }
 
 /// Returns what is known of the content of an entry.
-fn member(number: usize, entry: &IndexEntry) -> Member {
+fn member(number: usize, entry: &IndexEntry) -> ContentRef {
     let number = number as u64;
-    Member { number, place: (entry.data_offset, number), size: entry.content_len }
+    ContentRef { number, place: (entry.data_offset, number), size: entry.content_len }
 }
 
 /// Offsets within content that is in memory, and numbers of entries, fit.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{ByteStream, Compression, Decoder, Input, Mark, SourceStream, casts_doubt, check_ratio};
 use nra_core::archive::OpenOptions;
-use nra_core::error::{Error, Flaw, Result};
+use nra_core::error::{Corruption, Error, Result};
 use nra_core::source::ReadAt;
 
 /// Length of a decoded block, bytes.
@@ -43,7 +43,7 @@ struct State {
     /// Where the member begins that turned out to be damaged, but for a cut.
     doubt: Option<u64>,
     /// The first block that damage leaves nothing of, and the damage.
-    failed: Option<(u64, Flaw)>,
+    failed: Option<(u64, Corruption)>,
 }
 
 impl Blocks {
@@ -93,7 +93,7 @@ impl Blocks {
                 if casts_doubt(&error) {
                     state.doubt = Some(decoder.member());
                 }
-                let Some(flaw) = Flaw::of(&error) else { return Err(error) };
+                let Some(flaw) = Corruption::of(&error) else { return Err(error) };
                 // What came before the damage is served.
                 let missing = at + u64::from(len > 0);
                 if len > 0 {

@@ -29,7 +29,7 @@ pub use step::LZMA_MEMORY_KIB;
 
 use std::num::NonZero;
 
-use nra_core::error::{Bound, Error, Result};
+use nra_core::error::{Error, Resource, Result};
 
 /// Bytes that tell the compression of a stream.
 const PROBE: usize = 18;
@@ -110,11 +110,11 @@ const FREE_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// `Beyond` when it grew to more than `limit` times its length.
+/// `ResourceLimit` when it grew to more than `limit` times its length.
 pub fn check_ratio(decoded: u64, stored: u64, limit: u64) -> Result<()> {
     let found = decoded / stored.max(1);
     if decoded > FREE_BYTES && found > limit {
-        return Err(Error::Beyond { bound: Bound::Ratio, found, limit });
+        return Err(Error::ResourceLimit { resource: Resource::Ratio, found, limit });
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use nra_core::archive::{Access, Damage, Depth, MAX_HOLES, Part};
 use nra_core::error::{Error, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::ReadAt;
-use nra_core::table::{Member, Members};
+use nra_core::table::{ContentRef, TableBackend};
 use nra_stream::{BLOCK, Blocks};
 
 /// Bytes read at a time from a plain archive.
@@ -22,7 +22,7 @@ pub(super) enum Bytes {
 /// The content of the entries of a tar archive, or of the one file in a compressed stream.
 pub struct TarMembers {
     pub(super) bytes: Bytes,
-    /// Maps of sparse files; [`Member::number`] − 1 is the place here.
+    /// Maps of sparse files; [`ContentRef::number`] − 1 is the place here.
     pub(super) maps: Vec<Box<[(u64, u64)]>>,
     pub(super) damage: Vec<Damage>,
     pub(super) omits: bool,
@@ -62,10 +62,10 @@ impl TarMembers {
     }
 }
 
-impl Members for TarMembers {
+impl TableBackend for TarMembers {
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         _access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -99,15 +99,15 @@ impl Members for TarMembers {
         !self.damage.is_empty()
     }
 
-    fn omits_entries(&self) -> bool {
+    fn skips_entries(&self) -> bool {
         self.omits
     }
 
-    fn omitted(&self) -> u64 {
+    fn skipped_entries(&self) -> u64 {
         self.omitted
     }
 
-    fn reads_ranges(&self, _: &Member) -> bool {
+    fn reads_ranges(&self, _: &ContentRef) -> bool {
         matches!(self.bytes, Bytes::Plain(_))
     }
 
@@ -115,7 +115,7 @@ impl Members for TarMembers {
         matches!(self.bytes, Bytes::Compressed(_))
     }
 
-    fn holes(&self, member: &Member) -> Vec<Range<u64>> {
+    fn holes(&self, member: &ContentRef) -> Vec<Range<u64>> {
         let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
         let Some(map) = map else { return Vec::new() };
         let ends = map.iter().map(|&(offset, len)| offset.saturating_add(len));
@@ -125,7 +125,7 @@ impl Members for TarMembers {
         if holes.len() > MAX_HOLES { Vec::new() } else { holes }
     }
 
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         let map = usize::try_from(member.number).ok().and_then(|number| self.maps.get(number.checked_sub(1)?));
         match (&self.bytes, map) {
             (Bytes::Compressed(_), _) => None,

@@ -10,7 +10,7 @@ use nra_core::entry::{Attribute, Kind, Metadata, Owner};
 use nra_core::error::{Error, Result};
 use nra_core::path::Quoted;
 use nra_core::source::ReadAt;
-use nra_core::table::{Cleaned, Item, clean};
+use nra_core::table::{Cleaned, TableEntry, clean};
 use nra_stream::Blocks;
 
 /// Bytes read at a time while an index is made: a header, and what often belongs to it.
@@ -96,7 +96,7 @@ pub(super) struct Indexer {
     limit: u64,
     bytes: u64,
     /// Names and items; hard links whose target is still to be found have none.
-    pub(super) items: Vec<(Vec<u8>, Option<Item>)>,
+    pub(super) items: Vec<(Vec<u8>, Option<TableEntry>)>,
     pub(super) maps: Vec<Box<[(u64, u64)]>>,
     /// Which item a hard link leads to.
     links: Links<usize, usize>,
@@ -173,7 +173,7 @@ impl Indexer {
         };
         if let Some(replaced) = replaced {
             // The table tells that it is hidden.
-            self.items[replaced].1 = Some(Item::new(Kind::File));
+            self.items[replaced].1 = Some(TableEntry::new(Kind::File));
         }
         self.settle()
     }
@@ -190,7 +190,7 @@ impl Indexer {
     }
 
     /// Returns a copy of an item, both being hard links then.
-    fn linked(&mut self, position: usize) -> Result<Option<Item>> {
+    fn linked(&mut self, position: usize) -> Result<Option<TableEntry>> {
         let len = self.items[position].1.as_ref().map_or(0, |item| item.target.len() as u64);
         self.take(len)?;
         let groups = &mut self.groups;
@@ -213,7 +213,7 @@ impl Indexer {
         .collect()
     }
 
-    fn item(&mut self, member: &TarMember) -> Result<Item> {
+    fn item(&mut self, member: &TarMember) -> Result<TableEntry> {
         let kind = member.kind.entry_kind();
         let number = match &member.segments {
             Some(map) => {
@@ -224,7 +224,7 @@ impl Indexer {
         };
         let target = if kind == Kind::Symlink { &*member.link } else { &[] };
         self.take(target.len() as u64)?;
-        Ok(Item {
+        Ok(TableEntry {
             kind,
             size: member.size,
             modified: member.modified,

@@ -12,7 +12,7 @@ use nra_core::entry::Kind;
 use nra_core::error::{Error, Result};
 use nra_core::path::{EntryPath, Quoted};
 use nra_core::source::ReadAt;
-use nra_core::table::{Item, TableArchive, TableBuilder, Winner, clean};
+use nra_core::table::{Duplicates, TableArchive, TableBuilder, TableEntry, clean};
 use nra_stream::{self, Blocks, Compression, Input, SourceStream, is_skippable};
 
 /// Entries that are named with damage.
@@ -86,8 +86,8 @@ fn single(
             Err(error) => return Err(error),
         }
     }
-    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
-    table.add(&compression.content_name(source.name()), Item { size, ..Item::new(Kind::File) })?;
+    let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
+    table.add(&compression.content_name(source.name()), TableEntry { size, ..TableEntry::new(Kind::File) })?;
     let mut info = Info { container: Container::Compressed(compression), archive_bytes: source.len(), ..Info::default() };
     let (remark, doubt, table) = (blocks.remark(), blocks.doubt(), table.finish()?);
     let omits = remark.is_some();
@@ -164,7 +164,7 @@ fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenO
         let more = if lost.len() > SHOWN { format!(" and {} more", lost.len() - SHOWN) } else { String::new() };
         info.remarks.push(format!("left out: hard links to what is no file in the archive: {}{more}", names.join(", ")));
     }
-    let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+    let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
     for (name, item) in builder.items {
         if let Some(item) = item {
             table.add(&name, item)?;
@@ -173,7 +173,7 @@ fn index(bytes: Bytes, container: Container, archive_bytes: u64, options: &OpenO
     let table = table.finish()?;
     if let (Some(damage), Some(doubt)) = (&mut damage, doubt) {
         let doubtful =
-            table.entries().filter(|entry| entry.kind == Kind::File && entry.place().1.saturating_add(entry.size) > doubt);
+            table.entries().filter(|entry| entry.kind == Kind::File && entry.position().1.saturating_add(entry.size) > doubt);
         for entry in doubtful {
             damage.entry_count += 1;
             damage.is_certain = false;

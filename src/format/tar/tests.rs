@@ -120,7 +120,7 @@ fn the_reading_face_finds_the_same() {
     let bytes = archive(&with_content);
     let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(bytes));
     let archive = probe(&source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
-    assert!(!archive.is_recovered());
+    assert!(!archive.is_index_damaged());
     for (entry, content) in &with_content {
         let (_, found) = archive.find(entry.path.as_bytes()).unwrap().expect("it was added");
         assert_eq!(archive.read_all(&found, 100).unwrap(), *content);
@@ -388,7 +388,7 @@ fn what_comes_before_a_cut_is_served() {
         let whole = encoder.finish().unwrap();
         let source: Arc<dyn nra_core::source::ReadAt> = Arc::new(MemorySource::new(whole[..whole.len() * 2 / 3].to_vec()));
         let archive = probe_compressed(compression, &source, &OpenOptions::default()).unwrap().expect("it is a tar archive");
-        assert!(archive.is_recovered() && !archive.remarks().is_empty());
+        assert!(archive.is_index_damaged() && !archive.remarks().is_empty());
         let found: Vec<Entry> = archive.entries(0..u64::MAX).map(Result::unwrap).collect();
         assert!((10..30).contains(&found.len()), "{compression:?}: {}", found.len());
         for (entry, content) in found.iter().zip(&contents) {
@@ -430,7 +430,7 @@ fn behind_a_damaged_header_the_archive_goes_on() {
     for archive in opened(&bytes) {
         assert_eq!(contents(&archive), [("a".to_owned(), b"1".to_vec()), ("c".to_owned(), b"3".to_vec())]);
         let remarks = archive.remarks();
-        assert_eq!((remarks.len(), archive.is_recovered(), &*archive.info().message), (1, true, "said"));
+        assert_eq!((remarks.len(), archive.is_index_damaged(), &*archive.info().message), (1, true, "said"));
         assert!(remarks[0].contains("the header of b has the checksum"), "{remarks:?}");
     }
     // What stands in front of a cut is told, too.

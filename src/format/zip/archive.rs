@@ -19,7 +19,7 @@ use nra_core::names::NameEncoding;
 use nra_core::path::{EntryPath, Quoted};
 use nra_core::progress::Monitor;
 use nra_core::source::{ReadAt, is_zero_from};
-use nra_core::table::{Decoded, Item, Member, Members, TableArchive, TableBuilder, Winner, clean};
+use nra_core::table::{ContentRef, Decoded, Duplicates, TableArchive, TableBackend, TableBuilder, TableEntry, clean};
 
 /// Members up to this length are decoded whole, so that their checksum is known before a byte goes out.
 const WHOLE: u64 = 8 << 20;
@@ -149,7 +149,7 @@ impl ZipMembers {
             checked: Mutex::default(),
             key_is_right: OnceLock::new(),
         };
-        let mut table = TableBuilder::new(Winner::Last, options.index_bytes);
+        let mut table = TableBuilder::new(Duplicates::KeepLast, options.index_bytes);
         // Targets of symlinks are content: which members share bytes is known before any is decoded.
         let mut spans = Vec::new();
         let mut stored_bytes = 0u64;
@@ -303,7 +303,7 @@ impl ZipMembers {
         }
         let metadata = Metadata { mode: record.mode(kind), owner: record.owner(), ..Metadata::default() };
         let is_device = matches!(kind, Kind::CharacterDevice | Kind::BlockDevice);
-        let item = Item {
+        let item = TableEntry {
             size: if kind == Kind::File { record.size } else { 0 },
             modified: record.modified(),
             metadata: Arc::new(metadata),
@@ -311,7 +311,7 @@ impl ZipMembers {
             device: is_device.then_some(Device { major: 0, minor: 0 }),
             number: place,
             place: (record.local_offset, place),
-            ..Item::new(kind)
+            ..TableEntry::new(kind)
         };
         table.add(&name, item)
     }
@@ -401,10 +401,10 @@ impl ZipMembers {
     }
 }
 
-impl Members for ZipMembers {
+impl TableBackend for ZipMembers {
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -433,7 +433,7 @@ impl Members for ZipMembers {
         })
     }
 
-    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+    fn check(&self, member: &ContentRef, depth: Depth) -> Result<()> {
         let located = &self.located(member.number)?;
         // Nothing tells damage but decoding.
         if depth == Depth::Full { self.decode(located, &mut |_| Ok(ControlFlow::Continue(()))) } else { Ok(()) }
@@ -447,23 +447,23 @@ impl Members for ZipMembers {
         !self.damage.is_empty()
     }
 
-    fn omitted(&self) -> u64 {
+    fn skipped_entries(&self) -> u64 {
         self.omitted
     }
 
-    fn omits_entries(&self) -> bool {
+    fn skips_entries(&self) -> bool {
         self.omits
     }
 
-    fn reads_ranges(&self, member: &Member) -> bool {
+    fn reads_ranges(&self, member: &ContentRef) -> bool {
         self.located(member.number).is_ok_and(|located| located.is_plain())
     }
 
-    fn is_encrypted(&self, member: &Member) -> bool {
+    fn is_encrypted(&self, member: &ContentRef) -> bool {
         self.located(member.number).is_ok_and(|located| located.is_encrypted)
     }
 
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         self.located(member.number).ok().map(|located| located.stored_len)
     }
 }

@@ -114,7 +114,7 @@ fn bytes(count: u64) -> String {
 
 fn directory(archive: &dyn Archive, entry: &Entry, sheet: &mut Sheet, awaited: &dyn Fn() -> bool) -> Result<()> {
     let Some(totals) = rows::totals(archive, &entry.path, awaited)? else { return Ok(()) };
-    let (one, many) = if archive.is_recovered() { ("entry that reads", "entries that read") } else { ("entry", "entries") };
+    let (one, many) = if archive.is_index_damaged() { ("entry that reads", "entries that read") } else { ("entry", "entries") };
     sheet.fact("holds", &nra_text::counted(totals.entries.saturating_sub(1), one, many));
     sheet.fact("size", &bytes(totals.content_bytes));
     Ok(())

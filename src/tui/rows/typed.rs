@@ -107,7 +107,7 @@ fn spelled(
 ) -> Result<Vec<Range<u64>>> {
     let below = rows::below(archive, directory, go_on)?;
     let front = directory.map_or_else(Vec::new, |directory| [directory.as_bytes(), b"/"].concat());
-    if archive.is_recovered() {
+    if archive.is_index_damaged() {
         let wanted = typed.to_lowercase();
         let begins = |entry: &Entry| {
             let name = entry.path.as_bytes().strip_prefix(front.as_slice());

@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
                 self.in_a_row = 0;
                 Ok(Some(entry))
             }
-            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. }) => {
+            Err(Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. }) => {
                 self.lost += 1;
                 self.in_a_row += 1;
                 Ok(None)

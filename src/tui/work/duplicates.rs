@@ -61,7 +61,7 @@ pub fn find(
     let whole = if once {
         // Sixteen bytes a file, for there may be millions. The keys are those of this search alone, so that no archive has been made to confuse them.
         let keys = RandomState::new();
-        sorted(archive, below, keep, |entry| entry.content_print(&keys), share).is_some_and(|files| {
+        sorted(archive, below, keep, |entry| entry.content_fingerprint(&keys), share).is_some_and(|files| {
             grouped(
                 &files,
                 |key| *key,
@@ -76,7 +76,7 @@ pub fn find(
     } else {
         // Those of one size in the order of storage, those that share what is stored one behind the other.
         let keys = RandomState::new();
-        let key = |entry: &Entry| (entry.size, (entry.place(), entry.content_print(&keys)));
+        let key = |entry: &Entry| (entry.size, (entry.position(), entry.content_fingerprint(&keys)));
         sorted(archive, below, keep, key, share)
             .is_some_and(|files| grouped(&files, |key| key.0, share, |same, on| by_digest(archive, same, &mut groups, on)))
     };

@@ -57,7 +57,7 @@ fn fact(archive: &dyn Archive, entry: &Entry, go_on: &dyn Fn() -> bool) -> Resul
     match entry.kind {
         Kind::Directory => {
             // Where the index is damaged that takes a look at every entry.
-            if !archive.is_recovered() {
+            if !archive.is_index_damaged() {
                 facts.numbers = rows::subtree(archive, &entry.path, go_on).ok().map(|numbers| (numbers.start, numbers.end));
             }
             facts.content_bytes = rows::totals(archive, &entry.path, go_on)?.map(|totals| totals.content_bytes);

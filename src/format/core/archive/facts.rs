@@ -31,13 +31,13 @@ pub struct Info {
     /// Sum of the sizes of the files, bytes.
     pub content_bytes: u64,
     /// Bytes left after deduplication, before compression.
-    pub piece_bytes: Option<u64>,
+    pub chunk_bytes: Option<u64>,
     /// Bytes of content as stored.
     pub stored_bytes: Option<u64>,
     /// Compressed units.
     pub blocks: Option<u64>,
     /// Deduplication units.
-    pub pieces: Option<u64>,
+    pub chunks: Option<u64>,
     /// Content is encrypted.
     pub encrypted: bool,
     /// Identity of the archive.

@@ -49,7 +49,7 @@ impl Seek for EntryReader<'_> {
 fn into_io(error: Error) -> io::Error {
     let kind = match &error {
         Error::Io { source, .. } => source.kind(),
-        Error::Corrupt { .. } | Error::Limit { .. } | Error::Beyond { .. } => io::ErrorKind::InvalidData,
+        Error::Corrupt { .. } | Error::Limit { .. } | Error::ResourceLimit { .. } => io::ErrorKind::InvalidData,
         Error::Unsupported { .. } | Error::NotAnArchive { .. } => io::ErrorKind::Unsupported,
         _ => io::ErrorKind::Other,
     };

@@ -16,7 +16,7 @@ use crate::zeros::each_run;
 
 /// The content of an entry, as its engine knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct ContentRef {
     /// Number that the engine gave it.
     pub number: u64,
     /// Where it begins in the container.
@@ -25,7 +25,7 @@ pub struct Member {
     pub size: u64,
 }
 
-impl Member {
+impl ContentRef {
     fn of(entry: &Entry) -> Result<Option<Self>> {
         if entry.kind != Kind::File {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Member {
 /// What an engine knows about the content of its members. Called from several threads.
 ///
 /// A member that is not empty is asked for with a range that is not empty and lies within its size.
-pub trait Members: Send + Sync {
+pub trait TableBackend: Send + Sync {
     /// Hands the part of a member that lies in `range` to `sink`, run by run in order.
     ///
     /// With [`Access::Sequential`] callers come in the order of places, several threads each with a share of them: what is decoded on the way
@@ -51,7 +51,7 @@ pub trait Members: Send + Sync {
     /// `Corrupt` when the content is damaged. What was handed out before was right as far as the container tells. Errors of `sink` end the work.
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: Range<u64>,
         access: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -62,7 +62,7 @@ pub trait Members: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` when it is damaged.
-    fn check(&self, member: &Member, depth: Depth) -> Result<()> {
+    fn check(&self, member: &ContentRef, depth: Depth) -> Result<()> {
         match depth {
             Depth::Full if member.size > 0 => read(self, member, 0..member.size, Access::Sequential, &mut |_| Ok(())),
             _ => Ok(()),
@@ -85,12 +85,12 @@ pub trait Members: Send + Sync {
     }
 
     /// Says whether something of the container is not served; the remarks of the archive tell what.
-    fn omits_entries(&self) -> bool {
+    fn skips_entries(&self) -> bool {
         false
     }
 
     /// Returns how many entries the engine left out of the table.
-    fn omitted(&self) -> u64 {
+    fn skipped_entries(&self) -> u64 {
         0
     }
 
@@ -100,25 +100,25 @@ pub trait Members: Send + Sync {
     }
 
     /// Says whether a part of the member costs what the part is long, as [`Archive::reads_ranges`] does.
-    fn reads_ranges(&self, member: &Member) -> bool {
+    fn reads_ranges(&self, member: &ContentRef) -> bool {
         let _ = member;
         false
     }
 
     /// Says whether the content of the member is encrypted, as [`Archive::is_encrypted`] does.
-    fn is_encrypted(&self, member: &Member) -> bool {
+    fn is_encrypted(&self, member: &ContentRef) -> bool {
         let _ = member;
         false
     }
 
     /// Returns the holes of the member, as [`Archive::holes`] does.
-    fn holes(&self, member: &Member) -> Vec<Range<u64>> {
+    fn holes(&self, member: &ContentRef) -> Vec<Range<u64>> {
         let _ = member;
         Vec::new()
     }
 
     /// Returns how many bytes of the container hold the member, if the container says.
-    fn stored_bytes(&self, member: &Member) -> Option<u64> {
+    fn stored_bytes(&self, member: &ContentRef) -> Option<u64> {
         let _ = member;
         None
     }
@@ -128,7 +128,7 @@ pub trait Members: Send + Sync {
     /// # Errors
     ///
     /// `Corrupt` when the header of the member is damaged.
-    fn describe(&self, member: Option<&Member>) -> Result<Option<crate::description::Description>> {
+    fn describe(&self, member: Option<&ContentRef>) -> Result<Option<crate::description::Description>> {
         let _ = member;
         Ok(None)
     }
@@ -140,21 +140,21 @@ pub trait Members: Send + Sync {
     }
 
     /// Adds to the entry of a member what each has for itself: the table keeps what many have in common.
-    fn complete(&self, member: &Member, entry: &mut Entry) {
+    fn complete(&self, member: &ContentRef, entry: &mut Entry) {
         let _ = (member, entry);
     }
 
     /// Returns the digest of a member if it is known without reading the content.
-    fn digest(&self, member: &Member) -> Option<Digest> {
+    fn digest(&self, member: &ContentRef) -> Option<Digest> {
         let _ = member;
         None
     }
 }
 
 /// Reads a range that is not empty and holds the engine to the lengths it told.
-pub(super) fn read<M: Members + ?Sized>(
+pub(super) fn read<M: TableBackend + ?Sized>(
     members: &M,
-    member: &Member,
+    member: &ContentRef,
     range: Range<u64>,
     access: Access,
     sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -201,7 +201,7 @@ impl Whole {
     }
 }
 
-impl<M: Members> TableArchive<M> {
+impl<M: TableBackend> TableArchive<M> {
     /// Puts them together. What the table knows of the top directory becomes attributes of the archive. Counts and sums of `info` are those of the table, and its remarks go before those of the table.
     pub fn new(table: Table, members: M, info: Info) -> Self {
         let whole = Whole::new(table, info);
@@ -232,7 +232,7 @@ impl<M: Members> TableArchive<M> {
     /// Returns an entry by number.
     fn at(&self, number: usize) -> Option<Entry> {
         let mut entry = self.table().entry(number)?;
-        if let Ok(Some(member)) = Member::of(&entry) {
+        if let Ok(Some(member)) = ContentRef::of(&entry) {
             self.members.complete(&member, &mut entry);
         }
         Some(entry)
@@ -244,7 +244,7 @@ impl<M: Members> TableArchive<M> {
     }
 }
 
-impl<M: Members> Archive for TableArchive<M> {
+impl<M: TableBackend> Archive for TableArchive<M> {
     fn info(&self) -> &Info {
         &self.whole().info
     }
@@ -257,16 +257,16 @@ impl<M: Members> Archive for TableArchive<M> {
         self.whole.get().map_or(&self.known, |whole| &whole.info).remarks.clone()
     }
 
-    fn is_recovered(&self) -> bool {
+    fn is_index_damaged(&self) -> bool {
         self.members.is_damaged()
     }
 
-    fn omits_entries(&self) -> bool {
-        self.whole.get().is_some_and(|whole| whole.table.omits_entries()) || self.members.omits_entries()
+    fn skips_entries(&self) -> bool {
+        self.whole.get().is_some_and(|whole| whole.table.skips_entries()) || self.members.skips_entries()
     }
 
-    fn omitted(&self) -> u64 {
-        self.whole.get().map_or(0, |whole| whole.table.omitted()) + self.members.omitted()
+    fn skipped_entries(&self) -> u64 {
+        self.whole.get().map_or(0, |whole| whole.table.skipped_entries()) + self.members.skipped_entries()
     }
 
     fn is_sequential(&self) -> bool {
@@ -349,26 +349,26 @@ impl<M: Members> Archive for TableArchive<M> {
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
     ) -> Result<()> {
         let range = range.start..range.end.min(entry.size);
-        match Member::of(entry)? {
+        match ContentRef::of(entry)? {
             Some(member) if range.start < range.end => read(&self.members, &member, range, access, sink),
             _ => Ok(()),
         }
     }
 
     fn reads_ranges(&self, entry: &Entry) -> bool {
-        matches!(Member::of(entry), Ok(Some(member)) if self.members.reads_ranges(&member))
+        matches!(ContentRef::of(entry), Ok(Some(member)) if self.members.reads_ranges(&member))
     }
 
     fn is_encrypted(&self, entry: &Entry) -> bool {
-        matches!(Member::of(entry), Ok(Some(member)) if self.members.is_encrypted(&member))
+        matches!(ContentRef::of(entry), Ok(Some(member)) if self.members.is_encrypted(&member))
     }
 
     fn holes(&self, entry: &Entry) -> Result<Vec<Range<u64>>> {
-        Ok(Member::of(entry)?.map_or_else(Vec::new, |member| self.members.holes(&member)))
+        Ok(ContentRef::of(entry)?.map_or_else(Vec::new, |member| self.members.holes(&member)))
     }
 
     fn stored_bytes(&self, entry: &Entry) -> Result<Option<u64>> {
-        Ok(match Member::of(entry)? {
+        Ok(match ContentRef::of(entry)? {
             Some(member) => self.members.stored_bytes(&member),
             None => Some(0),
         })
@@ -376,11 +376,11 @@ impl<M: Members> Archive for TableArchive<M> {
 
     fn describe(&self, entry: Option<&Entry>) -> Result<Option<crate::description::Description>> {
         let Some(entry) = entry else { return self.members.describe(None) };
-        Member::of(entry)?.map_or(Ok(None), |member| self.members.describe(Some(&member)))
+        ContentRef::of(entry)?.map_or(Ok(None), |member| self.members.describe(Some(&member)))
     }
 
     fn digest(&self, entry: &Entry) -> Result<Option<Digest>> {
-        let Some(member) = Member::of(entry)? else { return Ok(None) };
+        let Some(member) = ContentRef::of(entry)? else { return Ok(None) };
         if let Some(digest) = self.members.digest(&member) {
             return Ok(Some(digest));
         }

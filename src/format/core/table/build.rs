@@ -11,18 +11,18 @@ use crate::limits::MAX_OFFSET;
 use crate::path::compare;
 use crate::top::Top;
 
-/// Which of several entries of the same path is served.
+/// Which of several entries with the same path is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Winner {
+pub enum Duplicates {
     /// The first one in the container.
-    First,
+    KeepFirst,
     /// The last one in the container.
-    Last,
+    KeepLast,
 }
 
 /// What an engine knows of an entry, beside its name.
 #[derive(Debug, Clone)]
-pub struct Item {
+pub struct TableEntry {
     /// What it is.
     pub kind: Kind,
     /// Length of the content, bytes; of files alone.
@@ -37,13 +37,13 @@ pub struct Item {
     pub target: Box<[u8]>,
     /// Numbers of a device.
     pub device: Option<Device>,
-    /// The engine's number for the content: it comes back as [`Member::number`](super::Member::number).
+    /// The engine's number for the content: it comes back as [`ContentRef::number`](super::ContentRef::number).
     pub number: u64,
-    /// Where the content begins in the container, as [`Entry::place`](crate::entry::Entry::place) says.
+    /// Where the content begins in the container, as [`Entry::position`](crate::entry::Entry::position) says.
     pub place: (u64, u64),
 }
 
-impl Item {
+impl TableEntry {
     /// Returns an item of `kind` of which nothing else is known: mode 0644 (directories 0755), no content.
     pub fn new(kind: Kind) -> Self {
         let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
@@ -69,7 +69,7 @@ impl Item {
 /// Collects the entries of a container.
 #[derive(Debug)]
 pub struct TableBuilder {
-    winner: Winner,
+    duplicates: Duplicates,
     limit: u64,
     /// Bytes beside paths and rows.
     beside: u64,
@@ -86,9 +86,9 @@ pub struct TableBuilder {
 
 impl TableBuilder {
     /// Starts a table that takes at most `limit` bytes of memory, about.
-    pub fn new(winner: Winner, limit: u64) -> Self {
+    pub fn new(duplicates: Duplicates, limit: u64) -> Self {
         Self {
-            winner,
+            duplicates,
             limit,
             beside: 0,
             paths: Vec::new(),
@@ -108,7 +108,7 @@ impl TableBuilder {
     /// # Errors
     ///
     /// `Limit` when the table would take more memory than it may, or the sizes add up to more than a file can have.
-    pub fn add(&mut self, name: &[u8], item: Item) -> Result<()> {
+    pub fn add(&mut self, name: &[u8], item: TableEntry) -> Result<()> {
         let start = self.paths.len();
         match clean(name, &mut self.paths) {
             Ok(Cleaned::Path) => {}
@@ -173,7 +173,7 @@ impl TableBuilder {
         let path = |row: &Row| row.path(&paths);
         let mut rows = std::mem::take(&mut self.rows);
         // Paths were added in the order of the container, so that their places in the arena tell it.
-        let last_first = self.winner == Winner::Last;
+        let last_first = self.duplicates == Duplicates::KeepLast;
         rows.sort_unstable_by(|a, b| {
             let by_age = || if last_first { b.start.cmp(&a.start) } else { a.start.cmp(&b.start) };
             compare(path(a), path(b)).then_with(by_age)
@@ -249,7 +249,7 @@ impl TableBuilder {
     }
 
     /// Keeps what few entries have; 0 stands for nothing.
-    fn extra(&mut self, item: &Item) -> Result<u32> {
+    fn extra(&mut self, item: &TableEntry) -> Result<u32> {
         if item.link_group == 0 && item.target.is_empty() && item.device.is_none() {
             return Ok(0);
         }

@@ -110,12 +110,12 @@ impl Table {
     }
 
     /// Says whether entries were left out, since their names can't be used.
-    pub fn omits_entries(&self) -> bool {
+    pub fn skips_entries(&self) -> bool {
         self.omitted > 0
     }
 
     /// Returns how many there are.
-    pub fn omitted(&self) -> u64 {
+    pub fn skipped_entries(&self) -> u64 {
         self.omitted
     }
 

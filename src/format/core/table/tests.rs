@@ -19,10 +19,10 @@ struct Fake {
     calls: AtomicU64,
 }
 
-impl Members for Fake {
+impl TableBackend for Fake {
     fn with_range(
         &self,
-        member: &Member,
+        member: &ContentRef,
         range: std::ops::Range<u64>,
         _: Access,
         sink: &mut dyn FnMut(Part<'_>) -> Result<()>,
@@ -36,12 +36,12 @@ impl Members for Fake {
     }
 }
 
-fn item(kind: Kind, number: u64, size: u64) -> Item {
-    Item { number, size, place: (number / 2, number % 2), ..Item::new(kind) }
+fn item(kind: Kind, number: u64, size: u64) -> TableEntry {
+    TableEntry { number, size, place: (number / 2, number % 2), ..TableEntry::new(kind) }
 }
 
 /// Builds from names; a `/` at the end is a directory. Numbers and sizes are the positions from 1.
-fn table(winner: Winner, names: &[&str]) -> Table {
+fn table(winner: Duplicates, names: &[&str]) -> Table {
     let mut builder = TableBuilder::new(winner, 1 << 20);
     for (name, number) in names.iter().zip(1..) {
         let kind = if name.ends_with('/') { Kind::Directory } else { Kind::File };
@@ -51,7 +51,7 @@ fn table(winner: Winner, names: &[&str]) -> Table {
 }
 
 fn archive(names: &[&str], members: Fake) -> TableArchive<Fake> {
-    TableArchive::new(table(Winner::Last, names), members, Info::default())
+    TableArchive::new(table(Duplicates::KeepLast, names), members, Info::default())
 }
 
 fn shown(table: &Table) -> Vec<String> {
@@ -68,36 +68,36 @@ fn shown(table: &Table) -> Vec<String> {
 
 #[test]
 fn entries_come_in_path_order_with_their_parents() {
-    let table = table(Winner::Last, &["b", "a/x/y", "a-", "./a/z//", "c/"]);
+    let table = table(Duplicates::KeepLast, &["b", "a/x/y", "a-", "./a/z//", "c/"]);
     assert_eq!(shown(&table), ["+a/=0", "+a/x/=0", "a/x/y=2", "a/z/=4", "a-=3", "b=1", "c/=5"]);
-    assert!(table.remarks().is_empty() && !table.omits_entries());
+    assert!(table.remarks().is_empty() && !table.skips_entries());
     assert_eq!((table.files(), table.content_bytes()), (3, 6));
 }
 
 #[test]
 fn one_of_each_name_is_served() {
     let names = ["a", "b", "a", "d/", "d/"];
-    assert_eq!(shown(&table(Winner::Last, &names)), ["a=3", "b=2", "d/=5"]);
-    let first = table(Winner::First, &names);
+    assert_eq!(shown(&table(Duplicates::KeepLast, &names)), ["a=3", "b=2", "d/=5"]);
+    let first = table(Duplicates::KeepFirst, &names);
     assert_eq!(shown(&first), ["a=1", "b=2", "d/=4"]);
     assert_eq!(first.remarks(), ["1 entry is hidden by one of the same name that comes earlier: a"]);
-    assert!(!first.omits_entries());
+    assert!(!first.skips_entries());
 }
 
 #[test]
 fn a_file_with_entries_below_gives_way() {
-    let table = table(Winner::Last, &["a/b/c", "a/b", "a", "a/bc", "x", "xy"]);
+    let table = table(Duplicates::KeepLast, &["a/b/c", "a/b", "a", "a/bc", "x", "xy"]);
     assert_eq!(shown(&table), ["+a/=0", "+a/b/=0", "a/b/c=1", "a/bc=4", "x=5", "xy=6"]);
-    assert!(table.omits_entries());
+    assert!(table.skips_entries());
     assert_eq!(table.remarks().len(), 1);
     assert_eq!(table.content_bytes(), 16);
 }
 
 #[test]
 fn bad_names_are_left_out_and_said() {
-    let table = table(Winner::Last, &["../x", "/etc/passwd", "a\0b", "", "/", "./", "ok"]);
+    let table = table(Duplicates::KeepLast, &["../x", "/etc/passwd", "a\0b", "", "/", "./", "ok"]);
     assert_eq!(shown(&table), ["+etc/=0", "etc/passwd=2", "ok=7"]);
-    assert!(table.omits_entries());
+    assert!(table.skips_entries());
     assert_eq!(
         table.remarks(),
         [
@@ -109,25 +109,25 @@ fn bad_names_are_left_out_and_said() {
 
 #[test]
 fn memory_is_bounded() {
-    let mut builder = TableBuilder::new(Winner::Last, 10_000);
+    let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
     let long = "x/".repeat(500);
     builder.add(long.as_bytes(), item(Kind::File, 1, 1)).unwrap();
     let error = builder.finish().unwrap_err();
     assert!(matches!(error, Error::Limit { what: "memory for the index", limit: 10_000, .. }), "{error}");
 
-    let mut builder = TableBuilder::new(Winner::Last, 10_000);
+    let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
     let added = (0..1_000).find(|number| builder.add(format!("{number}").as_bytes(), item(Kind::File, *number, 1)).is_err());
     assert!((100..140).contains(&added.unwrap()), "{added:?}");
 
-    let mut builder = TableBuilder::new(Winner::Last, 10_000);
-    let target = Item { target: vec![b'x'; 10_000].into(), ..Item::new(Kind::Symlink) };
+    let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
+    let target = TableEntry { target: vec![b'x'; 10_000].into(), ..TableEntry::new(Kind::Symlink) };
     assert!(builder.add(b"link", target).is_err());
     assert!(size_of::<Row>() <= 72);
 }
 
 #[test]
 fn sizes_do_not_overflow() {
-    let mut builder = TableBuilder::new(Winner::Last, 10_000);
+    let mut builder = TableBuilder::new(Duplicates::KeepLast, 10_000);
     builder.add(b"a", item(Kind::File, 1, u64::MAX / 2)).unwrap();
     assert!(matches!(builder.add(b"b", item(Kind::File, 2, 1)), Err(Error::Limit { .. })));
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::archive::{Member, Members, TableArchive};
+use super::archive::{ContentRef, TableArchive, TableBackend};
 use crate::archive::{Damage, Depth, Verdict};
 use crate::entry::{Entry, Kind};
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ const NAMED: usize = 1_000;
 const RUN: usize = 256;
 
 /// Checks the entries that `select` accepts; without it the container too.
-pub(super) fn run<M: Members>(
+pub(super) fn run<M: TableBackend>(
     archive: &TableArchive<M>,
     depth: Depth,
     select: Option<&(dyn Fn(&Entry) -> bool + Sync)>,
@@ -56,7 +56,7 @@ pub(super) fn run<M: Members>(
     Ok(verdict)
 }
 
-fn check<M: Members>(
+fn check<M: TableBackend>(
     archive: &TableArchive<M>,
     number: usize,
     depth: Depth,
@@ -67,10 +67,10 @@ fn check<M: Members>(
     let Some(Entry { path, size, location, .. }) = archive.table().entry(number) else { return Ok(()) };
     let Some((number, place)) = location.number() else { return Ok(()) };
     monitor.current(path.as_bytes());
-    match archive.members.check(&Member { number, place, size }, depth) {
+    match archive.members.check(&ContentRef { number, place, size }, depth) {
         Ok(()) => {}
         Err(Error::Corrupt { structure, offset, detail }) => findings.add(structure, offset, detail, path),
-        Err(error @ (Error::Limit { .. } | Error::Beyond { .. } | Error::Unsupported { .. })) => {
+        Err(error @ (Error::Limit { .. } | Error::ResourceLimit { .. } | Error::Unsupported { .. })) => {
             findings.add("member", place.0, error.to_string(), path)
         }
         Err(error) => return Err(error.of_entry(path.as_bytes())),

@@ -18,7 +18,7 @@ use nra_core::checksum::content_checksum;
 use nra_core::codec::{Codec, Dictionary};
 use nra_core::crypt::{FramePart, SEGMENT, segments_of};
 use nra_core::digest::Digest;
-use nra_core::error::{Error, Flaw, Result};
+use nra_core::error::{Corruption, Error, Result};
 use nra_core::limits::{MAX_BLOCK_RAW, MAX_PAD};
 
 /// How much is read of a dictionary whose length nobody tells, bytes: writers make none that is longer.
@@ -62,7 +62,7 @@ impl Block {
 #[derive(Clone)]
 pub(super) enum Fetched {
     Good(Arc<Block>),
-    Damaged(Arc<Flaw>),
+    Damaged(Arc<Corruption>),
 }
 
 /// Refuses a block whose header says something else than the record that led to it.
@@ -112,7 +112,7 @@ impl NraReader {
     fn content(&self, key: Key, load: impl FnOnce() -> Result<Block>) -> Result<Arc<Block>> {
         let content = self.caches.contents.get_or_insert_with(&key, || match load() {
             Ok(block) => Ok(Fetched::Good(Arc::new(block))),
-            Err(error) => Flaw::of(&error).map(|flaw| Fetched::Damaged(Arc::new(flaw))).ok_or(error),
+            Err(error) => Corruption::of(&error).map(|flaw| Fetched::Damaged(Arc::new(flaw))).ok_or(error),
         })?;
         match content {
             Fetched::Good(block) => Ok(block),

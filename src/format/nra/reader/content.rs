@@ -100,7 +100,7 @@ impl NraReader {
         copied.inspect_err(|_| buffer.fill(0))?;
         if filled < len {
             let detail = format!("the extents of {} end {} bytes before its size", entry.path, len - filled);
-            return Err(Error::corrupt("entry record", entry.place().0, detail));
+            return Err(Error::corrupt("entry record", entry.position().0, detail));
         }
         Ok(filled)
     }

@@ -295,7 +295,7 @@ impl Archive for NraReader {
         true
     }
 
-    fn is_recovered(&self) -> bool {
+    fn is_index_damaged(&self) -> bool {
         self.recovered || self.recovered_keys || matches!(self.rescue.get(), Some(Some(_)))
     }
 
@@ -364,7 +364,9 @@ impl Archive for NraReader {
 
     fn pages_at(&self, number: u64) -> Result<Vec<IndexPage>> {
         match &self.state {
-            Some((commit, _)) if number < self.info.entries && !self.is_recovered() => self.pages_from(number, commit.archive_id),
+            Some((commit, _)) if number < self.info.entries && !self.is_index_damaged() => {
+                self.pages_from(number, commit.archive_id)
+            }
             _ => Ok(Vec::new()),
         }
     }

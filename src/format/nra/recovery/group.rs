@@ -31,7 +31,7 @@ impl<'a> Group<'a> {
         for index in 0..geometry.in_group() {
             let shard = geometry.shard_of(number, index);
             let range = geometry.shard_range(shard);
-            // Beyond the end there is nothing to damage.
+            // ResourceLimit the end there is nothing to damage.
             if range.is_empty() {
                 continue;
             }

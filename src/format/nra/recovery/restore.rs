@@ -4,7 +4,7 @@ use super::frames::write_frames;
 use super::group::{Group, count, write_group};
 use super::survey::{Report, survey};
 use super::view::{SECTOR, View};
-use nra_core::error::{Bound, Error, Result};
+use nra_core::error::{Error, Resource, Result};
 use nra_core::progress::Monitor;
 use nra_core::source::{ReadAt, Store};
 
@@ -16,13 +16,13 @@ const STRIDE: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// `Beyond` when the groups take more than `memory_bytes`, `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use
+/// `ResourceLimit` when the groups take more than `memory_bytes`, `Corrupt` when there is more damage than can be restored; what reading and writing give; `Cancelled`. What is in `out` is of no use
 /// then.
 pub fn restore(source: &dyn ReadAt, report: &Report, out: &dyn Store, memory_bytes: u64, monitor: &dyn Monitor) -> Result<()> {
     let geometry = &report.geometry;
     let found = geometry.restoring_bytes();
     if !report.hurt.is_empty() && found > memory_bytes {
-        return Err(Error::Beyond { bound: Bound::Restoring, found, limit: memory_bytes });
+        return Err(Error::ResourceLimit { resource: Resource::Recovery, found, limit: memory_bytes });
     }
     copy(source, geometry.file_len(), out, monitor)?;
     out.truncate(geometry.file_len())?;

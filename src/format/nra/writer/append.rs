@@ -105,7 +105,7 @@ impl Writer<StoreEnd> {
         let attributes = reader.info().attributes.clone();
         let given = std::mem::take(&mut options.attributes);
         options.attributes = attributes.clone();
-        given.into_iter().for_each(|attribute| attribute.give_to(&mut options.attributes));
+        given.into_iter().for_each(|attribute| attribute.insert_into(&mut options.attributes));
         options.check()?;
         let number = state.commit.number.checked_add(1);
         let number = number.ok_or_else(|| Error::corrupt("commit", state.place.offset, "no number is left for a next one"))?;

@@ -120,7 +120,7 @@ fn entries_survive_the_loss_of_any_part_of_the_index() {
             assert_eq!(archive.children(None).count(), 6);
             let content: u64 = builder.entries.values().map(|entry| entry.size).sum();
             assert_eq!(archive.totals(0..u64::MAX).unwrap().content_bytes, content);
-            if archive.is_recovered() {
+            if archive.is_index_damaged() {
                 assert!(!archive.remarks().is_empty());
             }
         }
@@ -143,13 +143,13 @@ fn a_damaged_page_is_told_when_recovering_is_off() {
     assert_eq!((good.len(), bad.len()), (builder.entries.len() - 3, 1));
     assert!(matches!(bad[0].as_ref().unwrap_err(), Error::Corrupt { structure: "entry page", offset, .. } if *offset == leaf.1));
     assert!(archive.children(None).any(|child| child.is_err()));
-    assert!(!archive.is_recovered());
+    assert!(!archive.is_index_damaged());
 }
 
 #[test]
 fn one_bad_byte_in_a_raw_block_costs_one_entry() {
     let builder = small();
-    let raw = builder.entries[&path("dir/raw1")].place().0 as usize;
+    let raw = builder.entries[&path("dir/raw1")].position().0 as usize;
     let mut bytes = builder.bytes.clone();
     bytes[raw + 64 + 310] ^= 4;
     let expected: BTreeSet<_> = all(&builder).into_iter().filter(|entry| entry != &path("dir/raw2")).collect();
@@ -171,7 +171,7 @@ fn records_of_former_states_are_told() {
     let end = builder.bytes.len();
     builder.bytes[end - 600..].fill(0);
     let archive = open(&builder.bytes).unwrap();
-    assert!(archive.is_recovered());
+    assert!(archive.is_index_damaged());
     assert!(archive.remarks().iter().any(|remark| remark.contains("former names")), "{:?}", archive.remarks());
     assert!(archive.find(b"t3").unwrap().is_some());
     assert_eq!(archive.find(b"raw3").unwrap().unwrap().1.kind, Kind::Directory);
@@ -247,8 +247,8 @@ fn what_lies_behind_a_commit_stands_in_for_nothing_of_it() {
     builder.bytes[leaf + 70] ^= 1;
     let archive = open(&builder.bytes).unwrap();
     let found: Vec<Entry> = archive.entries(0..99).map(Result::unwrap).collect();
-    assert!(archive.is_recovered());
-    let brief = |entry: &Entry| (entry.path.clone(), entry.size, entry.place());
+    assert!(archive.is_index_damaged());
+    let brief = |entry: &Entry| (entry.path.clone(), entry.size, entry.position());
     assert!(found.iter().map(brief).eq(whole.values().map(brief)));
 }
 
@@ -264,7 +264,7 @@ fn a_slot_whose_commit_is_lost_does_not_hide_what_came_before() {
     assert_eq!(open(&builder.bytes).unwrap().info().commit, Some(2));
     builder.bytes[commit + 70] ^= 1;
     let archive = open(&builder.bytes).unwrap();
-    assert!(archive.is_recovered());
+    assert!(archive.is_index_damaged());
     assert_eq!(archive.info().commit, None);
     assert!(archive.remarks()[0].contains("directories of its blocks"), "{:?}", archive.remarks());
     assert!(archive.find(b"second").unwrap().is_some());

@@ -22,7 +22,7 @@ fn everything_comes_back() {
         builder.fanout = fanout;
         builder.commit();
         let archive = open(&builder.bytes).unwrap();
-        assert!(!archive.is_recovered());
+        assert!(!archive.is_index_damaged());
         assert_eq!(archive.remarks(), [""; 0]);
         assert_eq!(archive.info().commit, Some(2));
         let entries: Vec<Entry> = archive.entries(0..u64::MAX).map(Result::unwrap).collect();
@@ -174,7 +174,7 @@ fn an_unfinished_append_is_ignored_and_told() {
     for cut in [builder.bytes.len(), builder.bytes.len() - 9, builder.bytes.len() - 80_000] {
         let archive = open(&builder.bytes[..cut]).unwrap();
         assert!(archive.entries(0..99).map(Result::unwrap).eq(whole.values().cloned()));
-        assert!(!archive.is_recovered());
+        assert!(!archive.is_index_damaged());
         assert!(archive.remarks()[0].contains("append that did not finish"), "{:?}", archive.remarks());
     }
     builder.commit();
@@ -194,7 +194,7 @@ fn a_finished_append_is_not_lost_with_its_tail() {
     builder.bytes[tail] ^= 1;
     let archive = open(&builder.bytes).unwrap();
     assert!(archive.entries(0..99).map(Result::unwrap).eq(builder.entries.values().cloned()));
-    assert!(archive.is_recovered());
+    assert!(archive.is_index_damaged());
     assert!(archive.remarks()[0].contains("opened by its last commit"), "{:?}", archive.remarks());
     let trusting = OpenOptions { recover: false, ..OpenOptions::default() };
     let archive = NraReader::open(Arc::new(MemorySource::new(builder.bytes.clone())), &trusting).unwrap();
@@ -204,7 +204,7 @@ fn a_finished_append_is_not_lost_with_its_tail() {
     let archive = open(&builder.bytes).unwrap();
     let (_, new) = archive.find(b"zz-new").unwrap().unwrap();
     assert_eq!(archive.read_all(&new, 900).unwrap(), noise(900, 4));
-    assert!(archive.is_recovered());
+    assert!(archive.is_index_damaged());
     assert!(archive.remarks()[0].contains("opened by its last commit"), "{:?}", archive.remarks());
 }
 

@@ -243,7 +243,7 @@ impl Sample {
                 others.push(name);
             }
         }
-        found.told = base != 0 || reader.is_recovered() || !reader.remarks().is_empty();
+        found.told = base != 0 || reader.is_index_damaged() || !reader.remarks().is_empty();
         assert!(found.told || others.is_empty(), "{others:?} are told for the newest");
         found
     }
@@ -484,7 +484,7 @@ fn end_of_append(sample: &Sample) {
         let commits = sample.of_kind(&[FrameKind::Commit]);
         let before = commits[commits.len() - 2].range.clone();
         let bytes = sample.zeroed([before, commit, sample.tail()]);
-        assert!(open(&bytes, false, None).is_err() && open(&bytes, true, None).unwrap().is_recovered());
+        assert!(open(&bytes, false, None).is_err() && open(&bytes, true, None).unwrap().is_index_damaged());
         assert!(sample.keeps_all("two appends", bytes));
     }
 }

@@ -117,7 +117,7 @@ impl Ledger {
 
 /// What is wrong with a block, for the entries in it.
 #[derive(Debug)]
-pub(super) enum Flaw {
+pub(super) enum Corruption {
     /// Nothing in it reads.
     Lost(DamageId),
     /// Bytes of an uncompressed payload are wrong: reading tells which entries are hit.
@@ -135,7 +135,7 @@ pub(super) struct Blocks {
     prints: Vec<u64>,
     /// 0 = good, else index + 1 into `bad`.
     states: Vec<u32>,
-    bad: Vec<Flaw>,
+    bad: Vec<Corruption>,
 }
 
 /// What a look-up of a block gives.
@@ -145,12 +145,12 @@ pub(super) enum Found<'a> {
     /// There is one, but with another header.
     Other,
     Good,
-    Flawed(&'a Flaw),
+    Flawed(&'a Corruption),
 }
 
 impl Blocks {
     /// Adds a block that lies behind those before.
-    pub(super) fn add(&mut self, block: &BlockRef, flaw: Option<Flaw>) {
+    pub(super) fn add(&mut self, block: &BlockRef, flaw: Option<Corruption>) {
         self.offsets.push(block.offset);
         self.prints.push(print(block));
         let state = match flaw {

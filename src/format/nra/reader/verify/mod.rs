@@ -52,7 +52,7 @@ pub(super) fn run(
 fn whole(reader: &NraReader, depth: Depth, monitor: &dyn Monitor) -> Result<Verdict> {
     let window = &reader.window;
     let (mut ledger, mut verdict) = (Ledger::default(), Verdict::default());
-    monitor.expect(Counter::Bytes, reader.info.piece_bytes.unwrap_or_default());
+    monitor.expect(Counter::Bytes, reader.info.chunk_bytes.unwrap_or_default());
     monitor.expect(Counter::Entries, reader.info.entries);
     let recovery = recovery::present(window.source())?;
     let end = match &reader.state {
@@ -169,7 +169,7 @@ fn some(reader: &NraReader, depth: Depth, select: &(dyn Fn(&Entry) -> bool + Syn
             monitor.check()
         };
         if let Err(error) = reader.each_segment(&entry, 0..entry.size, &mut visit) {
-            Finding::from_error(error, FrameKind::ExtentPage.name(), entry.place().0)?;
+            Finding::from_error(error, FrameKind::ExtentPage.name(), entry.position().0)?;
         }
     }
     monitor.expect(Counter::Entries, expected);

@@ -12,7 +12,7 @@ use crate::head::{TAIL_LEN, Tail};
 use crate::reader::frames::{self, Start};
 use crate::reader::opener;
 use crate::reader::verify::block::{self, Hurt, Job, Report};
-use crate::reader::verify::ledger::{Blocks, DamageId, Finding, Flaw, Ledger};
+use crate::reader::verify::ledger::{Blocks, Corruption, DamageId, Finding, Ledger};
 use crate::reader::verify::prints::{Prints, Records};
 use crate::reader::walk::{Step, Walk, peek};
 use crate::reader::window::Window;
@@ -236,10 +236,10 @@ impl<'a> Survey<'a> {
             return;
         }
         let flaw = report.hurt.map(|hurt| match hurt {
-            Hurt::Lost(finding) => Flaw::Lost(ids[finding]),
-            Hurt::Doubtful(finding) => Flaw::Doubtful(ids[finding]),
-            Hurt::Pieces(finding, ranges) => Flaw::Ranges(ids[finding], ranges),
-            Hurt::Dictionary(id) => Flaw::Lost(id),
+            Hurt::Lost(finding) => Corruption::Lost(ids[finding]),
+            Hurt::Doubtful(finding) => Corruption::Doubtful(ids[finding]),
+            Hurt::Pieces(finding, ranges) => Corruption::Ranges(ids[finding], ranges),
+            Hurt::Dictionary(id) => Corruption::Lost(id),
         });
         let block: BlockRef = job.block_ref();
         self.blocks.add(&block, flaw);

@@ -245,7 +245,7 @@ fn bytes_behind_the_end_are_told() {
 fn a_selection_is_checked_alone() {
     let bytes = archive();
     let reader = open(bytes.clone()).unwrap();
-    let place = usize::try_from(reader.find(b"noise/7.bin").unwrap().unwrap().1.place().0).unwrap();
+    let place = usize::try_from(reader.find(b"noise/7.bin").unwrap().unwrap().1.position().0).unwrap();
     let (header, _) = *frames(&bytes).iter().find(|frame| frame.1 == place).unwrap();
     let mut bytes = bytes;
     bytes[place + usize::try_from(header.directory_start()).unwrap() - 1] ^= 1;
@@ -274,7 +274,7 @@ fn damage_in_a_raw_block_takes_the_files_it_hits() {
     let mut bytes = writer.finish(&Recorder::default()).unwrap().0;
     let reader = open(bytes.clone()).unwrap();
     let entries: Vec<Entry> = reader.entries(0..9).map(Result::unwrap).collect();
-    let blocks: BTreeSet<u64> = entries.iter().map(|entry| entry.place().0).collect();
+    let blocks: BTreeSet<u64> = entries.iter().map(|entry| entry.position().0).collect();
     assert_eq!((entries.len(), blocks.len()), (5, 1), "all in one block");
     assert!(entries.iter().all(|entry| matches!(entry.content(), Content::Extent(_))));
     // In the second piece of the third file.

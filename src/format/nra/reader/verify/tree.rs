@@ -9,7 +9,7 @@ use crate::extents::ExtentPage;
 use crate::frame::{FrameKind, HEADER_LEN};
 use crate::page::{Child, Page};
 use crate::reader::map::LeafOrder;
-use crate::reader::verify::ledger::{DamageId, Finding, Flaw, Found, Ledger, overlaps};
+use crate::reader::verify::ledger::{Corruption, DamageId, Finding, Found, Ledger, overlaps};
 use crate::reader::verify::prints;
 use crate::reader::verify::survey::Survey;
 use crate::reader::{NraReader, frames};
@@ -115,9 +115,9 @@ impl<'a> EntryCheck<'a> {
             Found::Other => {
                 Some(self.ledger.add(Finding::new("block header", place, "it says something else than the index does")))
             }
-            Found::Flawed(Flaw::Lost(id)) => Some(*id),
-            Found::Flawed(Flaw::Ranges(id, ranges)) => overlaps(extent, ranges).then_some(*id),
-            Found::Flawed(Flaw::Doubtful(id)) => {
+            Found::Flawed(Corruption::Lost(id)) => Some(*id),
+            Found::Flawed(Corruption::Ranges(id, ranges)) => overlaps(extent, ranges).then_some(*id),
+            Found::Flawed(Corruption::Doubtful(id)) => {
                 self.failure(self.reader.with_extent(extent, 0, extent.len, |_| Ok(())), place)?.map(|_| *id)
             }
         })
@@ -138,7 +138,9 @@ impl<'a> EntryCheck<'a> {
         let failure = self.failure(read, extent.block.offset)?;
         match (failure, self.survey.blocks.find(&extent.block)) {
             (failure, Found::Nothing | Found::Other) => Ok(self.extent(extent)?.filter(|_| failure.is_some())),
-            (Some(_), Found::Flawed(Flaw::Lost(id) | Flaw::Doubtful(id) | Flaw::Ranges(id, _))) => Ok(Some(*id)),
+            (Some(_), Found::Flawed(Corruption::Lost(id) | Corruption::Doubtful(id) | Corruption::Ranges(id, _))) => {
+                Ok(Some(*id))
+            }
             (Some(finding), Found::Good) => Ok(Some(self.ledger.add(finding))),
             (None, Found::Good) if self.survey.is_complete && !self.survey.raw.contains(print) => {
                 let detail = format!("the raw extent of {} is not one whole piece of an uncompressed block", entry.path);

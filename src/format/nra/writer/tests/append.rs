@@ -38,7 +38,7 @@ pub fn open(bytes: &[u8]) -> NraReader {
     let reader = NraReader::open(source(bytes.to_vec()), &OpenOptions::default()).unwrap();
     let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
     assert_eq!(verdict.damage, []);
-    assert!(reader.remarks().is_empty() && !reader.is_recovered());
+    assert!(reader.remarks().is_empty() && !reader.is_index_damaged());
     reader
 }
 
@@ -342,7 +342,7 @@ fn readers_go_on_while_a_writer_works() {
     // One that was open before, and one that comes while the file is longer than the archive.
     assert_eq!(read(&reader), expected);
     let later = NraReader::open(source(disk.bytes()), &OpenOptions::default()).unwrap();
-    assert_eq!((read(&later), later.is_recovered()), (expected.clone(), false));
+    assert_eq!((read(&later), later.is_index_damaged()), (expected.clone(), false));
     assert!(later.remarks()[0].contains("an append that did not finish"));
     writer.finish(&Recorder::default()).unwrap();
     assert_eq!(read(&reader), expected);

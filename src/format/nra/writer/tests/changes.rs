@@ -320,7 +320,7 @@ impl Run {
         self.bytes = disk.bytes();
         let reader = opened(&self.bytes, None);
         assert_eq!(reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage, []);
-        assert!(reader.remarks().is_empty() && !reader.is_recovered());
+        assert!(reader.remarks().is_empty() && !reader.is_index_damaged());
         assert!(reader.info().keys.iter().map(|key| &key.label).eq(&self.keys));
         check(&reader, &self.state);
         take_numbers(&reader, &mut self.state);

@@ -204,7 +204,7 @@ fn groups_that_take_more_memory_than_there_is_are_told() {
         let out = Disk::new(Vec::new());
         restore(&source, &report, &*out, memory, &Recorder::default()).map(|()| out.bytes())
     };
-    assert!(matches!(restored(needed - 1), Err(Error::Beyond { found, .. }) if found == needed));
+    assert!(matches!(restored(needed - 1), Err(Error::ResourceLimit { found, .. }) if found == needed));
     assert!(restored(needed).unwrap() == whole);
 }
 
@@ -253,7 +253,7 @@ fn recovery_data_that_lost_its_ends_is_no_damage_of_the_archive() {
         assert_eq!(reader.info().recovery.is_none(), is_told);
         let told: &[&str] = if is_told { &["the recovery data behind the archive is not whole"] } else { &[] };
         assert_eq!(reader.remarks(), told);
-        assert_eq!((reader.info().commit, reader.is_recovered()), (Some(4), false));
+        assert_eq!((reader.info().commit, reader.is_index_damaged()), (Some(4), false));
     }
 }
 

@@ -31,7 +31,7 @@ fn commits() -> Vec<Vec<u8>> {
 fn told(bytes: &[u8]) -> (bool, Vec<String>, Vec<String>) {
     let reader = NraReader::open(source(bytes.to_vec()), &OpenOptions::default()).unwrap();
     let damage = reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage;
-    (reader.is_recovered(), reader.remarks(), damage.into_iter().map(|damage| damage.structure.to_string()).collect())
+    (reader.is_index_damaged(), reader.remarks(), damage.into_iter().map(|damage| damage.structure.to_string()).collect())
 }
 
 /// What is brought out of an archive, by name.
@@ -61,7 +61,7 @@ fn entries_of_an_append_without_its_end_are_brought_out() {
     assert!(!is_damaged && damage.is_empty(), "{damage:?}");
     assert!(remarks.len() == 1 && remarks[0].contains("remains of an append"), "{remarks:?}");
     let (found, reader) = saved(&bytes);
-    assert!(found == files(&states[2]) && reader.is_recovered());
+    assert!(found == files(&states[2]) && reader.is_index_damaged());
     assert!(reader.remarks().iter().any(|remark| remark.contains("1 entry was found behind commit 2")));
     // Whoever writes there says what goes.
     let monitor = Recorder::default();
@@ -91,7 +91,7 @@ fn a_commit_that_a_slot_knows_of_is_not_lost_without_a_word() {
         assert!(remarks.iter().any(|remark| remark.contains("commit 3 ended at")), "{remarks:?}");
         assert!(is_refused(&bytes));
         let (found, reader) = saved(&bytes);
-        assert!(reader.is_recovered());
+        assert!(reader.is_index_damaged());
         let expected = if zeroed == 330 { &states[2] } else { &states[1] };
         assert_eq!(found, files(expected));
     }
@@ -100,7 +100,7 @@ fn a_commit_that_a_slot_knows_of_is_not_lost_without_a_word() {
     assert_eq!(told(bytes), (false, Vec::new(), vec!["slot".to_owned()]));
     assert!(is_refused(bytes));
     let (found, reader) = saved(bytes);
-    assert!(reader.is_recovered() && found == files(&states[1]));
+    assert!(reader.is_index_damaged() && found == files(&states[1]));
     assert!(reader.remarks().iter().any(|remark| remark.contains("commit 3 ended at")));
 }
 
@@ -112,7 +112,7 @@ fn a_damaged_commit_in_between_does_not_hide_the_newest_one() {
     bytes[before - 100..before].fill(0);
     bytes[len - 1] ^= 1;
     let (found, reader) = saved(&bytes);
-    assert!(found == files(&states[3]) && reader.is_recovered());
+    assert!(found == files(&states[3]) && reader.is_index_damaged());
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn bytes_of_somebody_else_behind_an_archive_are_remarked_and_hurt_nothing() {
             assert!(!is_damaged && damage.is_empty(), "{damage:?} {remarks:?}");
             assert!(remarks.len() == 1 && remarks[0].contains(&junk.len().to_string()), "{remarks:?}");
             let (found, reader) = saved(&bytes);
-            assert!(found == files(&archive) && !reader.is_recovered());
+            assert!(found == files(&archive) && !reader.is_index_damaged());
         }
     }
 }

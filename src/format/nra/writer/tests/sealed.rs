@@ -99,7 +99,7 @@ fn archives_come_back_with_their_key_only() {
             writer.finish(&Recorder::default()).unwrap()
         };
         let reader = try_open(&bytes, &with_key(secret())).unwrap();
-        assert!(reader.info().encrypted && reader.remarks().is_empty() && !reader.is_recovered());
+        assert!(reader.info().encrypted && reader.remarks().is_empty() && !reader.is_index_damaged());
         assert_eq!(contents(&reader), contents(&try_open(&plain, &OpenOptions::default()).unwrap()));
         for depth in [Depth::Full, Depth::Quick] {
             assert_eq!(reader.verify(depth, None, &Recorder::default()).unwrap().damage, []);
@@ -161,7 +161,7 @@ fn every_flip_and_every_cut_is_found() {
             }
         }
         let verdict = reader.verify(Depth::Full, None, &Recorder::default()).unwrap();
-        let is_told = !verdict.damage.is_empty() || reader.is_recovered() || reader.has_remains();
+        let is_told = !verdict.damage.is_empty() || reader.is_index_damaged() || reader.has_remains();
         assert!(may_be_older || is_told, "{what} was not found");
     };
     for at in 0..bytes.len() {
@@ -216,7 +216,7 @@ fn pieces_that_are_moved_or_of_another_time_are_refused() {
         for (path, content) in contents(&reader) {
             let Some(content) = content else { continue };
             // Without its index an archive is served from the records that read, and that may be of a fork: it is told.
-            assert!(reader.is_recovered() || good.contains(&(path, Some(content))), "{what}");
+            assert!(reader.is_index_damaged() || good.contains(&(path, Some(content))), "{what}");
         }
         let damage = reader.verify(Depth::Full, None, &Recorder::default()).unwrap().damage;
         assert!(!damage.is_empty() || reader.has_remains(), "{what}");
@@ -315,7 +315,7 @@ fn keys_change_with_a_commit() {
     let mut back = removed.clone();
     back[newest.clone()].copy_from_slice(&removed[former.start..former.start + newest.len()]);
     assert!(
-        try_open(&back, &with_key(secret())).is_ok_and(|reader| reader.is_recovered()),
+        try_open(&back, &with_key(secret())).is_ok_and(|reader| reader.is_index_damaged()),
         "the keys of the beginning, and it is told"
     );
     // Nothing but the last key frame is needed, and the first one stands in for it.
@@ -326,9 +326,9 @@ fn keys_change_with_a_commit() {
     };
     let keys: Vec<_> =
         frames(&added).into_iter().filter(|frame| added[frame.start..].starts_with(&[0x8a, 0x4e, 0x0d, 0x0a, 8])).collect();
-    assert!(!reader(&keys[0]).is_recovered());
+    assert!(!reader(&keys[0]).is_index_damaged());
     let by_first = reader(&keys[2]);
-    assert!(by_first.is_recovered() && by_first.entry_count() == 2 && !by_first.remarks().is_empty());
+    assert!(by_first.is_index_damaged() && by_first.entry_count() == 2 && !by_first.remarks().is_empty());
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn entries_are_found_without_an_index() {
         let mut bytes = bytes.clone();
         bytes[lost[0].start..].fill(0);
         let reader = try_open(&bytes, &with_key(secret())).unwrap();
-        assert!(reader.is_recovered());
+        assert!(reader.is_index_damaged());
         assert_eq!(contents(&reader), good);
         // Head and first key frame gone, too: the second key frame is behind what was lost in all but the first case.
         bytes[..first_block].fill(0);

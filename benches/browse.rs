@@ -139,7 +139,7 @@ impl Driver {
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
-        self.work.renew(&self.state.asked);
+        self.work.renew(&self.state.requests);
         for effect in effects {
             // What concerns the terminal has none.
             drop(self.work.perform(effect));
@@ -191,7 +191,7 @@ impl Driver {
                 Err(_) => return,
             };
             self.answer(event);
-            let awaited = self.state.listing.is_waiting() || self.state.arranging;
+            let awaited = self.state.listing.is_waiting() || self.state.arrangement.loading;
             if self.busy && !awaited && begun.elapsed() > PATIENCE {
                 return;
             }
@@ -312,7 +312,7 @@ fn arrange(driver: &mut Driver, what: &str, there: &str, back: &str, failures: &
     driver.answers = Duration::ZERO;
     let begun = Instant::now();
     there.split(' ').for_each(|key| driver.press(key));
-    while driver.state.arranging {
+    while driver.state.arrangement.loading {
         driver.next();
     }
     println!("\n{what} after {} ms; the slowest answer took {:?} of CPU", begun.elapsed().as_millis(), driver.answers);

@@ -57,7 +57,7 @@ fn cut(crumb: Crumb, room: usize) -> Crumb {
 /// Returns how much the archive holds, in as many words as a screen of this width has room for.
 pub fn totals(state: &State, width: u16) -> String {
     // Nothing is open yet: a password is asked for, or which archive.
-    if state.vacant {
+    if state.opening.no_archive {
         return String::new();
     }
     let info = &state.archive.info;

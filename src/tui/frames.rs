@@ -115,7 +115,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
     let (width, height, keys) = match dialog {
         Dialog::Jump(_) | Dialog::Bookmark(_) => return None,
         Dialog::Help { place, .. } => {
-            let lines = state.keymap.help(*place, HELP.min(screen.width.saturating_sub(4))).len();
+            let lines = state.settings.keymap.help(*place, HELP.min(screen.width.saturating_sub(4))).len();
             (HELP, rows(lines).min(low), "/ searches · esc closes")
         }
         Dialog::Prompt(prompt) => {
@@ -158,7 +158,7 @@ pub fn frame(dialog: &Dialog, state: &State) -> Option<Frame> {
             (width, rows(list.len()).min(lower).max(2), "enter goes there · esc closes")
         }
         Dialog::Plans { .. } => {
-            let plans = state.staged.list();
+            let plans = state.changes.pending.list();
             let width = plans.iter().map(|plan| glyphs::width(&plan.told())).max().unwrap_or(0).clamp(44, 96);
             (rows(width), rows(plans.len()).min(lower).max(2), "u takes it back · W writes all · esc closes")
         }
@@ -279,7 +279,7 @@ pub fn choices(dialog: &Dialog, state: &State, frame: &Frame) -> Option<Choices>
             Some(Choices::new(list, each, finder.cursor, finder.hits.len()))
         }
         Dialog::Commits { list, cursor } => Some(Choices::new(inner, 1, *cursor, list.len())),
-        Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.staged.list().len())),
+        Dialog::Plans { cursor } => Some(Choices::new(inner, 1, *cursor, state.changes.pending.list().len())),
         Dialog::Jobs { job: chosen, .. } => {
             let cursor = state.jobs.place(*chosen);
             let has_log = job(state, cursor).is_some_and(|job| !Log::new(job, inner.width).sentences.is_empty());

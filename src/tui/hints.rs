@@ -26,10 +26,10 @@ pub fn hints(state: &State) -> Vec<Hint> {
         return Vec::new();
     }
     let areas = state.areas();
-    let mut known = state.keymap.hints(state.place()).map(|(key, word, action)| (key.to_string(), word, action));
+    let mut known = state.settings.keymap.hints(state.place()).map(|(key, word, action)| (key.to_string(), word, action));
     let width = |key: &str, word: &str| u16::try_from(glyphs::width(key) + 1 + glyphs::width(word)).unwrap_or(u16::MAX);
     if areas.hints.is_empty() {
-        let first = known.next().filter(|_| state.message.is_none() && areas.status.width > 2);
+        let first = known.next().filter(|_| state.status.message.is_none() && areas.status.width > 2);
         return first
             .map(|(key, word, action)| {
                 let width = width(&key, word).min(areas.status.width - 2);

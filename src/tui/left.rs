@@ -8,7 +8,7 @@ use signal_hook::iterator::Handle;
 
 use crate::event::Event;
 use crate::session::Session;
-use crate::state::Leaving;
+use crate::state::Quit;
 use crate::state::jobs::{Job, JobId, News};
 
 /// Work that says nothing for so long gives a sign of life.
@@ -47,7 +47,7 @@ impl Left {
             queue.push_back(Told::GoingOn(running));
         }
         // Whoever waited for an end has not seen what was said about it.
-        if let Some(Leaving { since, .. }) = session.state.leaving {
+        if let Some(Quit { since, .. }) = session.state.quit {
             let ended = session.state.jobs.list.iter().filter(|job| job.ending.is_some() && job.updated >= since);
             queue.extend(ended.cloned().map(Told::Ended));
         }
@@ -61,7 +61,7 @@ impl Left {
 
     /// Says whether no archive was shown.
     pub fn is_vacant(&self) -> bool {
-        self.session.state.vacant
+        self.session.state.opening.no_archive
     }
 
     /// Waits for what there is to tell next; `None` when all work has come to its end. A signal stops it.
@@ -141,7 +141,7 @@ mod tests {
     fn jobs_that_were_left_come_to_their_end() {
         let mut session = session();
         session.detached = true;
-        session.state.leaving = Some(Leaving { since: Duration::ZERO, drops: false });
+        session.state.quit = Some(Quit { since: Duration::ZERO, drops: false });
         let mut left = left(session);
         assert_eq!(left.tell(), Some(Told::GoingOn(1)));
         let Some(Told::Ended(job)) = left.tell() else { panic!("no end") };
@@ -179,7 +179,7 @@ mod tests {
         for (id, at) in [(early, 1), (late, 3)] {
             session.state.jobs.take(id, News::End(Ending::Done, String::new()), Duration::from_secs(at));
         }
-        session.state.leaving = Some(Leaving { since: Duration::from_secs(2), drops: false });
+        session.state.quit = Some(Quit { since: Duration::from_secs(2), drops: false });
         let mut left = left(session);
         assert!(matches!(left.tell(), Some(Told::Ended(job)) if job.title == "late"));
         assert_eq!(left.tell(), None);

@@ -47,17 +47,17 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     let opened = archive.map_or_else(opening::nothing, Ok)?;
     let (facts, archive, file) = (opened.facts(options), opened.archive, opened.path);
     let mut state = State::new(facts, theme(options, None), options.config.keymap.clone(), width, height);
-    state.preview = options.config.preview;
-    state.linear = options.config.linear;
-    state.pane.limits = options.config.limits;
-    state.plain = terminal::is_plain(|name| options.environment.text(name));
+    state.layout.preview = options.config.preview;
+    state.settings.linear = options.config.linear;
+    state.preview.limits = options.config.limits;
+    state.settings.ascii = terminal::is_plain(|name| options.environment.text(name));
     if options.config.remember && !options.read_only {
-        state.memory = Memory::read();
-        state.share = state.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.share);
+        state.places.memory = Memory::read();
+        state.layout.list_share = state.places.memory.share.filter(|share| SHARES.contains(share)).unwrap_or(state.layout.list_share);
     }
-    state.columns.clone_from(&options.config.columns);
-    state.archives = options.archives.clone();
-    state.vacant = vacant;
+    state.layout.columns.clone_from(&options.config.columns);
+    state.opening.archives = options.archives.clone();
+    state.opening.no_archive = vacant;
     for warning in options.warnings.iter().rev() {
         state.jobs.note("settings".to_owned(), Ending::Degraded, warning.clone(), Duration::ZERO);
     }
@@ -79,10 +79,10 @@ pub fn run(archive: Option<Opened>, options: &Options) -> io::Result<Left> {
     // A terminal that draws says how large its cells are.
     let told = if ask_ground || known.is_none() && font.is_some() { ask(ask_ground)? } else { Told::default() };
     if ask_ground {
-        state.theme = theme(options, told.ground);
+        state.settings.theme = theme(options, told.ground);
     }
     let protocol = known.unwrap_or(if told.sixel && font.is_some() { Protocol::Sixel } else { Protocol::Blocks });
-    state.pane.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
+    state.preview.canvas = Canvas { protocol, font: font.unwrap_or(canvas::FONT), ..Canvas::default() };
     screen.draws(protocol);
     let mut session = Session::new(state, work, events);
     session.file = file.unwrap_or_default();
@@ -235,14 +235,14 @@ fn launch(entry: Entry, session: &Session, events: &Sender<Event>, options: &Opt
 /// Keeps where one is, and how the screen is divided, for the next time.
 fn remember(state: &mut State) {
     keep(state);
-    let divided = state.share != SHARE || state.memory.share.is_some();
-    if state.homes.is_empty() && !divided {
+    let divided = state.layout.list_share != SHARE || state.places.memory.share.is_some();
+    if state.places.visited.is_empty() && !divided {
         return;
     }
-    let mut memory = state.memory.clone();
-    memory.share = divided.then_some(state.share);
+    let mut memory = state.places.memory.clone();
+    memory.share = divided.then_some(state.layout.list_share);
     // Without it the next run begins at the top: no reason for a word.
-    drop(memory.write(&state.homes));
+    drop(memory.write(&state.places.visited));
 }
 
 /// Returns the colours: those that were asked for, or as the environment says, or as the terminal has told.
@@ -266,10 +266,10 @@ fn needs_ground(options: &Options) -> bool {
 
 /// Returns how pictures are drawn, as was asked for or as the environment says; `None` when only the terminal can tell.
 fn protocol(options: &Options, state: &State) -> Option<Protocol> {
-    let rich = state.theme.depth != Depth::Mono && !state.plain;
+    let rich = state.settings.theme.depth != Depth::Mono && !state.settings.ascii;
     let by_environment = || match canvas::known(|name| options.environment.text(name)) {
         // Shades are for those who want no colours, and for whom the screen is read out.
-        _ if !rich || state.linear => Some(Protocol::Blocks),
+        _ if !rich || state.settings.linear => Some(Protocol::Blocks),
         known => known,
     };
     options.config.pictures.chosen(rich).or_else(by_environment)

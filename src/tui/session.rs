@@ -96,7 +96,7 @@ impl Session {
         terminal: &mut Terminal<B>,
     ) -> io::Result<Outside> {
         loop {
-            self.work.renew(&self.state.asked);
+            self.work.renew(&self.state.requests);
             for effect in effects.drain(..) {
                 self.outside.extend(self.work.perform(effect));
             }
@@ -105,7 +105,7 @@ impl Session {
                 return Ok(next);
             }
             // The rows of a new list come before drawing, if they come soon.
-            let pending = !self.state.listing.loaded || self.state.arranging;
+            let pending = !self.state.listing.loaded || self.state.arrangement.loading;
             let since = *self.pending.get_or_insert_with(Instant::now);
             if !pending {
                 self.pending = None;
@@ -177,7 +177,7 @@ impl Session {
     /// Lets what is typed be read.
     pub(super) fn read_on(&mut self) {
         if let Some(keyboard) = &mut self.keyboard {
-            keyboard.go_on(self.state.copying || !self.state.held.is_empty());
+            keyboard.go_on(self.state.input.copying || !self.state.input.queue.is_empty());
         }
     }
 
@@ -188,14 +188,14 @@ impl Session {
         }
         if let Event::Answer(ticket, answer) = &event
             && let Event::Copied(copy) = &**answer
-            && !self.state.asked.awaits(*ticket)
+            && !self.state.requests.awaits(*ticket)
         {
             self.copies.remove(copy);
         }
         if let Event::Answer(ticket, answer) = &event
             && let Event::Opened(facts) = &**answer
             && let Some((archive, file)) = self.opened.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.number)
-            && self.state.asked.awaits(*ticket)
+            && self.state.requests.awaits(*ticket)
         {
             self.file = file.unwrap_or_else(|| std::mem::take(&mut self.file));
             if facts.depth > self.state.archive.depth {
@@ -206,7 +206,7 @@ impl Session {
             self.work.turn_to(&archive);
         }
         let effects = update(&mut self.state, event, self.started.elapsed());
-        self.work.renew(&self.state.asked);
+        self.work.renew(&self.state.requests);
         effects
     }
 
@@ -253,7 +253,7 @@ mod tests {
             let Effect::Request(ticket, _) = session.state.request(Request::Fetch(entry.clone())) else { unreachable!() };
             let copy = session.copies.begin(b"a").unwrap();
             if given_up {
-                session.state.asked.forget(Subject::Copy);
+                session.state.requests.forget(Subject::Copy);
             }
             let effects = session.feed(Event::Answer(ticket, Box::new(Event::Copied(copy.clone()))));
             assert_eq!((effects.contains(&Effect::Edit(copy.clone())), copy.exists()), (!given_up, !given_up));

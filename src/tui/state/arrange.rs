@@ -93,6 +93,21 @@ pub struct Found {
     pub told: String,
 }
 
+/// The sort order, filter and query of the list: wanted and shown.
+#[derive(Debug, Clone, Default)]
+pub struct ListArrangement {
+    /// The arrangement the user has chosen.
+    pub wanted: Arrangement,
+    /// The arrangement of the rows that are shown.
+    pub shown: Arrangement,
+    /// The wanted arrangement is being computed.
+    pub loading: bool,
+    /// How far that is, 0 to 1.
+    pub progress: f64,
+    /// The result that is shown.
+    pub found: Found,
+}
+
 /// Numbers in order, or why there are none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrangeAnswer {

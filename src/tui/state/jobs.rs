@@ -1,5 +1,6 @@
 //! Work in the background: how far it is, how fast it goes, what it said.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,6 +197,10 @@ impl Job {
 pub struct Jobs {
     /// The jobs.
     pub list: Vec<Job>,
+    /// Damage that jobs have found, by the ID of the archive, until the archive is opened again.
+    pub damage: BTreeMap<[u8; 16], Vec<String>>,
+    /// The target of the last extraction.
+    pub last_target: String,
     last: JobId,
 }
 

@@ -50,6 +50,8 @@ pub struct Marks {
     pub generation: u64,
     /// Sum of the sizes of the marked files once it is known, bytes.
     pub content_bytes: Option<u64>,
+    /// Place of the row where a range was started.
+    pub anchor: Option<u64>,
 }
 
 impl Marks {
@@ -98,7 +100,7 @@ impl Marks {
 
     /// Takes all marks away.
     pub fn clear(&mut self) {
-        *self = Self { generation: self.generation + 1, ..Self::default() };
+        *self = Self { generation: self.generation + 1, anchor: self.anchor, ..Self::default() };
     }
 }
 

@@ -121,6 +121,15 @@ pub struct Writing {
     pub done: bool,
 }
 
+/// Changes of the archive that are pending or being written.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// Pending changes.
+    pub pending: Staged,
+    /// Changes that are being written. Until their commit is shown no others can be made: numbers would mean entries of the commit before.
+    pub writing: Option<Writing>,
+}
+
 /// Planned changes in their order. A copy shares their numbers, of which there may be many.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Staged {

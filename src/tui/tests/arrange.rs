@@ -34,9 +34,9 @@ fn columns_are_chosen() {
     story.then("esc");
     assert!(heads(&story).contains("stored") && !heads(&story).contains("modified"), "{}", heads(&story));
     story.then("C r s z m d");
-    assert_eq!(story.state.columns, [] as [Column; 0]);
+    assert_eq!(story.state.layout.columns, [] as [Column; 0]);
     story.then("d esc").sees("directory");
-    assert_eq!(story.state.columns, [Column::Kind]);
+    assert_eq!(story.state.layout.columns, [Column::Kind]);
     // The cursor of the menu stays where it was.
     story.then("C down down space down enter").sees("[ ] stored").sees("[x] modified");
 }
@@ -45,7 +45,7 @@ fn columns_are_chosen() {
 fn a_tree_is_sorted_and_filtered() {
     let mut story = Story::begin(everything(), 80, 24);
     story.then("t j j j l").then("s s");
-    assert!(story.state.tree);
+    assert!(story.state.tree.on);
     assert_eq!(story.names()[..4], ["model.bin", "docs", "docs/guide.md", "docs/more"]);
     // Directories open and close as in any tree, and the cursor stays on its row.
     story.then("g j j j l");
@@ -61,10 +61,10 @@ fn a_tree_is_sorted_and_filtered() {
     story.then("t");
     assert_eq!(story.names(), [] as [&str; 0]);
     story.then("t esc s n");
-    assert!(story.state.tree && story.state.arrangement.is_natural());
+    assert!(story.state.tree.on && story.state.arrangement.wanted.is_natural());
     // What is found at any depth is no tree.
     story.then("D");
-    assert!(!story.state.tree);
+    assert!(!story.state.tree.on);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
             story.state.listing.cursor = at;
             story.held_back = true;
             story.keys(keys);
-            assert!(story.state.arranging, "{keys}");
+            assert!(story.state.arrangement.loading, "{keys}");
             if fails {
                 let Some(Effect::Arrange(request)) = story.back.pop() else { panic!("{:?}", story.back) };
                 story.event(Event::Arranged(ArrangeAnswer { request, found: Err("no".to_owned()) }));
@@ -87,7 +87,7 @@ fn a_tree_is_as_it_is_shown_when_what_was_under_way_is_stopped() {
             }
             story.held_back = false;
             story.rest();
-            assert!(!story.state.arranging && story.state.tree && story.names() == rows, "{keys}");
+            assert!(!story.state.arrangement.loading && story.state.tree.on && story.names() == rows, "{keys}");
         }
         story.then("l");
         assert!(story.names().contains(&"docs/guide.md".to_owned()));
@@ -101,15 +101,15 @@ fn an_order_under_way_is_stopped() {
     let before = story.names();
     story.held_back = true;
     story.keys("s t");
-    assert!(story.state.arranging);
+    assert!(story.state.arrangement.loading);
     story.event(Event::Arranging(story.state.listing.generation, 0.4));
     story.sees("arranging … 40 %, esc stops it");
-    let ticket = story.state.asked.ticket(Subject::Order);
+    let ticket = story.state.requests.ticket(Subject::Order);
     let asked = std::mem::take(&mut story.back);
     story.keys("esc");
-    assert!(!story.state.arranging && story.state.arrangement.sort == Sort::Size);
+    assert!(!story.state.arrangement.loading && story.state.arrangement.wanted.sort == Sort::Size);
     // The thread ends what nobody awaits.
-    assert!(story.back.is_empty() && !story.state.asked.awaits(ticket));
+    assert!(story.back.is_empty() && !story.state.requests.awaits(ticket));
     // An answer that comes all the same changes nothing.
     story.held_back = false;
     story.perform(asked);

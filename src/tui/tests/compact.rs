@@ -30,7 +30,7 @@ fn what_goes_is_named_before_it_goes() {
     for keys in ["Z", "U"] {
         story.then(keys).state.archive.turn_out_damaged(vec!["a block".to_owned()]);
         story.then(if keys == "Z" { "c" } else { "u" }).sees("a damaged archive can't be changed");
-        assert!(story.state.writing.is_none() && story.state.jobs.list.len() == jobs);
+        assert!(story.state.changes.writing.is_none() && story.state.jobs.list.len() == jobs);
         story.state.archive = facts.clone();
     }
     assert_eq!(std::fs::metadata(&file).unwrap().len(), before);
@@ -57,7 +57,7 @@ fn plans_come_first_and_another_commit_is_no_surprise() {
     story.then("d").sees("is being written");
     let Some(Effect::Start(_, Task::Compact { commit: 2, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
     // Another program has written a commit since.
-    story.state.writing = None;
+    story.state.changes.writing = None;
     story.state.archive.info.commit = Some(1);
     story.works = true;
     story.then("Z c").sees("another commit by now");

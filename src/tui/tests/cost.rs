@@ -267,7 +267,7 @@ fn marks_with_gaps_are_answered_as_fast() {
     story.held_back = true;
     story.then("space k space k space");
     let sums = |story: &Story| story.back.iter().filter(|effect| matches!(effect, Effect::Totals(_))).count();
-    let awaited = story.state.asked.ticket(Subject::Totals);
+    let awaited = story.state.requests.ticket(Subject::Totals);
     assert!(sums(&story) == 3 && awaited.number == story.state.marks.generation);
 }
 
@@ -280,15 +280,15 @@ fn plans_with_gaps_are_answered_as_fast() {
     story.then("enter");
     let gaps = |first: u64| Arc::new((0..500_000).map(|number| first + 4 * number..first + 4 * number + 1).collect());
     for stage in [Stage::Remove(gaps(0), "these".to_owned()), Stage::Remove(gaps(2), "those".to_owned())] {
-        story.state.staged.push(stage);
+        story.state.changes.pending.push(stage);
     }
-    assert_eq!(story.state.staged.told(), "1,000,000 to remove");
+    assert_eq!(story.state.changes.pending.told(), "1,000,000 to remove");
     for keys in ["j", "G", "P", "esc", "W", "esc", "r", "esc", "u"] {
         let each = cpu_of_key(&story, keys);
         assert!(each < Duration::from_millis(16), "{keys}: {each:?}");
         story.then(keys);
     }
-    assert_eq!(story.state.staged.told(), "500,000 to remove");
+    assert_eq!(story.state.changes.pending.told(), "500,000 to remove");
 }
 
 #[test]

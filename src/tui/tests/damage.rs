@@ -198,8 +198,8 @@ fn what_was_planned_before_damage_came_to_light_is_taken_back() {
     story.then("W").sees("a damaged archive can't be changed");
     story.then("P").sees("Planned");
     story.then("u");
-    assert_eq!(story.state.staged.list().len(), 1);
+    assert_eq!(story.state.changes.pending.list().len(), 1);
     story.then("esc u");
-    assert!(story.state.staged.is_empty());
+    assert!(story.state.changes.pending.is_empty());
     story.then("u").sees("a damaged archive can't be changed");
 }

@@ -282,7 +282,7 @@ fn content_goes_to_other_programs() {
     story.then("o f4");
     assert_eq!(story.outside, [Effect::Page(entry.clone()), asks(Request::Fetch(entry))]);
     // What is typed while the copy is made is for the editor, or for nobody.
-    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied("copy/README.md".into())));
+    let copied = Event::Answer(story.state.requests.ticket(Subject::Copy), Box::new(Event::Copied("copy/README.md".into())));
     story.keys("G j");
     story.event(copied.clone());
     assert_eq!((story.outside.last(), story.name()), (Some(&Effect::Edit("copy/README.md".into())), "README.md".to_owned()));
@@ -364,7 +364,7 @@ fn a_job_waits_and_goes_on() {
 /// Opens an archive file as the program does: as what was asked for, or another one.
 pub fn open(story: &mut Story, file: &Path) {
     story.archive = Arc::from(open_path(file, &OpenOptions::default()).unwrap());
-    let door = story.state.opening.clone().unwrap_or_else(|| Door::File(file.to_owned()));
+    let door = story.state.opening.door.clone().unwrap_or_else(|| Door::File(file.to_owned()));
     let name = file.file_name().unwrap().to_string_lossy().into_owned();
     let facts = Facts { name, info: story.archive.info().clone(), file: Ok(file.to_owned()), ..Facts::default() };
     story.opens(door, facts);
@@ -402,7 +402,7 @@ fn changes_are_planned_taken_back_and_written() {
     story.sees("commit 2 is written");
     assert!(story.outside.iter().all(|effect| *effect == Effect::Quit) && !story.outside.is_empty());
     story.outside.clear();
-    story.state.leaving = None;
+    story.state.quit = None;
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b", "b/c.txt", "b/d.txt", "z.txt"]);
     assert_eq!(story.archive.info().message, "tidied up");
@@ -469,7 +469,7 @@ fn plans_are_not_dropped_without_a_question() {
     std::fs::write(&file, crate::sample::bytes(&[("a.txt", b"a"), ("b.nra", b"b")])).unwrap();
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    story.state.archives = vec!["other.nra".into()];
+    story.state.opening.archives = vec!["other.nra".into()];
     story.then("f7").types("made");
     story.then("enter W enter");
     open(&mut story, &file);
@@ -482,7 +482,7 @@ fn plans_are_not_dropped_without_a_question() {
         story.then(keys);
         story.sees("Changes are not written").sees("remove a.txt: 1 entry");
         story.then("b");
-        assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "{keys}");
+        assert!(story.outside.is_empty() && !story.state.changes.pending.is_empty(), "{keys}");
     }
     // However much there is to tell, the choices are there.
     for name in ["one", "two", "three", "four", "five"] {
@@ -517,22 +517,22 @@ fn nothing_goes_along_into_an_archive_of_the_same_name() {
     }
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
-    story.state.archives = vec![other.clone()];
+    story.state.opening.archives = vec![other.clone()];
     story.then("r ctrl-u").types("z.txt");
     story.then("enter j m q enter f7").types("made");
     story.then("enter O enter").sees("rename a.txt to z.txt").sees("drop them and go on");
     story.then("d");
     assert_eq!(story.outside, [asks(Request::Open(Door::File(other.clone()), None))]);
     // Until it is open nothing is lost.
-    assert_eq!(story.state.staged.list().len(), 2);
+    assert_eq!(story.state.changes.pending.list().len(), 2);
     open(&mut story, &other);
-    assert!(story.state.staged.is_empty() && story.state.bookmarks.is_empty());
+    assert!(story.state.changes.pending.is_empty() && story.state.places.bookmarks.is_empty());
     assert!(story.state.listing.scope.directory.is_none());
     // What is chosen again is opened anew, too: what was to be dropped is.
-    story.state.archives = vec![other.clone()];
+    story.state.opening.archives = vec![other.clone()];
     story.then("d O enter d");
     open(&mut story, &other);
-    assert!(story.state.staged.is_empty());
+    assert!(story.state.changes.pending.is_empty());
 }
 
 #[test]
@@ -607,7 +607,7 @@ fn changes_of_an_archive_that_has_changed_fail() {
     other.sees("commit 2 is written");
     story.then("W enter");
     story.sees("the archive has another commit by now");
-    assert!(story.outside.is_empty() && !story.state.staged.is_empty());
+    assert!(story.outside.is_empty() && !story.state.changes.pending.is_empty());
     let archive = open_path(&file, &OpenOptions::default()).unwrap();
     assert_eq!(archive.find(b"a.txt").unwrap().map(|found| found.1.path), Some(EntryPath::try_from("a.txt").unwrap()));
 }
@@ -626,7 +626,7 @@ fn bad_names_are_refused_while_they_are_typed() {
     story.then("enter");
     story.sees("below itself");
     story.then("esc");
-    assert!(story.state.staged.is_empty());
+    assert!(story.state.changes.pending.is_empty());
 }
 
 #[test]
@@ -749,13 +749,13 @@ fn a_range_that_is_open_is_what_is_meant() {
     let mut story = Story::begin(everything(), 100, 24);
     open(&mut story, &file);
     story.then("v j d").sees("4 entries will be removed");
-    assert_eq!((story.state.anchor, story.state.marks.count()), (None, 0));
+    assert_eq!((story.state.marks.anchor, story.state.marks.count()), (None, 0));
     story.then("u j v j j e").sees("Extract 2 marked entries");
     story.then("esc esc g v j alt-v").sees("(4 entries");
     // Whatever lists other rows ends it: it would mean others there.
     for keys in ["v j t", "v j enter", "v j s s"] {
         story.then("esc esc g").then(keys);
-        assert_eq!(story.state.anchor, None, "{keys}");
+        assert_eq!(story.state.marks.anchor, None, "{keys}");
     }
 }
 
@@ -769,7 +769,7 @@ fn where_nothing_is_that_is_said() {
         story.then("f1 esc").misses("nothing here");
         story.then(key).sees("there is nothing here");
     }
-    assert!(story.outside.is_empty() && story.state.staged.is_empty());
+    assert!(story.outside.is_empty() && story.state.changes.pending.is_empty());
 }
 
 #[test]

@@ -68,12 +68,12 @@ fn letters_keep_their_accents_and_matches_their_places() {
 #[test]
 fn a_search_that_is_taken_away_ends() {
     let mut story = Story::begin(everything(), 80, 24);
-    let nothing = story.state.asked.ticket(Subject::Order);
+    let nothing = story.state.requests.ticket(Subject::Order);
     story.held_back = true;
     story.keys("F").types("has:deep").keys("enter");
-    assert!(story.state.arranging && story.state.asked.ticket(Subject::Order) != nothing);
+    assert!(story.state.arrangement.loading && story.state.requests.ticket(Subject::Order) != nothing);
     story.keys("esc");
-    assert!(!story.state.arranging && story.state.asked.ticket(Subject::Order) == nothing);
+    assert!(!story.state.arrangement.loading && story.state.requests.ticket(Subject::Order) == nothing);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn pictures() {
 #[test]
 fn pictures_follow_their_pane() {
     let mut story = Story::begin(files(), 120, 40);
-    story.state.pane.canvas = Canvas { protocol: Protocol::Sixel, font: (4, 8), ..story.state.pane.canvas };
+    story.state.preview.canvas = Canvas { protocol: Protocol::Sixel, font: (4, 8), ..story.state.preview.canvas };
     let sent =
         |story: &Story| story.screen().split("\x1bP").nth(1).map(|rest| rest.split(['#', '\x1b']).next().unwrap().to_owned());
     story.then("j j j j j j");
@@ -178,7 +178,7 @@ fn json_is_folded() {
     story.then("h h");
     story.sees("▸ {\"name\": \"a·b\", \"list\": [1,");
     story.then("h");
-    assert_eq!(story.state.focus, crate::state::Focus::List);
+    assert_eq!(story.state.layout.focus, crate::state::Focus::List);
     story.then("tab +");
     story.sees("▾   \"list\"");
     story.then("-");
@@ -238,8 +238,8 @@ fn rows_and_records_are_gone_to_by_their_number_in_the_whole_content() {
 
 /// Returns the words of a preview that is wrapped.
 fn words(story: &Story) -> Vec<String> {
-    let area = story.state.inner(story.state.areas().preview);
-    let front = match &story.state.pane.preview {
+    let area = story.state.layout.inner(story.state.areas().preview);
+    let front = match &story.state.preview.preview {
         Some(Ok(Preview { body: Body::Text(page), .. })) => page.gutter(area.width),
         _ => 2,
     };
@@ -279,7 +279,7 @@ fn all_of_what_is_wrapped_is_scrolled_through() {
                 loop {
                     let now = words(&story);
                     seen.extend(now.iter().cloned());
-                    let now = Some((now, story.state.pane.scroll.cursor));
+                    let now = Some((now, story.state.preview.scroll.cursor));
                     if now == before {
                         break;
                     }
@@ -320,7 +320,7 @@ fn a_damaged_picture_says_so_and_has_bytes() {
 #[test]
 fn source_text_has_colours_where_there_are_any() {
     let mut story = Story::begin(files(), 120, 40);
-    story.state.theme = Theme::new(Ground::Dark, Depth::Ansi);
+    story.state.settings.theme = Theme::new(Ground::Dark, Depth::Ansi);
     story.then("G tab");
     story.sees("fn main()");
     let colors = |story: &Story| {
@@ -330,7 +330,7 @@ fn source_text_has_colours_where_there_are_any() {
         (area.left()..area.right()).map(|x| buffer[(x, area.y + 1)].fg).collect::<HashSet<_>>()
     };
     assert!(colors(&story).contains(&Color::Cyan), "{:?}", colors(&story));
-    story.state.theme = Theme::new(Ground::Dark, Depth::Mono);
+    story.state.settings.theme = Theme::new(Ground::Dark, Depth::Mono);
     assert_eq!(colors(&story), HashSet::from([Color::Reset]));
 }
 
@@ -369,7 +369,7 @@ fn what_is_planned_and_marked_stays_while_an_archive_within_is_shown() {
     let facts = Facts { name: "a.nra ▸ in.nra".to_owned(), depth: 1, info: story.archive.info().clone(), ..Facts::default() };
     story.opens(Door::Inside(entry), facts);
     story.sees("deep").misses("marks are gone").misses("to remove");
-    assert!(story.state.marks.is_empty() && story.state.staged.is_empty());
+    assert!(story.state.marks.is_empty() && story.state.changes.pending.is_empty());
     // They are asked about from here, too, but can't be written here.
     story.then("Q").sees("Changes are not written").sees("remove a: 1 entry").misses("write them");
     story.then("b h");

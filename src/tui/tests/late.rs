@@ -36,7 +36,7 @@ fn what_is_written_with_a_remark_is_written() {
     story.then("enter W enter");
     story.sees("commit 2 is written").sees("left out");
     assert_eq!(story.outside, [asks(Request::Open(Door::Commit(None), None))]);
-    assert!(story.state.staged.is_empty());
+    assert!(story.state.changes.pending.is_empty());
     open(&mut story, &work.path().join("a.nra"));
     story.sees("new/").misses("to add");
 }
@@ -60,10 +60,10 @@ fn nothing_is_planned_while_plans_are_written() {
     // What fails is planned again, and can be changed again.
     story.event(Event::Job(id, News::End(Ending::Failed, "no".to_owned())));
     story.rest();
-    assert_eq!(story.state.staged.list().len(), 1);
+    assert_eq!(story.state.changes.pending.list().len(), 1);
     story.held_back = false;
     story.then("j d");
-    assert_eq!(story.state.staged.list().len(), 2);
+    assert_eq!(story.state.changes.pending.list().len(), 2);
 }
 
 /// Does what has been held back, the last first if `backwards`, and nothing more of it later.
@@ -138,8 +138,8 @@ fn keys_wait_for_what_is_being_opened() {
     let mut story = begin(&file, &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.then("ctrl-r d");
     story.sees("opening …");
-    assert!(story.state.staged.is_empty());
-    let late = story.state.asked.ticket(Subject::Opening);
+    assert!(story.state.changes.pending.is_empty());
+    let late = story.state.requests.ticket(Subject::Opening);
     open(&mut story, &file);
     story.sees("a.txt: 1 entry will be removed");
     // Escape gives up, and what opens later is not shown.
@@ -149,7 +149,7 @@ fn keys_wait_for_what_is_being_opened() {
     story.event(Event::Answer(late, Box::new(Event::Opened(Box::new(story.state.archive.clone())))));
     story.event(Event::Answer(late, Box::new(Event::Locked(Door::Content, false))));
     story.sees("b.txt: 1 entry will be removed");
-    assert!(story.state.dialogs.is_empty() && story.state.staged.list().len() == 1);
+    assert!(story.state.dialogs.is_empty() && story.state.changes.pending.list().len() == 1);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_can_not_be_written_any_more_says_so() {
     // It is found out while the message is typed.
     story.state.archive.turn_out_damaged(vec!["a block".to_owned()]);
     story.then("enter").sees("a damaged archive can't be changed");
-    assert!(story.state.jobs.list.is_empty() && !story.state.staged.is_empty());
+    assert!(story.state.jobs.list.is_empty() && !story.state.changes.pending.is_empty());
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_job_asks_for_a_password_in_its_turn() {
     story.event(Event::Opened(Box::new(story.state.archive.clone())));
     story.event(Event::Job(id, News::Sealed(task(), false)));
     story.rest();
-    assert!(story.state.locked.tasks.is_empty());
+    assert!(story.state.passwords.tasks.is_empty());
     story.misses("encrypted");
 }
 
@@ -212,7 +212,7 @@ fn leaving_asks_about_work_and_then_about_plans() {
         story.then(key).sees("Changes are not written").sees("remove a.txt: 1 entry");
         assert!(story.outside.is_empty(), "{key}");
         story.then("b");
-        assert!(!story.state.staged.is_empty() && story.state.leaving.is_none());
+        assert!(!story.state.changes.pending.is_empty() && story.state.quit.is_none());
         story.then("Q").then(key).then("d");
         let expected = match key {
             "s" => vec![Effect::Quit],
@@ -246,7 +246,7 @@ fn waiting_for_the_end_can_be_taken_back() {
     // What is to be dropped at the end is there until then.
     let id = story.state.jobs.add("verify a.nra".to_owned(), story.now);
     story.then("d Q w d Q b");
-    assert_eq!((story.state.staged.list().len(), story.state.leaving), (1, None));
+    assert_eq!((story.state.changes.pending.list().len(), story.state.quit), (1, None));
     story.event(end(id));
     story.then("u");
     assert!(story.outside.is_empty());
@@ -272,15 +272,15 @@ fn waiting_for_the_end_can_be_taken_back() {
 
 #[test]
 fn what_was_left_is_not_awaited() {
-    let awaited = |story: &Story, subject| story.state.asked.ticket(subject).number;
+    let awaited = |story: &Story, subject| story.state.requests.ticket(subject).number;
     let mut story = Story::begin(everything(), 100, 24);
     story.held_back = true;
     // What is read for a dialog ends with it.
     for (keys, subject) in [("i", Subject::Sheet), ("H", Subject::Commits), ("e tab", Subject::Room), ("e tab", Subject::Names)] {
         story.then(keys);
-        let ticket = story.state.asked.ticket(subject);
+        let ticket = story.state.requests.ticket(subject);
         story.keys("esc");
-        assert!(!story.state.asked.awaits(ticket), "{keys}");
+        assert!(!story.state.requests.awaits(ticket), "{keys}");
     }
     // So do a search, a map, and an order.
     for (keys, back, subject) in [("/", "esc", Subject::Finder), ("b b", "b", Subject::Map), ("s s", "s n", Subject::Order)] {
@@ -316,7 +316,7 @@ fn hits_are_counted_while_somebody_looks_for_them() {
     let mut story = Story::begin(crate::sample::with_contents(&[("a.txt", text.as_bytes()), ("b.txt", b"b")]), 100, 24);
     story.then("enter /").types("word");
     story.keys("enter");
-    let told = |story: &Story| story.state.pane.told();
+    let told = |story: &Story| story.state.preview.told();
     assert_eq!(told(&story).as_deref(), Some("1 of 100"));
     // What is known stays; what is being counted does not.
     story.then("esc tab");
@@ -331,9 +331,9 @@ fn hits_are_counted_while_somebody_looks_for_them() {
     story.held_back = true;
     events.into_iter().for_each(|event| story.event(event));
     assert_eq!(told(&story).as_deref(), Some("? of 0+"));
-    assert!(story.state.pane.counting().is_some());
+    assert!(story.state.preview.counting().is_some());
     story.keys("esc");
-    assert_eq!((told(&story), story.state.pane.counting()), (None, None));
+    assert_eq!((told(&story), story.state.preview.counting()), (None, None));
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn a_prompt_is_about_what_it_was_opened_for() {
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"bbbbbb"), ("c.txt", b"cc")]);
     // An order comes while a name, or a directory, is being typed.
     for key in ["r", "e"] {
-        story.state.remembered.clear();
+        story.state.places.cursors.clear();
         story.held_back = true;
         story.then("s s").then(key);
         story.types("target");
@@ -352,7 +352,7 @@ fn a_prompt_is_about_what_it_was_opened_for() {
         story.then("enter s n g");
     }
     story.sees("a.txt");
-    assert_eq!(story.state.staged.list()[0].told(), "rename a.txt to target");
+    assert_eq!(story.state.changes.pending.list()[0].told(), "rename a.txt to target");
     let Some(Effect::Start(_, Task::Extract { ranges, .. })) = story.outside.last() else { panic!("{:?}", story.outside) };
     assert_eq!(ranges.first(), Some(&(0..1)));
 }
@@ -365,7 +365,7 @@ fn keys_wait_for_marks_that_are_being_found() {
     story.held_back = true;
     story.then("+ ctrl-u").types("**/*.tmp");
     story.then("enter d j W");
-    assert!(story.state.staged.is_empty() && story.state.dialogs.is_empty());
+    assert!(story.state.changes.pending.is_empty() && story.state.dialogs.is_empty());
     release(&mut story, false);
     story.sees("3 to remove");
     story.then("esc u");
@@ -379,7 +379,7 @@ fn keys_wait_for_marks_that_are_being_found() {
         story.held_back = true;
         story.then("g").then(keys);
         release(&mut story, false);
-        assert_eq!(story.state.staged.told(), "3 to remove", "{keys}");
+        assert_eq!(story.state.changes.pending.told(), "3 to remove", "{keys}");
         story.then("u");
     }
     // What matches nothing removes nothing, and escape forgets what waits.
@@ -388,7 +388,7 @@ fn keys_wait_for_marks_that_are_being_found() {
         story.then("+ ctrl-u").types(glob);
         story.then("enter").then(keys).then(wait);
         release(&mut story, false);
-        assert!(story.state.staged.is_empty() && story.state.marks.is_empty() && story.state.dialogs.is_empty(), "{glob}");
+        assert!(story.state.changes.pending.is_empty() && story.state.marks.is_empty() && story.state.dialogs.is_empty(), "{glob}");
     }
 }
 
@@ -409,7 +409,7 @@ fn all_jobs_go_on_with_the_password_that_they_wait_for() {
     let facts = story.state.archive.clone();
     story.opens(Door::Content, facts);
     let begun = story.outside.iter().filter(|effect| matches!(effect, Effect::Start(..))).count();
-    assert_eq!((begun, story.state.locked.tasks.len()), (2, 0));
+    assert_eq!((begun, story.state.passwords.tasks.len()), (2, 0));
 }
 
 #[test]
@@ -467,9 +467,9 @@ fn what_is_looked_at_is_given_up_with_its_line() {
     let mut story = begin(&work.path().join("a.nra"), &[("a.txt", b"a"), ("b.txt", b"b")]);
     story.held_back = true;
     story.then("c ctrl-u").types("x.tar").then("enter");
-    assert!(story.state.checking.is_some());
+    assert!(story.state.input.checking.is_some());
     story.then("ctrl-c");
-    assert!(story.state.checking.is_none() && story.state.dialogs.is_empty());
+    assert!(story.state.input.checking.is_none() && story.state.dialogs.is_empty());
 }
 
 #[test]
@@ -480,7 +480,7 @@ fn keys_for_a_line_that_is_closed_are_not_done() {
     story.then("r ctrl-u").types("x");
     story.then("enter d ctrl-c");
     release(&mut story, false);
-    assert!(story.state.staged.is_empty() && story.state.dialogs.is_empty());
+    assert!(story.state.changes.pending.is_empty() && story.state.dialogs.is_empty());
 }
 
 #[test]
@@ -492,7 +492,7 @@ fn a_commit_that_is_written_is_shown_when_the_editor_has_its_copy() {
     story.then("W enter j f4");
     release(&mut story, false);
     assert!(matches!(story.outside.as_slice(), [Effect::Request(_, Request::Fetch(_))]), "{:?}", story.outside);
-    let copied = Event::Answer(story.state.asked.ticket(Subject::Copy), Box::new(Event::Copied("copy/b.txt".into())));
+    let copied = Event::Answer(story.state.requests.ticket(Subject::Copy), Box::new(Event::Copied("copy/b.txt".into())));
     story.event(copied);
     assert_eq!(story.outside[1..], [Effect::Edit("copy/b.txt".into()), asks(Request::Open(Door::Commit(None), None))]);
 }

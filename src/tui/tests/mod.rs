@@ -113,8 +113,8 @@ impl Story {
 
     pub fn event(&mut self, event: Event) {
         // What opens, or does not, answers what was asked last.
-        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.is_some();
-        let ticket = self.state.asked.ticket(Subject::Opening);
+        let opens = matches!(event, Event::Opened(_) | Event::Locked(..) | Event::Trouble(_)) && self.state.opening.door.is_some();
+        let ticket = self.state.requests.ticket(Subject::Opening);
         let event = if opens { Event::Answer(ticket, Box::new(event)) } else { event };
         let effects = update(&mut self.state, event, self.now);
         self.perform(effects);
@@ -122,7 +122,7 @@ impl Story {
 
     /// Opens what a door leads to, as if that had been asked for.
     pub fn opens(&mut self, door: Door, facts: Facts) -> &mut Self {
-        self.state.opening = Some(door);
+        self.state.opening.door = Some(door);
         self.event(Event::Opened(Box::new(facts)));
         self.rest()
     }
@@ -140,7 +140,7 @@ impl Story {
             };
             // There are those that the story says.
             if let Effect::Request(_, Request::Archives) = effect {
-                let event = numbered(Event::Archives(self.state.archives.clone()));
+                let event = numbered(Event::Archives(self.state.opening.archives.clone()));
                 queue.extend(update(&mut self.state, event, self.now));
                 continue;
             }

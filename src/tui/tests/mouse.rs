@@ -94,11 +94,11 @@ fn menus_are_clicked() {
     story.sees("Sort by");
     click(&mut story, 2, 2);
     story.misses("Sort by");
-    assert!(story.state.arrangement.is_natural());
+    assert!(story.state.arrangement.wanted.is_natural());
     story.then("s");
     click(&mut story, u16::try_from(column).unwrap(), u16::try_from(row).unwrap());
     story.misses("Sort by");
-    assert_eq!(story.state.arrangement.sort, crate::state::arrange::Sort::Size);
+    assert_eq!(story.state.arrangement.wanted.sort, crate::state::arrange::Sort::Size);
 }
 
 /// Returns where some text begins on the screen.
@@ -195,13 +195,13 @@ fn a_click_ends_the_question_for_a_bookmark() {
     story.then("m").sees("bookmark (a-z");
     click(&mut story, 5, 5);
     story.types("s").sees("Sort by");
-    assert!(story.state.bookmarks.is_empty());
+    assert!(story.state.places.bookmarks.is_empty());
 }
 
 #[test]
 fn what_plans_bring_is_no_row() {
     let mut story = Story::begin(everything(), 80, 8);
-    story.state.staged.push(Stage::MakeDirectory(EntryPath::try_from("new").unwrap()));
+    story.state.changes.pending.push(Stage::MakeDirectory(EntryPath::try_from("new").unwrap()));
     story.rest();
     let (column, row) = place(&story, "new/");
     let at = story.name();

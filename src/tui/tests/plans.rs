@@ -160,7 +160,7 @@ fn letters_of_menus_are_no_keys_that_move() {
         story.then(opening);
         let Some(Dialog::Menu(menu)) = story.state.dialogs.last() else { panic!("{opening} opens no menu") };
         for (letter, words, _) in &menu.items {
-            let action = story.state.keymap.action(Place::Panel, letter.to_string().parse().unwrap());
+            let action = story.state.settings.keymap.action(Place::Panel, letter.to_string().parse().unwrap());
             assert_eq!(action, None, "{words}: {letter}");
         }
         story.then("esc");
@@ -175,14 +175,14 @@ fn another_archive_is_looked_at_anew() {
     let facts = Facts { name: "other.nra".to_owned(), ..story.state.archive.clone() };
     story.event(Event::Opened(Box::new(facts)));
     story.rest().misses("areas by size").sees("README.md");
-    assert!(story.state.arrangement.is_natural());
+    assert!(story.state.arrangement.wanted.is_natural());
 }
 
 #[test]
 fn an_archive_that_does_not_open_leaves_the_others_to_choose() {
     let mut story = Story::begin(everything(), 100, 24);
-    story.state.archives = vec!["a.nra".into(), "b.nra".into()];
-    story.state.vacant = true;
+    story.state.opening.archives = vec!["a.nra".into(), "b.nra".into()];
+    story.state.opening.no_archive = true;
     story.then("O enter");
     story.event(Event::Trouble("a.nra is no archive".to_owned()));
     story.sees("Open an archive").sees("b.nra").sees("a.nra is no archive");
@@ -212,7 +212,7 @@ fn an_entry_is_renamed_once() {
     story.then("esc r").sees("› d");
     story.then("ctrl-u").types("a");
     story.then("enter").sees("a keeps its name");
-    assert!(story.state.staged.is_empty());
+    assert!(story.state.changes.pending.is_empty());
     story.then("r ctrl-u").types("d");
     story.then("enter f7").types("dd");
     story.then("enter W enter").sees("commit 2 is written");
@@ -231,7 +231,7 @@ fn an_archive_is_not_added_to_itself() {
     story.event(Event::Paste(file.display().to_string()));
     story.then("enter").sees("that is the archive itself");
     // Nor by a detour; then there is nothing to write, and that is said.
-    story.state.staged.push(Stage::Add(file, None, false));
+    story.state.changes.pending.push(Stage::Add(file, None, false));
     story.then("esc W ctrl-u enter").sees("nothing has changed, no commit is written");
 }
 
@@ -266,7 +266,7 @@ fn plans_by_name_outlive_a_commit_of_another_program() {
     story.misses("write them");
     story.then("d");
     open(&mut story, &file);
-    assert_eq!(story.state.staged.told(), "1 to make");
+    assert_eq!(story.state.changes.pending.told(), "1 to make");
 }
 
 #[test]
@@ -307,13 +307,13 @@ fn plans_are_written_before_the_program_ends() {
     story.then("d q").sees("write them and quit");
     story.then("w").sees("Message");
     story.then("esc");
-    assert!(story.outside.is_empty() && !story.state.staged.is_empty(), "nothing is done without the message");
+    assert!(story.outside.is_empty() && !story.state.changes.pending.is_empty(), "nothing is done without the message");
     story.then("q w enter");
     assert!(story.outside.contains(&Effect::Quit));
     open(&mut story, &file);
     assert_eq!(paths(&*story.archive), ["b"]);
     // What is left for another archive is written, and that is all.
-    story.state.leaving = None;
+    story.state.quit = None;
     story.then("d [").sees("write them and stay").misses("and quit");
 }
 
@@ -327,7 +327,7 @@ fn plans_that_can_not_be_written_keep_the_program() {
     story.then("d");
     std::fs::remove_file(&file).unwrap();
     story.then("q w enter").sees("Changes are not written");
-    assert!(!story.outside.contains(&Effect::Quit) && !story.state.staged.is_empty());
+    assert!(!story.outside.contains(&Effect::Quit) && !story.state.changes.pending.is_empty());
 }
 
 #[test]

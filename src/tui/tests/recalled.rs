@@ -12,8 +12,8 @@ use crate::update::keep;
 /// Opens an archive that is remembered by a name, with what is remembered.
 fn open(home: Option<&str>, memory: Memory) -> Story {
     let mut story = Story::begin(everything(), 100, 24);
-    story.state.memory = memory;
-    story.state.vacant = true;
+    story.state.places.memory = memory;
+    story.state.opening.no_archive = true;
     let facts = Facts { home: home.map(str::to_owned), ..story.state.archive.clone() };
     story.event(Event::Opened(Box::new(facts)));
     story.rest();
@@ -23,7 +23,7 @@ fn open(home: Option<&str>, memory: Memory) -> Story {
 /// Ends a run and returns what it leaves.
 fn end(story: &mut Story) -> Memory {
     keep(&mut story.state);
-    story.state.memory.clone()
+    story.state.places.memory.clone()
 }
 
 #[test]
@@ -31,16 +31,16 @@ fn the_next_run_begins_where_the_last_one_ended() {
     let mut story = open(Some("/a.nra"), Memory::default());
     story.then("G k enter j s s");
     let memory = end(&mut story);
-    assert_eq!(story.state.homes, ["/a.nra"]);
+    assert_eq!(story.state.places.visited, ["/a.nra"]);
     let mut again = open(Some("/a.nra"), memory.clone());
-    assert_eq!((again.name().as_str(), again.state.arrangement.sort), ("train/0002.json", Sort::Size));
+    assert_eq!((again.name().as_str(), again.state.arrangement.wanted.sort), ("train/0002.json", Sort::Size));
     again.then("s n t");
     let memory = end(&mut again);
     let again = open(Some("/a.nra"), memory.clone());
-    assert!(again.state.tree && again.state.arrangement.is_natural());
+    assert!(again.state.tree.on && again.state.arrangement.wanted.is_natural());
     // Another archive begins at the top.
     let other = open(Some("/b.nra"), memory);
-    assert_eq!((other.name().as_str(), other.state.tree), ("README.md", false));
+    assert_eq!((other.name().as_str(), other.state.tree.on), ("README.md", false));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn nothing_is_kept_of_what_has_no_home() {
     let mut story = open(None, Memory::default());
     story.then("G k enter");
     assert_eq!(end(&mut story), Memory::default());
-    assert!(story.state.homes.is_empty());
+    assert!(story.state.places.visited.is_empty());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn of_archives_within_archives_the_outermost_is_kept() {
     story.event(Event::Opened(Box::new(next)));
     story.then("j");
     assert_eq!(end(&mut story).place("/a.nra"), Some(place));
-    assert_eq!(story.state.homes, ["/a.nra", "/b.nra"]);
+    assert_eq!(story.state.places.visited, ["/a.nra", "/b.nra"]);
 }
 
 #[test]

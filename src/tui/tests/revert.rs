@@ -88,7 +88,7 @@ fn plans_come_first_and_no_other_commit_is_undone() {
     let Some(Effect::Start(_, Task::Revert { commit: 2, ranges: None, over: Some(3), .. })) = story.outside.last() else {
         panic!("{:?}", story.outside)
     };
-    story.state.writing = None;
+    story.state.changes.writing = None;
     story.works = true;
     story.then("U u").sees("another commit by now");
     assert_eq!(newest(&file).0, Some(2));

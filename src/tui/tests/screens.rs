@@ -109,12 +109,12 @@ fn found_by_size_and_kind() {
 fn nothing_but_ascii_is_drawn_where_there_is_nothing_else() {
     for keys in ["j", "?", "b s s", "b b", "V J", "/ m d", "space e", "t j j j l", "j j j enter enter"] {
         let mut story = Story::begin(everything(), 100, 30);
-        story.state.plain = true;
+        story.state.settings.ascii = true;
         story.then(keys);
         assert!(story.screen().is_ascii(), "{}", story.screen());
     }
     let mut story = Story::begin(everything(), 80, 24);
-    story.state.plain = true;
+    story.state.settings.ascii = true;
     story.then("space space e");
     assert_snapshot!("plain", story.screen());
 }
@@ -157,7 +157,7 @@ fn a_damaged_archive_says_so() {
 fn the_cursor_of_the_terminal_follows_those_who_hear() {
     let mut story = Story::begin(everything(), 80, 24);
     assert_eq!(story.cursor(), None);
-    story.state.linear = true;
+    story.state.settings.linear = true;
     assert_eq!(story.cursor(), Some((0, 2)));
     story.then("j j");
     assert_eq!(story.cursor(), Some((0, 4)));
@@ -260,7 +260,7 @@ fn what_goes_for_good_and_what_comes_back_is_asked_about() {
         story.held_back = true;
         story.then("b Z");
         let saved = Compaction { before_bytes: 5 << 30, after_bytes: 3 << 30, dropped_commits: 11, ..Compaction::default() };
-        let ticket = story.state.asked.ticket(Subject::Weight);
+        let ticket = story.state.requests.ticket(Subject::Weight);
         story.event(Event::Answer(ticket, Box::new(Event::Weighed(Ok(saved)))));
         assert_snapshot!(format!("compact-{width}x{height}"), story.screen());
     }
@@ -298,12 +298,12 @@ fn what_does_not_fit_into_a_row_is_read_whole() {
 fn an_archive_is_chosen() {
     for (width, height) in SIZES {
         let mut story = Story::begin(everything(), width, height);
-        story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
+        story.state.opening.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
         story.then("O");
         assert_snapshot!(format!("archives-{width}x{height}"), story.screen());
     }
     let mut story = Story::begin(everything(), 80, 24);
-    story.state.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
+    story.state.opening.archives = vec!["a.nra".into(), "photos.nra".into(), "back up.zip".into()];
     story.then("O");
     story.types("ph");
     story.then("enter");
@@ -438,7 +438,7 @@ fn every_size_can_be_drawn() {
         story.state.archive.file = Ok("a.nra".into());
         story.then(keys);
         if let Some(event) = event {
-            let ticket = story.state.asked.ticket(if keys == "H" { Subject::Commits } else { Subject::Opening });
+            let ticket = story.state.requests.ticket(if keys == "H" { Subject::Commits } else { Subject::Opening });
             story.event(Event::Answer(ticket, Box::new(event)));
         }
         assert!(!story.state.dialogs.is_empty(), "{keys}");

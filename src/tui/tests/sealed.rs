@@ -102,7 +102,7 @@ fn a_question_that_is_open_comes_before_that_for_the_password() {
     story.misses("Read a.nra");
     // It is asked when the other one is answered.
     story.types("s").sees("Read a.nra");
-    assert!(story.state.bookmarks.contains_key(&'s'));
+    assert!(story.state.places.bookmarks.contains_key(&'s'));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn work_asks_before_it_begins_and_goes_on_then() {
     story.then("V");
     story.sees("Read a.nra");
     story.then("esc");
-    assert!(story.state.locked.tasks.is_empty());
+    assert!(story.state.passwords.tasks.is_empty());
     story.then("V").types("open sesame").keys("enter");
     unlock(&mut story, opened(&bytes, Some(Secret::password("open sesame"))));
     story.sees("nothing is damaged");
@@ -166,7 +166,7 @@ fn an_archive_within_an_archive_asks_too() {
         story.archive = nested::open(&*outer, &entry, key, 1 << 20).unwrap();
         let (name, inside) = ("a.nra ▸ in.zip".to_owned(), Some(entry.clone()));
         let facts = Facts { name, inside, depth: 1, info: story.archive.info().clone(), ..Facts::default() };
-        let door = story.state.opening.clone().unwrap_or_else(|| Door::Inside(entry.clone()));
+        let door = story.state.opening.door.clone().unwrap_or_else(|| Door::Inside(entry.clone()));
         story.opens(door, facts);
     };
     enter(&mut story, None);
@@ -185,11 +185,11 @@ fn an_archive_within_an_archive_asks_too() {
 fn what_waits_for_marks_comes_before_the_question_for_the_password() {
     let mut story = Story::begin(opened(&locked(), None), 120, 30);
     story.keys("j");
-    story.state.due = Some(Action::Extract);
+    story.state.input.after_marks = Some(Action::Extract);
     story.rest();
-    assert!(story.state.pane.sealed.is_some());
+    assert!(story.state.preview.sealed.is_some());
     story.misses("Read a.nra");
-    story.state.due = None;
+    story.state.input.after_marks = None;
     story.rest();
     story.sees("Read a.nra");
 }
@@ -216,12 +216,12 @@ fn what_is_given_up_is_not_asked_for_again() {
     }
     story.sees("Read a.nra");
     story.then("esc").misses("Read a.nra");
-    assert!(story.state.locked.tasks.is_empty() && story.state.locked.question.is_none());
+    assert!(story.state.passwords.tasks.is_empty() && story.state.passwords.question.is_none());
     // An archive that does not open any more needs no password.
     story.event(Event::Job(1, News::Sealed(task(), false)));
     story.types("open sesame").keys("enter");
     story.event(Event::Trouble("it is gone".to_owned()));
-    assert!(story.state.locked.tasks.is_empty());
+    assert!(story.state.passwords.tasks.is_empty());
 }
 
 #[test]

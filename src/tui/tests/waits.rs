@@ -36,7 +36,7 @@ fn keys_wait_for_the_rows_they_are_about() {
 fn keys_wait_for_the_rows_of_a_dialog() {
     let commit = |number| CommitInfo { number, ..CommitInfo::default() };
     let commits = |story: &mut Story, list| {
-        let ticket = story.state.asked.ticket(Subject::Commits);
+        let ticket = story.state.requests.ticket(Subject::Commits);
         story.event(Event::Answer(ticket, Box::new(Event::Commits(list))));
     };
     for (keys, number) in [("H G enter", 1), ("H G k enter", 2), ("H ? q k enter", 4)] {
@@ -52,7 +52,7 @@ fn keys_wait_for_the_rows_of_a_dialog() {
     let name = story.name();
     story.keys("H G space");
     commits(&mut story, Ok(Vec::new()));
-    assert!(story.state.marks.is_empty() && story.name() == name && story.state.held.is_empty());
+    assert!(story.state.marks.is_empty() && story.name() == name && story.state.input.queue.is_empty());
     story.keys("H q");
     assert!(story.state.dialogs.is_empty());
     // What is known of an entry.
@@ -71,7 +71,7 @@ fn keys_wait_for_the_rows_of_a_dialog() {
         story.held_back = false;
         let asked = std::mem::take(&mut story.back);
         story.perform(asked);
-        assert_eq!(story.state.trail.at, 1, "{keys}");
+        assert_eq!(story.state.places.results.at, 1, "{keys}");
     }
 }
 
@@ -101,9 +101,9 @@ fn whoever_waits_in_vain_can_leave() {
     for _ in 0..5_000 {
         drop(quickly(&mut story, "j"));
     }
-    assert_eq!(story.state.held.len(), 4_096);
+    assert_eq!(story.state.input.queue.len(), 4_096);
     drop(quickly(&mut story, "esc"));
-    assert_eq!(story.state.held.len(), 0);
+    assert_eq!(story.state.input.queue.len(), 0);
 }
 
 #[test]

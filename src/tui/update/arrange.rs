@@ -35,9 +35,9 @@ const COLUMNS: [(char, Column); 6] = [
 
 /// Asks for the arrangement of the list, unless it is that of the archive. What is under way for another one is not awaited any more, and ends.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
-    state.arranging = !state.arrangement.is_natural();
-    state.arranged = 0.0;
-    if state.arranging {
+    state.arrangement.loading = !state.arrangement.wanted.is_natural();
+    state.arrangement.progress = 0.0;
+    if state.arrangement.loading {
         effects.push(Effect::Arrange(wanted(state)));
     }
 }
@@ -48,8 +48,8 @@ fn wanted(state: &State) -> ArrangeRequest {
         generation: state.listing.generation,
         directory: state.listing.scope.directory.clone(),
         // What is found at any depth is no tree.
-        open: if state.arrangement.query.is_empty() { browse::open_directories(state) } else { Arc::default() },
-        arrangement: state.arrangement.clone(),
+        open: if state.arrangement.wanted.query.is_empty() { state.tree.expanded() } else { Arc::default() },
+        arrangement: state.arrangement.wanted.clone(),
     }
 }
 
@@ -60,15 +60,15 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
     }
     match answer.found {
         Ok(found) => {
-            state.arranging = false;
-            state.tree &= state.arrangement.query.is_empty();
+            state.arrangement.loading = false;
+            state.tree.on &= state.arrangement.wanted.query.is_empty();
             let numbers = Arc::clone(&found.numbers);
-            state.groups = found;
-            let touched = state.listing.cursor > 0 || state.remembered.contains_key(&state.listing.scope.directory);
+            state.arrangement.found = found;
+            let touched = state.listing.cursor > 0 || state.places.cursors.contains_key(&state.listing.scope.directory);
             let at = state.listing.entry().map(|entry| entry.path.clone()).filter(|_| touched);
             let row = state.listing.cursor.saturating_sub(state.listing.top);
             browse::list(state, state.listing.scope.directory.clone(), Order::Listed(numbers), at, effects);
-            if state.tree {
+            if state.tree.on {
                 state.listing.keep_row(row);
             }
         }
@@ -81,20 +81,20 @@ pub fn take(state: &mut State, answer: ArrangeAnswer, effects: &mut Vec<Effect>)
 
 /// Wants no other arrangement any more: the rows are as they were, and so are their heads, and what is open in the tree.
 fn stay(state: &mut State) {
-    state.arranging = false;
-    state.arrangement = state.listed.clone();
-    if state.tree {
-        state.open = Arc::clone(&state.listing.scope.open);
+    state.arrangement.loading = false;
+    state.arrangement.wanted = state.arrangement.shown.clone();
+    if state.tree.on {
+        state.tree.open = Arc::clone(&state.listing.scope.open);
     }
 }
 
 /// Arranges the list in another way.
 pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Effect>) {
-    if arrangement == state.arrangement {
+    if arrangement == state.arrangement.wanted {
         return;
     }
-    state.arrangement = arrangement;
-    if state.arrangement.is_natural() {
+    state.arrangement.wanted = arrangement;
+    if state.arrangement.wanted.is_natural() {
         let at = state.listing.entry().map(|entry| entry.path.clone());
         browse::again(state, at, effects);
     }
@@ -103,42 +103,42 @@ pub fn change(state: &mut State, arrangement: Arrangement, effects: &mut Vec<Eff
 
 /// Ends an order that is under way, or takes filter and query away; says whether there was something.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    if state.arranging && !matches!(state.sizes, Sizes::Map(_)) {
+    if state.arrangement.loading && !matches!(state.layout.sizes, Sizes::Map(_)) {
         // The thread ends what nobody awaits.
         stay(state);
         return true;
     }
-    if state.arrangement.filter.is_empty() && state.arrangement.query.is_empty() {
+    if state.arrangement.wanted.filter.is_empty() && state.arrangement.wanted.query.is_empty() {
         return false;
     }
-    change(state, Arrangement { filter: String::new(), query: String::new(), ..state.arrangement.clone() }, effects);
+    change(state, Arrangement { filter: String::new(), query: String::new(), ..state.arrangement.wanted.clone() }, effects);
     true
 }
 
 /// Lists files below here that have their content in common, or no longer.
 pub fn duplicates(state: &mut State, effects: &mut Vec<Effect>) {
-    let query = if state.arrangement.query == DUPLICATE { String::new() } else { DUPLICATE.to_owned() };
-    change(state, Arrangement { query, ..state.arrangement.clone() }, effects);
+    let query = if state.arrangement.wanted.query == DUPLICATE { String::new() } else { DUPLICATE.to_owned() };
+    change(state, Arrangement { query, ..state.arrangement.wanted.clone() }, effects);
 }
 
 /// Keeps the rows with this in their names.
 pub fn filter(state: &mut State, filter: String, effects: &mut Vec<Effect>) {
-    change(state, Arrangement { filter, ..state.arrangement.clone() }, effects);
+    change(state, Arrangement { filter, ..state.arrangement.wanted.clone() }, effects);
 }
 
 /// Lists what is looked for; says what is wrong with it.
 pub fn find_by(state: &mut State, query: &str, effects: &mut Vec<Effect>) -> Result<(), String> {
     Query::parse_terms(query)?;
-    change(state, Arrangement { query: query.to_owned(), ..state.arrangement.clone() }, effects);
+    change(state, Arrangement { query: query.to_owned(), ..state.arrangement.wanted.clone() }, effects);
     Ok(())
 }
 
 /// Shows a column, or no longer, and goes on asking.
 pub fn turn_column(state: &mut State, column: Column) {
-    if state.columns.contains(&column) {
-        state.columns.retain(|other| *other != column);
+    if state.layout.columns.contains(&column) {
+        state.layout.columns.retain(|other| *other != column);
     } else {
-        state.columns.push(column);
+        state.layout.columns.push(column);
     }
     ask_columns(state, column);
 }
@@ -147,8 +147,8 @@ pub fn turn_column(state: &mut State, column: Column) {
 fn ask_columns(state: &mut State, at: Column) {
     let shown = state.columns_in(state.areas().list.width);
     let item = |(key, column): &(char, Column)| {
-        let sign = if state.columns.contains(column) { "[x]" } else { "[ ]" };
-        let room = if state.columns.contains(column) && !shown.has(*column) { ", no room now" } else { "" };
+        let sign = if state.layout.columns.contains(column) { "[x]" } else { "[ ]" };
+        let room = if state.layout.columns.contains(column) && !shown.has(*column) { ", no room now" } else { "" };
         (*key, format!("{sign} {}{room}", column.title()), Choice::Column(*column))
     };
     let cursor = COLUMNS.iter().position(|(_, column)| *column == at).unwrap_or(0);
@@ -166,12 +166,12 @@ fn ask_columns(state: &mut State, at: Column) {
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool {
     let orders = SORTS.iter().any(|(.., sorting)| *sorting == action)
         || matches!(action, Action::SortMenu | Action::Reverse | Action::Tree | Action::Columns);
-    if orders && matches!(state.sizes, Sizes::Map(_)) {
+    if orders && matches!(state.layout.sizes, Sizes::Map(_)) {
         state.say(Tone::Warning, "the map has an order of its own: b goes back to the rows");
         return true;
     }
     if let Some((.., sort, _)) = SORTS.iter().find(|(.., sorting)| *sorting == action) {
-        change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.clone() }, effects);
+        change(state, Arrangement { sort: *sort, reverse: false, ..state.arrangement.wanted.clone() }, effects);
         return true;
     }
     match action {
@@ -179,7 +179,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let item = |(key, name, _, action): &(char, &str, Sort, Action)| (*key, (*name).to_owned(), Choice::Do(*action));
             let mut items: Vec<_> = SORTS.iter().map(item).collect();
             items.push(('v', "the other way round".to_owned(), Choice::Do(Action::Reverse)));
-            let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.sort).unwrap_or(0);
+            let cursor = SORTS.iter().position(|(.., sort, _)| *sort == state.arrangement.wanted.sort).unwrap_or(0);
             state.dialogs.push(Dialog::Menu(Menu {
                 title: "Sort by".to_owned(),
                 lines: Vec::new(),
@@ -190,22 +190,22 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         }
         Action::Columns => ask_columns(state, Column::Size),
         Action::Reverse => {
-            let reverse = !state.arrangement.reverse;
-            change(state, Arrangement { reverse, ..state.arrangement.clone() }, effects);
+            let reverse = !state.arrangement.wanted.reverse;
+            change(state, Arrangement { reverse, ..state.arrangement.wanted.clone() }, effects);
         }
         Action::Query => {
-            let typed = state.arrangement.query.clone();
+            let typed = state.arrangement.wanted.query.clone();
             let prompt = Prompt::new(Purpose::Query, "Find below here: all of these words hold", TERMS_HELP, typed);
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::Filter => {
-            let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.filter.clone());
+            let (note, typed) = ("a part of the name, or a glob such as *.json", state.arrangement.wanted.filter.clone());
             let purpose = Purpose::Filter(typed.clone());
             state.dialogs.push(Dialog::Prompt(Prompt::new(purpose, "Keep rows with", note, typed)));
         }
         Action::Tree => {
-            state.tree = !state.tree;
-            state.arrangement.query.clear();
+            state.tree.on = !state.tree.on;
+            state.arrangement.wanted.query.clear();
             let at = state.listing.entry().map(|entry| entry.path.clone());
             browse::again(state, at, effects);
             request(state, effects);

@@ -1,8 +1,5 @@
 //! The list: directories entered and left, rows as they come.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use crate::action::Action;
 use crate::effect::{Effect, FactsRequest};
 use crate::glyphs;
@@ -17,11 +14,11 @@ use nra_format::path::EntryPath;
 /// Lists a directory, with the cursor on `at`, or where it was the last time.
 pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
     state.remember();
-    let at = at.or_else(|| state.remembered.get(&directory).cloned());
+    let at = at.or_else(|| state.places.cursors.get(&directory).cloned());
     // What narrows the list belongs to the directory it was set in.
     if directory != state.listing.scope.directory {
-        state.arrangement.filter.clear();
-        state.arrangement.query.clear();
+        state.arrangement.wanted.filter.clear();
+        state.arrangement.wanted.query.clear();
     }
     list(state, directory, Order::Path, at, effects);
     arrange::request(state, effects);
@@ -31,25 +28,20 @@ pub fn go(state: &mut State, directory: Option<EntryPath>, at: Option<EntryPath>
 /// Goes to an entry, wherever it is.
 pub fn reach(state: &mut State, path: EntryPath, effects: &mut Vec<Effect>) {
     // It may not be among the rows that are kept.
-    state.arrangement.filter.clear();
-    state.arrangement.query.clear();
+    state.arrangement.wanted.filter.clear();
+    state.arrangement.wanted.query.clear();
     go(state, path.parent(), Some(path), effects);
-}
-
-/// Returns the directories whose children are listed behind them.
-pub fn open_directories(state: &State) -> Arc<BTreeSet<EntryPath>> {
-    if state.tree { Arc::clone(&state.open) } else { Arc::default() }
 }
 
 /// Begins a new list.
 pub fn list(state: &mut State, directory: Option<EntryPath>, order: Order, at: Option<EntryPath>, effects: &mut Vec<Effect>) {
-    let scope = Scope { directory, open: open_directories(state), order };
+    let scope = Scope { directory, open: state.tree.expanded(), order };
     // A range is one of the rows that it was begun in.
-    state.anchor = None;
+    state.marks.anchor = None;
     state.generation += 1;
-    state.listed = state.arrangement.clone();
+    state.arrangement.shown = state.arrangement.wanted.clone();
     if scope.order == Order::Path {
-        (state.groups, state.listed) = Default::default();
+        (state.arrangement.found, state.arrangement.shown) = Default::default();
     }
     let height = state.rows();
     let (listing, request) = Listing::open(scope, state.generation, at, height);
@@ -97,8 +89,8 @@ pub fn fit(state: &mut State, effects: &mut Vec<Effect>) {
     let request = if areas.list.is_empty() { None } else { state.listing.resize(state.rows()) };
     moved(state, request, effects);
     if !areas.preview.is_empty() {
-        state.pane.set_columns(state.inner(areas.preview).width);
-        effects.extend(state.pane.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
+        state.preview.set_columns(state.layout.inner(areas.preview).width);
+        effects.extend(state.preview.resize((areas.preview.width, areas.preview.height)).map(Effect::Preview));
     }
 }
 
@@ -118,15 +110,15 @@ pub fn moved(state: &mut State, request: Option<RowsRequest>, effects: &mut Vec<
         effects.push(Effect::Facts(FactsRequest { generation: state.listing.generation, entries }));
     }
     if state.areas().preview.is_empty() {
-        state.focus = Focus::List;
+        state.layout.focus = Focus::List;
     } else {
-        state.pane.show(state.listing.entry(), state.now);
+        state.preview.show(state.listing.entry(), state.now);
     }
 }
 
 /// Does what the user asked for.
 pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
-    if state.focus == Focus::Preview || preview::is_about(action) {
+    if state.layout.focus == Focus::Preview || preview::is_about(action) {
         return preview::act(state, action, effects);
     }
     let page = isize::try_from(state.listing.height.max(2)).unwrap_or(isize::MAX);
@@ -150,8 +142,8 @@ fn enter(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(entry) = state.listing.entry() else { return };
     let path = entry.path.clone();
     match entry.kind {
-        Kind::Directory if state.tree => {
-            if state.open.contains(&path) {
+        Kind::Directory if state.tree.on => {
+            if state.tree.open.contains(&path) {
                 let request = state.listing.step(1);
                 moved(state, request, effects);
             } else {
@@ -170,12 +162,12 @@ fn enter(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 fn parent(state: &mut State, effects: &mut Vec<Effect>) {
-    if state.tree
+    if state.tree.on
         && let Some(entry) = state.listing.entry()
     {
         let path = entry.path.clone();
-        let above = path.parent().filter(|above| state.open.contains(above));
-        if state.open.contains(&path) {
+        let above = path.parent().filter(|above| state.tree.open.contains(above));
+        if state.tree.open.contains(&path) {
             return fold(state, path, false, effects);
         }
         if let Some(above) = above {
@@ -192,14 +184,8 @@ fn parent(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Opens or closes a directory of the tree.
 fn fold(state: &mut State, path: EntryPath, open: bool, effects: &mut Vec<Effect>) {
-    let mut directories = BTreeSet::clone(&state.open);
-    if open {
-        directories.insert(path.clone());
-    } else {
-        directories.remove(&path);
-    }
-    state.open = Arc::new(directories);
-    if state.arrangement.is_natural() {
+    state.tree.fold(path.clone(), open);
+    if state.arrangement.wanted.is_natural() {
         again(state, Some(path), effects);
     } else {
         // The rows stay until the others have come.

@@ -22,14 +22,14 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         return false;
     }
     // What was planned before damage came to light can be looked at and taken back.
-    let is_about_plans = matches!(action, Plans | Undo) && !state.staged.is_empty();
+    let is_about_plans = matches!(action, Plans | Undo) && !state.changes.pending.is_empty();
     if let Err(why) = state.archive.plannable()
         && !is_about_plans
     {
         state.say(Tone::Warning, why);
         return true;
     }
-    if state.writing.is_some() && action != Plans {
+    if state.changes.writing.is_some() && action != Plans {
         state.say(Tone::Warning, WRITING);
         return true;
     }
@@ -39,9 +39,9 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Rename => ask_name(state),
         Add => ask(state, Purpose::Add(here), "Add to", "a file, or a directory with all that is in it"),
         MakeDirectory => ask(state, Purpose::MakeDirectory(here), "Make a directory in", "its name, or a path with several"),
-        Undo if !state.staged.is_empty() => take_back(state, state.staged.list().len() - 1, effects),
-        Plans if !state.staged.is_empty() => state.dialogs.push(Dialog::Plans { cursor: state.staged.list().len() - 1 }),
-        _ if state.staged.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
+        Undo if !state.changes.pending.is_empty() => take_back(state, state.changes.pending.list().len() - 1, effects),
+        Plans if !state.changes.pending.is_empty() => state.dialogs.push(Dialog::Plans { cursor: state.changes.pending.list().len() - 1 }),
+        _ if state.changes.pending.is_empty() => state.say(Tone::Warning, "nothing is planned: a adds, d removes, r renames"),
         _ => ask_message(state),
     }
     true
@@ -49,10 +49,10 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
 
 /// Says what has to be done before the archive is written in another way than by plans.
 pub fn comes_first(state: &State) -> Option<&'static str> {
-    if state.writing.is_some() {
+    if state.changes.writing.is_some() {
         return Some("the archive is being written: try again when that has ended (J lists it)");
     }
-    (!state.staged.is_empty()).then_some("what is planned comes first: W writes it, P shows it")
+    (!state.changes.pending.is_empty()).then_some("what is planned comes first: W writes it, P shows it")
 }
 
 /// Why nothing is planned for a while.
@@ -61,8 +61,8 @@ const WRITING: &str = "what was planned is being written: more can be planned wh
 fn remove(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(chosen) = jobs::chosen(state) {
         let stage = Stage::Remove(Arc::clone(&chosen.ranges), chosen.told);
-        state.checking = Some(Checking::Plan);
-        effects.push(state.request(Request::Check(Check::Plan(stage, state.staged.clone()))));
+        state.input.checking = Some(Checking::Plan);
+        effects.push(state.request(Request::Check(Check::Plan(stage, state.changes.pending.clone()))));
     }
 }
 
@@ -82,30 +82,30 @@ pub fn checked(state: &mut State, checking: &Checking, answer: Result<Checked, S
 /// Takes a plan back, and what needs it.
 pub fn take_back(state: &mut State, index: usize, effects: &mut Vec<Effect>) {
     // What can't be written any more can be taken back in any order.
-    if state.staged.list().len() < 2 || state.archive.plannable().is_err() {
-        let mut rest = state.staged.clone();
+    if state.changes.pending.list().len() < 2 || state.archive.plannable().is_err() {
+        let mut rest = state.changes.pending.clone();
         rest.take_back(index);
         return keep_rest(state, index, rest);
     }
-    state.checking = Some(Checking::Back(index));
-    effects.push(state.request(Request::Check(Check::Back(index, state.staged.clone()))));
+    state.input.checking = Some(Checking::Back(index));
+    effects.push(state.request(Request::Check(Check::Back(index, state.changes.pending.clone()))));
 }
 
 /// Keeps what is left when a plan is taken back, and says which it was.
 fn keep_rest(state: &mut State, index: usize, rest: Staged) {
-    if let Some(told) = state.staged.list().get(index).map(Stage::told) {
+    if let Some(told) = state.changes.pending.list().get(index).map(Stage::told) {
         keep(state, rest, &format!("taken back: {told}"));
     }
 }
 
 /// Keeps these plans, and says what has become of one; that others went with it is said behind that.
 fn keep(state: &mut State, rest: Staged, told: &str) {
-    let more = state.staged.list().len().saturating_sub(rest.list().len() + 1);
-    state.staged = rest;
+    let more = state.changes.pending.list().len().saturating_sub(rest.list().len() + 1);
+    state.changes.pending = rest;
     let more =
         if more > 0 { format!(", and {more} more of what was planned, which can't be done without it") } else { String::new() };
     state.say(Tone::Calm, format!("{told}{more}"));
-    let left = state.staged.list().len();
+    let left = state.changes.pending.list().len();
     if let Some(Dialog::Plans { cursor }) = state.dialogs.last_mut() {
         *cursor = (*cursor).min(left.saturating_sub(1));
         if left == 0 {
@@ -116,7 +116,7 @@ fn keep(state: &mut State, rest: Staged, told: &str) {
 
 /// Plans a change and says which.
 pub fn plan(state: &mut State, stage: Stage) {
-    if state.writing.is_some() {
+    if state.changes.writing.is_some() {
         return state.say(Tone::Warning, WRITING);
     }
     let told = match &stage {
@@ -130,9 +130,9 @@ pub fn plan(state: &mut State, stage: Stage) {
         }
         Stage::MakeDirectory(path) => format!("{} will be made", place(path)),
     };
-    state.staged.push(stage);
+    state.changes.pending.push(stage);
     // What was dropped on leaving was something else.
-    if let Some(leaving) = &mut state.leaving {
+    if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
     state.say(Tone::Calm, format!("{told}: W writes it, u takes it back"));
@@ -141,7 +141,7 @@ pub fn plan(state: &mut State, stage: Stage) {
 fn ask_name(state: &mut State) {
     let Some(Entry { path, .. }) = entry(state) else { return };
     // One that can't be typed is offered as nothing.
-    let planned = state.staged.renamed(&path).filter(|to| to.parent() == path.parent());
+    let planned = state.changes.pending.renamed(&path).filter(|to| to.parent() == path.parent());
     let name = std::str::from_utf8(planned.unwrap_or(&path).name()).unwrap_or_default().to_owned();
     let title = format!("Rename {}", glyphs::shown(path.name()));
     let note = "to a name here, or to a path from the top that begins with /";
@@ -160,7 +160,7 @@ fn place(directory: &EntryPath) -> String {
 
 /// Returns what has to be looked at before a directory is made; says what is wrong with its name.
 pub fn make_directory(state: &State, directory: Option<&EntryPath>, text: &str) -> Result<Check, String> {
-    Ok(Check::Plan(Stage::MakeDirectory(typed(directory, text)?), state.staged.clone()))
+    Ok(Check::Plan(Stage::MakeDirectory(typed(directory, text)?), state.changes.pending.clone()))
 }
 
 /// Returns the path that is typed: in a directory, or from the top on.
@@ -181,14 +181,14 @@ fn typed(directory: Option<&EntryPath>, text: &str) -> Result<EntryPath, String>
 /// Returns what has to be looked at before an entry gets a name, if that is another one; says what is wrong with it.
 pub fn rename(state: &State, from: &EntryPath, text: &str) -> Result<Option<Check>, String> {
     let to = typed(from.parent().as_ref(), text)?;
-    let planned = state.staged.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
+    let planned = state.changes.pending.list().iter().position(|stage| matches!(stage, Stage::Rename(planned, _) if planned == from));
     if to != *from {
         // What was planned for it before is not in the way.
-        let mut staged = state.staged.clone();
+        let mut staged = state.changes.pending.clone();
         staged.keep_path(from);
         return Ok(Some(Check::Plan(Stage::Rename(from.clone(), to), staged)));
     }
-    Ok(planned.map(|index| Check::Back(index, state.staged.clone())))
+    Ok(planned.map(|index| Check::Back(index, state.changes.pending.clone())))
 }
 
 /// Plans no other name for an entry any more.
@@ -197,12 +197,12 @@ pub fn keep_name(state: &mut State, path: &EntryPath, rest: Staged) {
 }
 
 fn ask_message(state: &mut State) {
-    let title = format!("Write to {}: {}", state.archive.name, state.staged.told());
+    let title = format!("Write to {}: {}", state.archive.name, state.changes.pending.told());
     let note = match state.archive.info.recovery {
         Some(_) => "as one commit; earlier commits stay (H), recovery data goes. Message:",
         None => "as one commit; earlier commits stay (H). Message:",
     };
-    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message(None), title, note, state.staged.told())));
+    state.dialogs.push(Dialog::Prompt(Prompt::new(Purpose::Message(None), title, note, state.changes.pending.told())));
 }
 
 /// Asks for the message of a commit, behind which the program ends.
@@ -221,14 +221,14 @@ pub fn write(state: &mut State, message: String, leaving: Option<Way>, effects: 
         Err(why) => return state.say(Tone::Warning, why),
     };
     let Some(commit) = state.archive.info.commit else { return };
-    let title = format!("write {}: {}", state.archive.name, state.staged.told());
-    let plans = std::mem::take(&mut state.staged);
+    let title = format!("write {}: {}", state.archive.name, state.changes.pending.told());
+    let plans = std::mem::take(&mut state.changes.pending);
     // What was to be dropped is to be written after all.
-    if let Some(leaving) = &mut state.leaving {
+    if let Some(leaving) = &mut state.quit {
         leaving.drops = false;
     }
     let job = state.begin(title, Task::Change { file, commit, message, changes: plans.list().to_vec() }, effects);
-    state.writing = Some(Writing { job, plans, done: false });
+    state.changes.writing = Some(Writing { job, plans, done: false });
     let Some(way) = leaving else { return };
     if way == Way::Stop {
         effects.extend(state.jobs.running().map(|other| other.id).filter(|other| *other != job).map(Effect::Stop));
@@ -238,23 +238,23 @@ pub fn write(state: &mut State, message: String, leaving: Option<Way>, effects: 
 
 /// Takes that a job has written what it was given.
 pub fn written(state: &mut State, job: JobId) {
-    if let Some(writing) = state.writing.as_mut().filter(|writing| writing.job == job) {
+    if let Some(writing) = state.changes.writing.as_mut().filter(|writing| writing.job == job) {
         writing.done = true;
     }
 }
 
 /// Takes the end of a job: what it has not written is planned again.
 pub fn ended(state: &mut State, job: JobId) {
-    if let Some(writing) = state.writing.take_if(|writing| writing.job == job && !writing.done) {
-        state.staged = writing.plans;
+    if let Some(writing) = state.changes.writing.take_if(|writing| writing.job == job && !writing.done) {
+        state.changes.pending = writing.plans;
     }
 }
 
 /// Shows the commit that has been written, as soon as nothing is being typed or chosen over the one before, unless the program ends.
 pub fn show_written(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(writing) = state.writing.as_ref().filter(|writing| writing.done) else { return };
+    let Some(writing) = state.changes.writing.as_ref().filter(|writing| writing.done) else { return };
     let ended = state.jobs.list.iter().all(|job| job.id != writing.job || job.ending.is_some());
-    let goes_on = state.opening.is_none() && !state.copying && state.leaving.is_none();
+    let goes_on = state.opening.door.is_none() && !state.input.copying && state.quit.is_none();
     if ended && goes_on && state.dialogs.iter().all(Dialog::stays_aside) {
         effects.push(state.request(Request::Open(Door::Commit(None), None)));
     }
@@ -273,11 +273,11 @@ pub fn ask_on_leaving(state: &mut State, way: Way) -> bool {
 
 /// Opens something else, or asks what becomes of planned changes first: numbers would mean other entries there.
 pub fn open(state: &mut State, door: Door, effects: &mut Vec<Effect>) {
-    if state.writing.is_some() {
+    if state.changes.writing.is_some() {
         return state.say(Tone::Warning, "changes of this archive are being written: J lists that");
     }
     let anew = door == Door::Commit(None);
-    let told = |is_dropped: fn(&&Stage) -> bool| state.staged.list().iter().filter(is_dropped).map(Stage::told).collect();
+    let told = |is_dropped: fn(&&Stage) -> bool| state.changes.pending.list().iter().filter(is_dropped).map(Stage::told).collect();
     let plans: Vec<String> = match &door {
         // They stay with the archive around it.
         Door::Inside(_) | Door::Outside => Vec::new(),
@@ -301,7 +301,7 @@ fn ask_before(state: &mut State, plans: Vec<String>, words: &str, choice: Choice
     if choice == Choice::Open(Door::Commit(None)) {
         // To write them is no way out: it may be the reason to read the archive anew that they can't be written.
         lines.insert(0, "what is to be removed may not be the same any more".to_owned());
-    } else if !state.staged.is_empty() {
+    } else if !state.changes.pending.is_empty() {
         items.insert(
             1,
             match choice {

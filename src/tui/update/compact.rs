@@ -16,7 +16,7 @@ pub fn ask(state: &mut State, effects: &mut Vec<Effect>) {
     if let Some(why) = change::comes_first(state) {
         return state.say(Tone::Warning, why);
     }
-    state.message = None;
+    state.status.message = None;
     // It may take a while: whatever is typed meanwhile is for this dialog, and no letter means yet that it is to be done.
     state.dialogs.push(Dialog::Menu(Menu {
         title: format!("Compact {}", state.archive.own_name()),
@@ -67,5 +67,5 @@ pub fn start(state: &mut State, effects: &mut Vec<Effect>) {
         return state.say(Tone::Warning, why);
     }
     let job = state.begin(format!("compact {}", state.archive.name), Task::Compact { file, commit }, effects);
-    state.writing = Some(Writing { job, plans: Staged::default(), done: false });
+    state.changes.writing = Some(Writing { job, plans: Staged::default(), done: false });
 }

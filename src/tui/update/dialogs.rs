@@ -96,7 +96,7 @@ pub fn is_early(state: &State, key: Key) -> bool {
         // What is there was found for less than has been typed.
         Some(Dialog::Finder(_)) => key.code == KeyCode::Enter || find::step(key).is_some(),
         // It can be closed at any time.
-        _ => state.keymap.action(state.place(), key).is_none_or(is_about_rows),
+        _ => state.settings.keymap.action(state.place(), key).is_none_or(is_about_rows),
     };
     is_about_them && lacks_rows(state)
 }
@@ -104,7 +104,7 @@ pub fn is_early(state: &State, key: Key) -> bool {
 /// Closes a dialog whose rows do not come, with the keys that were for them.
 pub fn without_rows(state: &mut State, is: impl Fn(&Dialog) -> bool) {
     if state.dialogs.iter().any(&is) {
-        state.held.clear();
+        state.input.queue.clear();
     }
     state.dialogs.retain(|dialog| !is(dialog));
 }
@@ -161,7 +161,7 @@ pub fn complete(state: &mut State, paths: &[String], effects: &mut Vec<Effect>) 
 /// Takes what became of what was typed: done, or the dialog says why not.
 pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut Vec<Effect>) {
     // Nobody waits for it any more.
-    let Some(checking) = state.checking.take() else { return };
+    let Some(checking) = state.input.checking.take() else { return };
     let Checking::Typed(purpose, text) = checking else { return change::checked(state, &checking, answer) };
     let Some(Dialog::Prompt(prompt)) = state.dialogs.last_mut() else { return };
     match answer {
@@ -182,8 +182,8 @@ pub fn checked(state: &mut State, answer: Result<Checked, String>, effects: &mut
 /// Closes the dialog on top. Without an archive there is nothing to come back to.
 fn close(state: &mut State, effects: &mut Vec<Effect>) {
     // What was being looked at is not done, nor what was typed behind it.
-    state.checking = None;
-    state.held.clear();
+    state.input.checking = None;
+    state.input.queue.clear();
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.pop() {
         match prompt.purpose {
             Purpose::Password(door) => sealed::decline(state, &door),
@@ -191,7 +191,7 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
             _ => {}
         }
     }
-    if state.vacant && state.dialogs.is_empty() {
+    if state.opening.no_archive && state.dialogs.is_empty() {
         effects.push(Effect::Quit);
     }
 }
@@ -199,8 +199,8 @@ fn close(state: &mut State, effects: &mut Vec<Effect>) {
 /// A filter works while it is typed, and so does the look at the room for what is extracted.
 fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     // What was typed before could go on in another way.
-    state.asked.forget(Subject::Room);
-    state.asked.forget(Subject::Names);
+    state.requests.forget(Subject::Room);
+    state.requests.forget(Subject::Names);
     if let Some(Dialog::Prompt(prompt)) = state.dialogs.last()
         && prompt.purpose.is_directory()
     {
@@ -231,7 +231,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Purpose::MakeDirectory(directory) => change::make_directory(state, directory.as_ref(), &text).map(Some),
         Purpose::Add(directory) => {
             let (directory, file) = (directory.clone(), state.archive.file.clone().unwrap_or_default());
-            let staged = state.staged.clone();
+            let staged = state.changes.pending.clone();
             Ok(Some(Check::Add { path: text.clone().into(), directory, file, staged }))
         }
         Purpose::Query => arrange::find_by(state, &text, effects).map(|()| None),
@@ -244,7 +244,7 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
         Ok(None) => {}
         // The dialog stays until that has been looked at.
         Ok(Some(check)) => {
-            state.checking = Some(Checking::Typed(purpose, text));
+            state.input.checking = Some(Checking::Typed(purpose, text));
             return effects.push(state.request(Request::Check(check)));
         }
         Err(error) => {
@@ -264,14 +264,14 @@ fn accept(state: &mut State, effects: &mut Vec<Effect>) {
             }
         }
         Purpose::Extract(chosen) => {
-            state.target.clone_from(&text);
+            state.jobs.last_target.clone_from(&text);
             jobs::extract(state, chosen, &text, policy, effects);
         }
         Purpose::Mark(among, change) => {
             effects.push(state.request(Request::Marks(MarksRequest::Glob(among, text, change))));
         }
         Purpose::Seek => {
-            state.pane.needle = Needle::new(text);
+            state.preview.needle = Needle::new(text);
             preview::find(state, false, false, effects);
         }
         Purpose::Goto
@@ -398,7 +398,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     match state.dialogs.last_mut() {
         None => return false,
         Some(Dialog::Help { top, place }) => {
-            let lines = state.keymap.help(*place, inner.width).len();
+            let lines = state.settings.keymap.help(*place, inner.width).len();
             *top = scrolled(*top, lines.saturating_sub(rows), action);
         }
         Some(Dialog::Sheet { top, sheet, .. }) => *top = scrolled(*top, sheet.rows().saturating_sub(1), action),
@@ -406,7 +406,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
         Some(Dialog::Jobs { .. }) if action == Action::Stop => self::jobs::stop(state, effects),
         Some(Dialog::Jobs { .. }) if action == Action::Pause => self::jobs::pause(state, effects),
         Some(Dialog::Commits { list, cursor }) => *cursor = scrolled(*cursor, list.len().saturating_sub(1), action),
-        Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.staged.list().len().saturating_sub(1), action),
+        Some(Dialog::Plans { cursor }) => *cursor = scrolled(*cursor, state.changes.pending.list().len().saturating_sub(1), action),
         Some(Dialog::Jobs { job, top }) => {
             let cursor = state.jobs.place(*job);
             let is_page = matches!(action, Action::PageUp | Action::HalfUp | Action::PageDown | Action::HalfDown);

@@ -38,11 +38,11 @@ pub fn archives(state: &mut State) {
 
 /// Takes the archives that there are by now.
 pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect>) {
-    state.looking = false;
-    if archives == state.archives && !archives.is_empty() {
+    state.opening.listing = false;
+    if archives == state.opening.archives && !archives.is_empty() {
         return;
     }
-    state.archives = archives;
+    state.opening.archives = archives;
     let Some(Dialog::Finder(finder)) = state.dialogs.last() else { return };
     let cursor = finder.cursor;
     typed(state, effects);
@@ -54,7 +54,7 @@ pub fn renew(state: &mut State, archives: Vec<PathBuf>, effects: &mut Vec<Effect
 /// Searches for what has been typed.
 pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
     state.generation += 1;
-    let place = if state.focus == Focus::List { Place::List } else { Place::Preview };
+    let place = if state.layout.focus == Focus::List { Place::List } else { Place::Preview };
     let Some(Dialog::Finder(finder)) = state.dialogs.last_mut() else { return };
     finder.generation = state.generation;
     finder.cursor = 0;
@@ -69,7 +69,7 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
             pattern,
         })),
         Over::Commands => {
-            let here: Vec<_> = state.keymap.commands().filter(|(command, _)| command.works_in(place)).collect();
+            let here: Vec<_> = state.settings.keymap.commands().filter(|(command, _)| command.works_in(place)).collect();
             let text = |(command, keys): &(&Command, &[Key])| {
                 let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
                 let keys = if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) };
@@ -79,9 +79,9 @@ pub fn typed(state: &mut State, effects: &mut Vec<Effect>) {
             finder.take(ranked(finder.generation, &pattern, &texts, |index| Goal::Action(here[index].0.action)));
         }
         Over::Archives => {
-            let texts: Vec<String> = state.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
-            let answer = ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.archives[index].clone()));
-            finder.take(FindAnswer { complete: !state.looking || !texts.is_empty(), ..answer });
+            let texts: Vec<String> = state.opening.archives.iter().map(|path| glyphs::shown(path.as_os_str().as_bytes())).collect();
+            let answer = ranked(finder.generation, &pattern, &texts, |index| Goal::Archive(state.opening.archives[index].clone()));
+            finder.take(FindAnswer { complete: !state.opening.listing || !texts.is_empty(), ..answer });
         }
     }
 }
@@ -127,13 +127,13 @@ pub fn accept(state: &mut State, effects: &mut Vec<Effect>) {
     let (cursor, hits, matches) = (finder.cursor, finder.hits.clone(), finder.matches);
     let Some(hit) = hits.get(cursor).cloned() else { return };
     // Without an archive the question stays until there is one.
-    if !(state.vacant && matches!(hit.goal, Goal::Archive(_))) {
+    if !(state.opening.no_archive && matches!(hit.goal, Goal::Archive(_))) {
         state.dialogs.pop();
     }
     match hit.goal {
         Goal::Entry(path) => {
             let paths = hits.into_iter().filter_map(|hit| if let Goal::Entry(path) = hit.goal { Some(path) } else { None });
-            state.trail = Trail { paths: paths.collect(), at: cursor, matches };
+            state.places.results = Trail { paths: paths.collect(), at: cursor, matches };
             browse::reach(state, path, effects);
         }
         Goal::Action(action) => act(state, action, effects),

@@ -79,10 +79,10 @@ pub fn step(state: &mut State, later: bool, effects: &mut Vec<Effect>) {
 pub fn locked(state: &mut State, door: Door, wrong: bool) {
     if door == Door::Content {
         // In its turn: something may be typed by now.
-        state.locked.question = Some(wrong);
+        state.passwords.question = Some(wrong);
         return;
     }
-    state.message = None;
+    state.status.message = None;
     let name = match &door {
         Door::File(path) => glyphs::shown(path.as_os_str().as_bytes()),
         Door::Inside(entry) => glyphs::shown(entry.path.name()),
@@ -110,14 +110,14 @@ fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
     match door {
         Some(Door::Inside(_)) => {
             let (directory, at) = (state.listing.scope.directory.clone(), state.listing.entry().map(|entry| entry.path.clone()));
-            let (marks, staged) = (Arc::clone(state.marks.ranges()), std::mem::take(&mut state.staged));
-            state.outer.push(Spot { directory, at, marks, staged, home: state.archive.home.clone() });
+            let (marks, staged) = (Arc::clone(state.marks.ranges()), std::mem::take(&mut state.changes.pending));
+            state.places.outer.push(Spot { directory, at, marks, staged, home: state.archive.home.clone() });
             None
         }
-        Some(Door::Outside) => state.outer.pop(),
+        Some(Door::Outside) => state.places.outer.pop(),
         Some(Door::Commit(_) | Door::Content) => None,
         Some(Door::File(_)) | None => {
-            state.outer.clear();
+            state.places.outer.clear();
             None
         }
     }
@@ -127,8 +127,8 @@ fn turn(state: &mut State, door: Option<&Door>) -> Option<Spot> {
 fn found_before(state: &mut State, door: Option<&Door>) {
     let Some(archive) = state.archive.info.archive_id else { return };
     if matches!(door, Some(Door::Commit(None) | Door::File(_)) | None) {
-        state.damage.remove(&archive);
-    } else if let Some(remarks) = state.damage.get(&archive).filter(|_| !state.archive.damaged) {
+        state.jobs.damage.remove(&archive);
+    } else if let Some(remarks) = state.jobs.damage.get(&archive).filter(|_| !state.archive.damaged) {
         state.archive.turn_out_damaged(remarks.iter().cloned());
     }
 }
@@ -137,15 +137,15 @@ fn found_before(state: &mut State, door: Option<&Door>) {
 pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut Vec<Effect>) {
     let same = matches!(door, Some(Door::Commit(_) | Door::Content));
     let commit = facts.info.commit.filter(|_| same);
-    if facts.depth == 0 && !same && !state.vacant {
+    if facts.depth == 0 && !same && !state.opening.no_archive {
         recall::keep(state);
     }
     let back = turn(state, door.as_ref());
     let known = std::mem::take(&mut state.archive.remarks);
     let was_damaged = state.archive.damaged;
-    state.vacant = false;
-    (state.opening, state.copying) = (None, false);
-    state.asked.turn();
+    state.opening.no_archive = false;
+    (state.opening.door, state.input.copying) = (None, false);
+    state.requests.turn();
     state.archive = facts;
     // What was found by reading all of it holds for its other commits, too; read anew it may have been repaired.
     if was_damaged && !state.archive.damaged && matches!(door, Some(Door::Commit(Some(_)) | Door::Content)) {
@@ -156,28 +156,28 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     remark(state);
     // What tells of jobs and keys holds in any archive.
     state.dialogs.retain(Dialog::stays_aside);
-    state.checking = None;
+    state.input.checking = None;
     // Numbers mean other entries now, until one comes back; with a password they mean the same. A job that goes on has taken its marks.
     let is_same = door == Some(Door::Content);
-    let taken = state.locked.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
+    let taken = state.passwords.tasks.iter().any(|(_, _, marks)| !marks.is_empty());
     let marks = if is_same && !taken { Arc::clone(state.marks.ranges()) } else { Arc::default() };
     let marked = if is_same || matches!(door, Some(Door::Inside(_))) { 0 } else { state.marks.count() };
     state.unmark();
     // What is planned for another commit was dropped with a question.
     let stays = matches!(door, Some(Door::Commit(None) | Door::Content));
-    state.staged = if stays { state.staged.by_name() } else { Staged::default() };
-    if let Some(written) = state.writing.take().filter(|writing| writing.done && door == Some(Door::Commit(None))) {
+    state.changes.pending = if stays { state.changes.pending.by_name() } else { Staged::default() };
+    if let Some(written) = state.changes.writing.take().filter(|writing| writing.done && door == Some(Door::Commit(None))) {
         state.follow(&Renames::of(written.plans.list()));
     }
-    state.pane = state.pane.renewed();
-    state.trail = Trail::default();
+    state.preview = state.preview.renewed();
+    state.places.results = Trail::default();
     let marks = back.as_ref().map_or(marks, |spot| Arc::clone(&spot.marks));
     if !marks.is_empty() {
         marks::set(state, marks.to_vec(), Change::Add, effects);
     }
     if let Some(spot) = back {
-        state.remembered.clear();
-        state.staged = spot.staged;
+        state.places.cursors.clear();
+        state.changes.pending = spot.staged;
         browse::go(state, spot.directory, spot.at, effects);
     } else if same {
         let at = state.listing.entry().map(|entry| entry.path.clone());
@@ -185,17 +185,17 @@ pub fn opened(state: &mut State, door: Option<Door>, facts: Facts, effects: &mut
     } else {
         // Nothing of the other archive is here; `go` keeps nothing of it.
         state.listing = Listing::default();
-        state.remembered.clear();
-        state.bookmarks.clear();
+        state.places.cursors.clear();
+        state.places.bookmarks.clear();
         recall::begin(state, effects);
     }
     if same {
         sealed::resume(state, effects);
     } else {
-        state.locked.forget();
-        state.locked.declined = false;
+        state.passwords.forget();
+        state.passwords.declined = false;
     }
-    if let Some(number) = commit.filter(|_| state.message.is_none()) {
+    if let Some(number) = commit.filter(|_| state.status.message.is_none()) {
         state.say(Tone::Calm, format!("commit {number}"));
     }
     if marked > 0 {

@@ -8,7 +8,7 @@ use crate::glyphs;
 use crate::state::dialog::{About, Choice, Menu, Prompt, Purpose, Way};
 use crate::state::jobs::{Ending, Job, JobId, News};
 use crate::state::marks::{Change, Chosen};
-use crate::state::{Dialog, Leaving, State, Tone};
+use crate::state::{Dialog, Quit, State, Tone};
 use crate::update::{NOTHING_HERE, change, marks};
 use nra_convert::extract::Overwrite;
 use nra_convert::kinds;
@@ -55,7 +55,7 @@ pub fn chosen(state: &mut State) -> Option<Chosen> {
 /// Asks where to extract to.
 pub fn ask_target(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(chosen) = chosen(state) else { return };
-    let target = if state.target.is_empty() { "./".to_owned() } else { state.target.clone() };
+    let target = if state.jobs.last_target.is_empty() { "./".to_owned() } else { state.jobs.last_target.clone() };
     effects.push(state.request(Request::Room(target.clone())));
     let title = format!("Extract {}", chosen.told);
     let prompt = Prompt::new(Purpose::Extract(chosen), title, TO, target);
@@ -166,11 +166,11 @@ pub fn stop_shown(state: &mut State, effects: &mut Vec<Effect>) {
 pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>) {
     if let News::Sealed(task, wrong) = news {
         // A password is asked for only where it is of use: what a job of another archive was to do means other entries here.
-        let epoch = state.asked.epoch;
+        let epoch = state.requests.epoch;
         let job = state.jobs.list.iter().find(|job| job.id == id && job.epoch == epoch);
         if let Some(job) = job {
-            state.locked.tasks.push((job.title.clone(), *task, Arc::clone(&job.marks)));
-            state.locked.question = Some(wrong);
+            state.passwords.tasks.push((job.title.clone(), *task, Arc::clone(&job.marks)));
+            state.passwords.question = Some(wrong);
         }
         return;
     }
@@ -190,7 +190,7 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
             Ending::Failed => Tone::Error,
         };
         // What comes to nothing is tried again, with the same marks unless there are others by now.
-        let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.asked.epoch;
+        let comes_to_nothing = matches!(ending, Ending::Failed | Ending::Cancelled) && job.epoch == state.requests.epoch;
         let marks = std::mem::take(&mut job.marks);
         if comes_to_nothing && state.marks.is_empty() && !marks.is_empty() {
             marks::set(state, marks.to_vec(), Change::Add, effects);
@@ -204,18 +204,18 @@ pub fn take(state: &mut State, id: JobId, news: News, effects: &mut Vec<Effect>)
 fn damaged(state: &mut State, id: JobId, remarks: Vec<String>) {
     let Some(job) = state.jobs.list.iter().find(|job| job.id == id) else { return };
     let archive = job.archive;
-    if job.epoch == state.asked.epoch || archive.is_some() && archive == state.archive.info.archive_id {
+    if job.epoch == state.requests.epoch || archive.is_some() && archive == state.archive.info.archive_id {
         state.archive.turn_out_damaged(remarks.iter().cloned());
     }
     if let Some(archive) = archive {
-        state.damage.insert(archive, remarks);
+        state.jobs.damage.insert(archive, remarks);
     }
 }
 
 /// Ends the program, or asks what becomes of the jobs.
 pub fn leave(state: &mut State, effects: &mut Vec<Effect>) {
     // Whoever asks again wants to be asked again.
-    state.leaving = None;
+    state.quit = None;
     let running: Vec<String> = state.jobs.running().map(|job| job.title.clone()).collect();
     let asked = matches!(state.dialogs.last(), Some(Dialog::Menu(Menu { about: About::Leaving | About::Plans, .. })));
     if running.is_empty() || asked {
@@ -260,19 +260,19 @@ pub fn end(state: &mut State, way: Way, drops: bool, effects: &mut Vec<Effect>) 
 /// Ends the program that was to end with the last job, if that has ended and nothing is in the way: something typed, a password that a job waits
 /// for, or plans, about which there is a question first.
 pub fn leave_at_last(state: &mut State, effects: &mut Vec<Effect>) {
-    let busy = state.jobs.running().next().is_some() || !state.locked.tasks.is_empty() || state.is_typing();
-    let Some(leaving) = state.leaving.filter(|_| !busy) else { return };
+    let busy = state.jobs.running().next().is_some() || !state.passwords.tasks.is_empty() || state.is_typing();
+    let Some(leaving) = state.quit.filter(|_| !busy) else { return };
     if leaving.drops || state.plans().is_empty() {
         effects.push(Effect::Quit);
     } else {
-        state.leaving = None;
+        state.quit = None;
         change::ask_on_leaving(state, Way::Stop);
     }
 }
 
 /// Lets all jobs come to their end before the program ends.
 fn wait(state: &mut State, drops: bool, effects: &mut Vec<Effect>) {
-    state.leaving = Some(Leaving { since: state.now, drops });
+    state.quit = Some(Quit { since: state.now, drops });
     for job in state.jobs.list.iter_mut().filter(|job| job.ending.is_none() && job.paused) {
         job.pause(false, state.now);
         effects.push(Effect::Pause(job.id, false));

@@ -26,7 +26,7 @@ pub fn is_awaited(state: &State) -> bool {
 /// Takes a key while a row is typed: letters go on, others end it and do what they always do.
 pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
     let here = state.listing.current().map_or(0, |line| line.row.place);
-    let again = key.code == KeyCode::Tab || state.keymap.action(Place::List, key) == Some(Action::Jump) && key.typed().is_none();
+    let again = key.code == KeyCode::Tab || state.settings.keymap.action(Place::List, key) == Some(Action::Jump) && key.typed().is_none();
     let Some(Dialog::Jump(jump)) = state.dialogs.last_mut() else { return };
     match (key.code, key.typed()) {
         (_, Some(c)) => jump.typed.push(c),
@@ -36,7 +36,7 @@ pub fn press(state: &mut State, key: Key, effects: &mut Vec<Effect>) {
         _ => {
             state.dialogs.pop();
             if !matches!(key.code, KeyCode::Enter | KeyCode::Esc)
-                && let Some(action) = state.keymap.action(state.place(), key)
+                && let Some(action) = state.settings.keymap.action(state.place(), key)
             {
                 act(state, action, effects);
             }

@@ -21,8 +21,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
             let request = state.listing.step(1);
             browse::moved(state, request, effects);
         }
-        Action::MarkRange => match state.anchor.take() {
-            None => state.anchor = state.listing.current().map(|line| line.row.place),
+        Action::MarkRange => match state.marks.anchor.take() {
+            None => state.marks.anchor = state.listing.current().map(|line| line.row.place),
             Some(anchor) => range(state, anchor, effects),
         },
         Action::MarkAll => whole(state, Change::Add, effects),
@@ -46,10 +46,10 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     if !changes && !entry && action != Action::Verify {
         return false;
     }
-    if !changes && let Some(anchor) = state.anchor.take() {
+    if !changes && let Some(anchor) = state.marks.anchor.take() {
         range(state, anchor, effects);
     }
-    if !state.asked.finds_marks()
+    if !state.requests.finds_marks()
         && entry
         && state.marks.is_empty()
         && state.listing.numbers(state.listing.cursor).is_none()
@@ -57,16 +57,16 @@ pub fn gather(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> b
     {
         effects.push(state.request(Request::Marks(MarksRequest::Numbers(vec![line.row.number].into(), Change::Add))));
     }
-    state.due = state.asked.finds_marks().then_some(action);
-    state.due.is_some()
+    state.input.after_marks = state.requests.finds_marks().then_some(action);
+    state.input.after_marks.is_some()
 }
 
 /// Ends a range that was begun, or takes all marks away; says whether there was something.
 pub fn step_back(state: &mut State) -> bool {
-    if state.anchor.take().is_some() {
+    if state.marks.anchor.take().is_some() {
         return true;
     }
-    let any = (!state.marks.is_empty() || state.asked.finds_marks()) && state.focus == Focus::List && !state.zoom;
+    let any = (!state.marks.is_empty() || state.requests.finds_marks()) && state.layout.focus == Focus::List && !state.layout.zoom;
     if any {
         state.unmark();
     }
@@ -118,7 +118,7 @@ fn whole(state: &mut State, change: Change, effects: &mut Vec<Effect>) {
 fn ask(state: &mut State, change: Change, title: &str) {
     // A list of some entries is all that there is to mark.
     let rows = match &state.listing.scope.order {
-        Order::Listed(numbers) if state.arrangement.is_narrow() => Some(Arc::clone(numbers)),
+        Order::Listed(numbers) if state.arrangement.wanted.is_narrow() => Some(Arc::clone(numbers)),
         _ => None,
     };
     let note = match rows {
@@ -142,15 +142,15 @@ pub fn take(state: &mut State, ranges: Result<Vec<Range<u64>>, String>, change: 
         Ok(ranges) if ranges.is_empty() => (Tone::Warning, "nothing matches".to_owned()),
         Ok(ranges) => {
             set(state, ranges, change, effects);
-            if let Some(action) = state.due.take_if(|_| !state.asked.finds_marks()) {
+            if let Some(action) = state.input.after_marks.take_if(|_| !state.requests.finds_marks()) {
                 act_on(state, action, effects);
             }
             return;
         }
         Err(error) => (Tone::Error, error),
     };
-    if state.due.take().is_some() {
-        state.held.clear();
+    if state.input.after_marks.take().is_some() {
+        state.input.queue.clear();
     }
     state.say(tone, why);
 }

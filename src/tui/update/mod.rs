@@ -50,7 +50,7 @@ const MAX_HELD: usize = 4_096;
 pub fn start(state: &mut State) -> Vec<Effect> {
     let mut effects = Vec::new();
     history::remark(state);
-    if state.vacant {
+    if state.opening.no_archive {
         find::archives(state);
     } else {
         recall::begin(state, &mut effects);
@@ -70,35 +70,35 @@ fn settle(state: &mut State) {
         (Subject::Commits, any(|dialog| matches!(dialog, Dialog::Commits { .. }))),
         (Subject::Room, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
         (Subject::Names, any(|dialog| matches!(dialog, Dialog::Prompt(_)))),
-        (Subject::Check, state.checking.is_some()),
-        (Subject::Archives, state.looking && chooses),
+        (Subject::Check, state.input.checking.is_some()),
+        (Subject::Archives, state.opening.listing && chooses),
     ];
-    state.looking &= chooses;
+    state.opening.listing &= chooses;
     for (subject, _) in shown.into_iter().filter(|(_, is_shown)| !is_shown) {
-        state.asked.forget(subject);
+        state.requests.forget(subject);
     }
     let list = state.listing.generation;
-    let map = if let Sizes::Map(map) = &state.sizes { Some(map.generation).filter(|_| !map.loaded) } else { None };
+    let map = if let Sizes::Map(map) = &state.layout.sizes { Some(map.generation).filter(|_| !map.loaded) } else { None };
     let finder = if let Some(Dialog::Finder(finder)) = state.dialogs.last() { Some(finder.generation) } else { None };
     let totals = Some(state.marks.generation).filter(|_| !state.marks.is_empty());
     for (subject, number) in [
         (Subject::List, Some(list)),
-        (Subject::Order, Some(list).filter(|_| state.arranging)),
+        (Subject::Order, Some(list).filter(|_| state.arrangement.loading)),
         (Subject::Map, map),
         (Subject::Totals, totals),
-        (Subject::Preview, state.pane.awaited()),
-        (Subject::Stops, state.pane.counting()),
+        (Subject::Preview, state.preview.awaited()),
+        (Subject::Stops, state.preview.counting()),
         (Subject::Finder, finder),
     ] {
-        state.asked.await_number(subject, number);
+        state.requests.await_number(subject, number);
     }
 }
 
 /// Takes an event at a time and returns what has to be done outside.
 pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     state.now = now;
-    if state.message.as_ref().is_some_and(|message| message.until <= now) {
-        state.message = None;
+    if state.status.message.as_ref().is_some_and(|message| message.until <= now) {
+        state.status.message = None;
     }
     let mut effects = Vec::new();
     take(state, event, &mut effects);
@@ -107,14 +107,14 @@ pub fn update(state: &mut State, event: Event, now: Duration) -> Vec<Effect> {
     change::show_written(state, &mut effects);
     sealed::ask_in_turn(state);
     browse::make_room(state, &mut effects);
-    effects.extend(state.pane.wake(now).map(Effect::Preview));
+    effects.extend(state.preview.wake(now).map(Effect::Preview));
     settle(state);
     effects
 }
 
 fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
     match event {
-        Event::Answer(ticket, _) if !state.asked.awaits(ticket) => {}
+        Event::Answer(ticket, _) if !state.requests.awaits(ticket) => {}
         Event::Answer(ticket, answer) => answered(state, ticket, *answer, effects),
         Event::Key(_) | Event::Paste(_) | Event::Mouse(_) if state.is_unseen() => unseen(state, &event, effects),
         // What is shown, or typed, is looked at, and stays as it is.
@@ -127,16 +127,16 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
             state.screen = Rect::new(0, 0, width, height);
             browse::fit(state, effects);
         }
-        Event::Font(width, height) => effects.extend(state.pane.set_font((width, height)).map(Effect::Preview)),
+        Event::Font(width, height) => effects.extend(state.preview.set_font((width, height)).map(Effect::Preview)),
         Event::Rows(answer) => browse::rows(state, answer, effects),
         Event::Facts(generation, facts) => browse::facts(state, generation, &facts),
         Event::Preview(answer) => preview::take(state, answer, effects),
-        Event::Stops(answer) => state.pane.counted(answer),
+        Event::Stops(answer) => state.preview.counted(answer),
         Event::Room(free) => jobs::room(state, free),
         Event::Mapped(answer) => sizes::take(state, answer),
         Event::Arranging(generation, share) => {
             if state.listing.generation == generation {
-                state.arranged = share;
+                state.arrangement.progress = share;
             }
         }
         Event::Arranged(answer) => arrange::take(state, answer, effects),
@@ -158,10 +158,10 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         }
         Event::Trouble(error) => {
             // Without an archive there is another one to choose.
-            if state.vacant && state.dialogs.is_empty() {
+            if state.opening.no_archive && state.dialogs.is_empty() {
                 find::archives(state);
             }
-            if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.vacant) {
+            if let Some(Dialog::Finder(finder)) = state.dialogs.last_mut().filter(|_| state.opening.no_archive) {
                 finder.error = Some(error.clone());
             }
             state.say(Tone::Error, error);
@@ -172,7 +172,7 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
         }
         Event::Content(Err(error)) => state.say(Tone::Warning, error),
         Event::Copied(copy) => {
-            state.message = None;
+            state.status.message = None;
             effects.push(Effect::Edit(copy));
         }
         Event::Weighed(saved) => compact::weighed(state, saved),
@@ -189,19 +189,19 @@ fn take(state: &mut State, event: Event, effects: &mut Vec<Effect>) {
 
 /// Takes the answer to a request.
 fn answered(state: &mut State, ticket: Ticket, answer: Event, effects: &mut Vec<Effect>) {
-    state.asked.answered(ticket);
-    state.copying &= ticket.subject != Subject::Copy;
+    state.requests.answered(ticket);
+    state.input.copying &= ticket.subject != Subject::Copy;
     if ticket.subject != Subject::Opening {
         return take(state, answer, effects);
     }
-    let door = state.opening.take();
+    let door = state.opening.door.take();
     match answer {
         Event::Opened(facts) => return history::opened(state, door, *facts, effects),
         Event::Locked(..) => {}
-        _ => state.locked.forget(),
+        _ => state.passwords.forget(),
     }
     // The commit that was written does not open.
-    state.writing.take_if(|writing| writing.done);
+    state.changes.writing.take_if(|writing| writing.done);
     take(state, answer, effects);
 }
 
@@ -210,11 +210,11 @@ fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
     jump::ask_again(state, effects);
     // It may lead to another list, whose rows are still to come.
     while !is_busy(state)
-        && let Some(typed) = state.held.pop_front()
+        && let Some(typed) = state.input.queue.pop_front()
     {
         // What was typed behind what hands over was not meant for nra.
         if effects.iter().any(Effect::hands_over) {
-            state.held.clear();
+            state.input.queue.clear();
             break;
         }
         press(state, typed, effects);
@@ -224,7 +224,7 @@ fn go_on(state: &mut State, effects: &mut Vec<Effect>) {
 /// Takes what is typed where nothing can be shown: one can leave, and nothing else is done that nobody sees.
 fn unseen(state: &mut State, event: &Event, effects: &mut Vec<Effect>) {
     let Event::Key(key) = event else { return };
-    match state.keymap.action(Place::List, *key) {
+    match state.settings.keymap.action(Place::List, *key) {
         // A question that comes before it is answered by doing it again.
         Some(Action::QuitNow) => jobs::leave(state, effects),
         Some(Action::Suspend) => effects.push(Effect::Suspend),
@@ -235,23 +235,23 @@ fn unseen(state: &mut State, event: &Event, effects: &mut Vec<Effect>) {
 
 /// Gives up what is awaited; says whether that was something to be told of.
 fn give_up(state: &mut State) -> bool {
-    state.held.clear();
-    state.checking = None;
-    if state.due.take().is_some() {
-        state.asked.forget(Subject::Marks);
+    state.input.queue.clear();
+    state.input.checking = None;
+    if state.input.after_marks.take().is_some() {
+        state.requests.forget(Subject::Marks);
     }
-    if std::mem::take(&mut state.copying) {
-        state.asked.forget(Subject::Copy);
+    if std::mem::take(&mut state.input.copying) {
+        state.requests.forget(Subject::Copy);
         state.say(Tone::Calm, "no copy is made");
         return true;
     }
-    if state.opening.take().is_none() {
+    if state.opening.door.take().is_none() {
         return false;
     }
-    state.asked.forget(Subject::Opening);
-    state.writing.take_if(|writing| writing.done);
-    state.locked.forget();
-    if state.vacant && state.dialogs.is_empty() {
+    state.requests.forget(Subject::Opening);
+    state.changes.writing.take_if(|writing| writing.done);
+    state.passwords.forget();
+    if state.opening.no_archive && state.dialogs.is_empty() {
         find::archives(state);
     }
     state.say(Tone::Calm, "not opened");
@@ -268,12 +268,12 @@ fn take_typed(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
             false
         }
         Typed::Key(key) => hold(state, *key),
-        Typed::Text(_) => awaits(state) || !state.held.is_empty(),
+        Typed::Text(_) => awaits(state) || !state.input.queue.is_empty(),
     };
     if !held {
         press(state, typed, effects);
-    } else if state.held.len() < MAX_HELD {
-        state.held.push_back(typed);
+    } else if state.input.queue.len() < MAX_HELD {
+        state.input.queue.push_back(typed);
     }
 }
 
@@ -282,11 +282,11 @@ fn hold(state: &State, key: Key) -> bool {
     if !is_busy(state) {
         return false;
     }
-    let action = state.keymap.action(state.place(), key);
+    let action = state.settings.keymap.action(state.place(), key);
     match action {
         // Whoever waits in vain can leave. A letter is for the line that is typed.
         Some(Action::QuitNow | Action::Suspend | Action::Redraw) if !state.is_typing() || key.typed().is_none() => false,
-        _ if !state.held.is_empty() || awaits(state) || dialogs::is_early(state, key) || state.listing.is_leaping() => true,
+        _ if !state.input.queue.is_empty() || awaits(state) || dialogs::is_early(state, key) || state.listing.is_leaping() => true,
         // Steps add up.
         Some(Action::Down | Action::Up | Action::HalfDown | Action::HalfUp | Action::PageDown | Action::PageUp)
             if state.listing.loaded =>
@@ -299,13 +299,13 @@ fn hold(state: &State, key: Key) -> bool {
 
 /// Says whether something is awaited that what is typed may be about, whatever it is.
 fn awaits(state: &State) -> bool {
-    let asked = state.opening.is_some() || state.copying || state.checking.is_some() || state.due.is_some();
+    let asked = state.opening.door.is_some() || state.input.copying || state.input.checking.is_some() || state.input.after_marks.is_some();
     asked || jump::is_awaited(state)
 }
 
 /// Says whether an answer is awaited without which keys make no sense.
 fn is_busy(state: &State) -> bool {
-    let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.vacant;
+    let rows = state.listing.is_behind() || state.listing.is_leaping() || !state.listing.loaded && !state.opening.no_archive;
     awaits(state) || dialogs::lacks_rows(state) || rows
 }
 
@@ -321,8 +321,8 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
         Typed::Text(text) => return dialogs::paste(state, &text, effects),
     };
     // What was said has been read by now.
-    state.message = None;
-    let action = state.keymap.action(state.place(), key);
+    state.status.message = None;
+    let action = state.settings.keymap.action(state.place(), key);
     // Whatever is being typed: the shell is there.
     if action == Some(Action::Suspend) && key.typed().is_none() {
         return effects.push(Effect::Suspend);
@@ -333,7 +333,7 @@ fn press(state: &mut State, typed: Typed, effects: &mut Vec<Effect>) {
     match action {
         Some(action) => act(state, action, effects),
         None if state.dialogs.is_empty() => {
-            let help = state.keymap.commands().find(|(command, _)| command.action == Action::Help);
+            let help = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Help);
             let help =
                 help.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |help| format!(": {help} shows the keys"));
             state.say(Tone::Warning, format!("{key} has no meaning here{help}"));
@@ -357,7 +357,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         }
         Action::Back => {
             if !step_back(state, effects) {
-                let quit = state.keymap.commands().find(|(command, _)| command.action == Action::Quit);
+                let quit = state.settings.keymap.commands().find(|(command, _)| command.action == Action::Quit);
                 let key = quit.and_then(|(_, keys)| keys.first()).map_or_else(String::new, ToString::to_string);
                 state.say(Tone::Calm, format!("nothing is open here: {key} quits"));
             }
@@ -404,7 +404,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         Action::Find => find::paths(state, effects),
         Action::Palette => find::commands(state),
         Action::Archives => {
-            state.looking = true;
+            state.opening.listing = true;
             effects.push(state.request(Request::Archives));
             find::archives(state);
         }

@@ -27,13 +27,13 @@ pub fn take(state: &mut State, event: MouseEvent, effects: &mut Vec<Effect>) {
         MouseEventKind::ScrollUp => wheel(state, at, -WHEEL, effects),
         MouseEventKind::Down(MouseButton::Left) if dialogs::click(state, at, effects) => click(state, at, effects),
         MouseEventKind::Down(MouseButton::Right) if state.dialogs.is_empty() => mark(state, at, effects),
-        MouseEventKind::Drag(MouseButton::Left) if state.dragging => {
+        MouseEventKind::Drag(MouseButton::Left) if state.layout.dragging => {
             let width = state.screen.width.max(1);
-            state.share =
+            state.layout.list_share =
                 u16::try_from(u32::from(at.x) * 100 / u32::from(width)).unwrap_or(50).clamp(*SHARES.start(), *SHARES.end());
             browse::fit(state, effects);
         }
-        MouseEventKind::Up(MouseButton::Left) => state.dragging = false,
+        MouseEventKind::Up(MouseButton::Left) => state.layout.dragging = false,
         _ => {}
     }
 }
@@ -49,7 +49,7 @@ fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>
         let action = if rows > 0 { Action::Down } else { Action::Up };
         (0..WHEEL).for_each(|_| act(state, action, effects));
     } else if areas.preview.contains(at) || areas.title.contains(at) {
-        let request = state.pane.step(rows, usize::from(areas.preview.height));
+        let request = state.preview.step(rows, usize::from(areas.preview.height));
         effects.extend(request.map(Effect::Preview));
     } else if areas.list.contains(at) {
         let request = state.listing.scroll(rows);
@@ -60,10 +60,10 @@ fn wheel(state: &mut State, at: Position, rows: isize, effects: &mut Vec<Effect>
 fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
     let areas = state.areas();
     if areas.divider.contains(at) {
-        state.dragging = true;
+        state.layout.dragging = true;
     } else if areas.list.contains(at) {
-        state.focus = Focus::List;
-        if let Sizes::Map(map) = &state.sizes {
+        state.layout.focus = Focus::List;
+        if let Sizes::Map(map) = &state.layout.sizes {
             let places = map.places(areas.list);
             let tile = map.tiles.iter().zip(places).find(|(_, place)| place.contains(at));
             let Some(path) = tile.map(|(tile, _)| tile.path.clone()) else { return };
@@ -79,19 +79,19 @@ fn click(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
         let request = state.listing.select(index);
         browse::moved(state, request, effects);
         let place = state.listing.lines[index].row.place;
-        let double = state.clicked.is_some_and(|(time, clicked)| clicked == place && state.now - time < DOUBLE);
-        state.clicked = (!double).then_some((state.now, place));
+        let double = state.layout.last_click.is_some_and(|(time, clicked)| clicked == place && state.now - time < DOUBLE);
+        state.layout.last_click = (!double).then_some((state.now, place));
         if double {
             act(state, Action::Enter, effects);
         }
     } else if areas.preview.contains(at) || areas.title.contains(at) {
-        state.focus = Focus::Preview;
+        state.layout.focus = Focus::Preview;
         let row = at.y.checked_sub(areas.preview.y);
-        if row.is_some_and(|row| state.pane.point(usize::from(row))) {
+        if row.is_some_and(|row| state.preview.point(usize::from(row))) {
             act(state, Action::Fold, effects);
         }
-        effects.extend(state.pane.hurry().map(Effect::Preview));
-    } else if areas.heads.contains(at) && !matches!(state.sizes, Sizes::Map(_)) {
+        effects.extend(state.preview.hurry().map(Effect::Preview));
+    } else if areas.heads.contains(at) && !matches!(state.layout.sizes, Sizes::Map(_)) {
         sort(state, state.columns_in(areas.heads.width).at(at.x - areas.heads.x), effects);
     } else if areas.header.contains(at) {
         crumb(state, areas.header, at.x, effects);
@@ -110,8 +110,8 @@ fn row(state: &State, at: Position) -> Option<usize> {
 
 /// Marks the row that is clicked, or takes its mark away.
 fn mark(state: &mut State, at: Position, effects: &mut Vec<Effect>) {
-    if let Some(index) = row(state, at).filter(|_| !matches!(state.sizes, Sizes::Map(_))) {
-        state.focus = Focus::List;
+    if let Some(index) = row(state, at).filter(|_| !matches!(state.layout.sizes, Sizes::Map(_))) {
+        state.layout.focus = Focus::List;
         let request = state.listing.select(index);
         browse::moved(state, request, effects);
         marks::toggle(state, effects);
@@ -129,9 +129,9 @@ fn sort(state: &mut State, column: Column, effects: &mut Vec<Effect>) {
         Column::Mode => Action::SortMode,
         Column::Kind => Action::SortKind,
     };
-    let before = state.arrangement.clone();
+    let before = state.arrangement.wanted.clone();
     act(state, action, effects);
-    if state.arrangement == before {
+    if state.arrangement.wanted == before {
         act(state, Action::Reverse, effects);
     }
 }

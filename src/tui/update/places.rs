@@ -19,8 +19,8 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) -> bool
     match action {
         Action::Bookmark => keep(state),
         Action::Bookmarks => choose(state),
-        Action::SeekNext if state.focus == Focus::List => step(state, 1, effects),
-        Action::SeekBefore if state.focus == Focus::List => step(state, -1, effects),
+        Action::SeekNext if state.layout.focus == Focus::List => step(state, 1, effects),
+        Action::SeekBefore if state.layout.focus == Focus::List => step(state, -1, effects),
         _ => return false,
     }
     true
@@ -35,12 +35,12 @@ fn keep(state: &mut State) {
 
 /// Takes the letter of a bookmark for an entry.
 pub fn name(state: &mut State, path: EntryPath, key: Key) {
-    let free = || LETTERS.clone().find(|letter| !state.bookmarks.contains_key(letter));
+    let free = || LETTERS.clone().find(|letter| !state.places.bookmarks.contains_key(letter));
     let letter = match (key.code, key.typed()) {
         (KeyCode::Esc, _) => return,
         (KeyCode::Enter, _) => free(),
         (KeyCode::Delete | KeyCode::Backspace, _) => {
-            state.bookmarks.retain(|_, kept| *kept != path);
+            state.places.bookmarks.retain(|_, kept| *kept != path);
             return state.say(Tone::Calm, "the bookmark is taken away");
         }
         (_, Some(letter)) if LETTERS.contains(&letter) => Some(letter),
@@ -48,7 +48,7 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
     };
     match letter {
         Some(letter) => {
-            state.bookmarks.insert(letter, path);
+            state.places.bookmarks.insert(letter, path);
             state.say(Tone::Calm, format!("bookmark {letter} is set: '{letter} goes there"));
         }
         None => state.say(Tone::Warning, "there is no letter left for another bookmark"),
@@ -57,11 +57,11 @@ pub fn name(state: &mut State, path: EntryPath, key: Key) {
 
 /// Asks which bookmark to go to.
 fn choose(state: &mut State) {
-    if state.bookmarks.is_empty() {
+    if state.places.bookmarks.is_empty() {
         return state.say(Tone::Warning, "no bookmark is set: m sets one");
     }
     let item = |(letter, path): (&char, &EntryPath)| (*letter, glyphs::shown(path.as_bytes()), Choice::Go(path.clone()));
-    let items = state.bookmarks.iter().map(item).collect();
+    let items = state.places.bookmarks.iter().map(item).collect();
     state.dialogs.push(Dialog::Menu(Menu {
         title: "Bookmarks".to_owned(),
         lines: Vec::new(),
@@ -73,7 +73,7 @@ fn choose(state: &mut State) {
 
 /// Goes to the next path that was found last, or the one before.
 fn step(state: &mut State, step: isize, effects: &mut Vec<Effect>) {
-    let Trail { paths, at, matches } = &mut state.trail;
+    let Trail { paths, at, matches } = &mut state.places.results;
     let kept = paths.len();
     let more = *matches > kept as u64;
     match at.checked_add_signed(step).filter(|next| *next < kept) {

@@ -35,27 +35,27 @@ pub fn is_about(action: Action) -> bool {
 
 /// Gives up what is read for a preview that nobody looks at, and what is counted for a search that has been left.
 pub fn settle(state: &mut State) {
-    if state.areas().preview.is_empty() && state.pane.is_waiting() {
-        state.pane.forget();
+    if state.areas().preview.is_empty() && state.preview.is_waiting() {
+        state.preview.forget();
     }
-    if state.focus == Focus::List {
-        state.pane.stop_counting();
+    if state.layout.focus == Focus::List {
+        state.preview.stop_counting();
     }
 }
 
 /// Stops a search, or closes the preview if it is in front; says whether there was one.
 pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
-    if let Some(request) = state.pane.stop_seeking() {
+    if let Some(request) = state.preview.stop_seeking() {
         effects.push(Effect::Preview(request));
         state.say(Tone::Calm, "the search is stopped");
         return true;
     }
-    if state.zoom {
+    if state.layout.zoom {
         zoom(state, false, effects);
         return true;
     }
-    if state.focus == Focus::Preview {
-        state.focus = Focus::List;
+    if state.layout.focus == Focus::Preview {
+        state.layout.focus = Focus::List;
         return true;
     }
     false
@@ -64,14 +64,14 @@ pub fn step_back(state: &mut State, effects: &mut Vec<Effect>) -> bool {
 /// Shows the preview over the whole screen, or no longer.
 pub fn zoom(state: &mut State, zoom: bool, effects: &mut Vec<Effect>) {
     // Whoever looks closer is asked once more.
-    state.locked.declined &= !zoom;
+    state.passwords.declined &= !zoom;
     if zoom {
         sealed::ask_first(state);
     }
-    state.zoom = zoom;
-    state.focus = if zoom { Focus::Preview } else { Focus::List };
+    state.layout.zoom = zoom;
+    state.layout.focus = if zoom { Focus::Preview } else { Focus::List };
     fit(state, effects);
-    effects.extend(state.pane.hurry().map(Effect::Preview));
+    effects.extend(state.preview.hurry().map(Effect::Preview));
 }
 
 /// Does what the user asked for.
@@ -80,7 +80,7 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
         if state.areas().preview.is_empty() {
             zoom(state, true, effects);
         }
-        effects.extend(state.pane.set_form(form).map(Effect::Preview));
+        effects.extend(state.preview.set_form(form).map(Effect::Preview));
         match state.listing.entry() {
             None => state.say(Tone::Warning, NOTHING_HERE),
             Some(entry) if entry.kind != Kind::File && !matches!(form, Form::Auto | Form::Info) => {
@@ -93,14 +93,14 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     let height = usize::from(state.areas().preview.height);
     let page = isize::try_from(height.max(2)).unwrap_or(isize::MAX);
     let request = match action {
-        Action::Down => state.pane.step(1, height),
-        Action::Up => state.pane.step(-1, height),
-        Action::HalfDown => state.pane.step(page / 2, height),
-        Action::HalfUp => state.pane.step(-page / 2, height),
-        Action::PageDown => state.pane.step(page - 1, height),
-        Action::PageUp => state.pane.step(1 - page, height),
-        Action::First => state.pane.to_end(false, height),
-        Action::Last => state.pane.to_end(true, height),
+        Action::Down => state.preview.step(1, height),
+        Action::Up => state.preview.step(-1, height),
+        Action::HalfDown => state.preview.step(page / 2, height),
+        Action::HalfUp => state.preview.step(-page / 2, height),
+        Action::PageDown => state.preview.step(page - 1, height),
+        Action::PageUp => state.preview.step(1 - page, height),
+        Action::First => state.preview.to_end(false, height),
+        Action::Last => state.preview.to_end(true, height),
         _ => return act_aside(state, action, effects),
     };
     effects.extend(request.map(Effect::Preview));
@@ -110,29 +110,29 @@ pub fn act(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
 fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
     match action {
         // At the left edge the way back leads out of what is folded, and to the list.
-        Action::Left if state.pane.scroll.left > 0 => state.pane.side(-SIDE),
-        Action::Left if state.pane.fold(Fold::Out) => {}
+        Action::Left if state.preview.scroll.left > 0 => state.preview.side(-SIDE),
+        Action::Left if state.preview.fold(Fold::Out) => {}
         Action::Left => drop(step_back(state, effects)),
-        Action::Right if state.pane.fold(Fold::In) => {}
-        Action::Right => state.pane.side(SIDE),
-        Action::Preview if state.zoom => zoom(state, false, effects),
+        Action::Right if state.preview.fold(Fold::In) => {}
+        Action::Right => state.preview.side(SIDE),
+        Action::Preview if state.layout.zoom => zoom(state, false, effects),
         Action::Preview if state.screen.width < TWO_PANES => zoom(state, true, effects),
         Action::Preview => {
-            state.preview = !state.preview;
-            state.focus = Focus::List;
+            state.layout.preview = !state.layout.preview;
+            state.layout.focus = Focus::List;
             fit(state, effects);
         }
-        Action::Zoom => zoom(state, !state.zoom, effects),
-        Action::Focus if state.focus == Focus::Preview => drop(step_back(state, effects)),
+        Action::Zoom => zoom(state, !state.layout.zoom, effects),
+        Action::Focus if state.layout.focus == Focus::Preview => drop(step_back(state, effects)),
         Action::Focus if state.areas().preview.is_empty() => zoom(state, true, effects),
         Action::Focus => {
-            state.focus = Focus::Preview;
-            effects.extend(state.pane.hurry().map(Effect::Preview));
+            state.layout.focus = Focus::Preview;
+            effects.extend(state.preview.hurry().map(Effect::Preview));
         }
         Action::Seek => {
             let title = "Search in the content";
             let note = "a text; without capitals it stands for both cases";
-            let prompt = Prompt::new(Purpose::Seek, title, note, state.pane.needle.text());
+            let prompt = Prompt::new(Purpose::Seek, title, note, state.preview.needle.text());
             state.dialogs.push(Dialog::Prompt(prompt));
         }
         Action::SeekNext => find(state, false, true, effects),
@@ -141,20 +141,20 @@ fn act_aside(state: &mut State, action: Action, effects: &mut Vec<Effect>) {
             let prompt = Prompt::new(Purpose::Goto, "Go to", "a line or row, in bytes an offset; 0x… is hexadecimal", "");
             state.dialogs.push(Dialog::Prompt(prompt));
         }
-        Action::Fold => drop(state.pane.fold(Fold::Turn)),
-        Action::FoldAll => drop(state.pane.fold(Fold::All)),
-        Action::UnfoldAll => drop(state.pane.fold(Fold::Nothing)),
-        Action::Wrap => state.pane.wrap(usize::from(state.areas().preview.height)),
+        Action::Fold => drop(state.preview.fold(Fold::Turn)),
+        Action::FoldAll => drop(state.preview.fold(Fold::All)),
+        Action::UnfoldAll => drop(state.preview.fold(Fold::Nothing)),
+        Action::Wrap => state.preview.wrap(usize::from(state.areas().preview.height)),
         _ => {}
     }
 }
 
 /// Goes to the next place of the text that was sought last, or the one before.
 pub fn find(state: &mut State, back: bool, again: bool, effects: &mut Vec<Effect>) {
-    if state.pane.needle.text().is_empty() {
+    if state.preview.needle.text().is_empty() {
         return state.say(Tone::Warning, "nothing has been sought yet");
     }
-    match state.pane.find(back, again) {
+    match state.preview.find(back, again) {
         Ok(request) => effects.push(Effect::Preview(request)),
         Err(found) => say_found(state, found),
     }
@@ -171,18 +171,18 @@ fn say_found(state: &mut State, found: Found) {
 
 /// Takes what was read.
 pub fn take(state: &mut State, answer: PreviewAnswer, effects: &mut Vec<Effect>) {
-    if !state.pane.awaits(&answer) {
+    if !state.preview.awaits(&answer) {
         return;
     }
-    let (found, seeks) = (answer.found, state.pane.is_seeking_text());
-    match state.pane.take(answer) {
+    let (found, seeks) = (answer.found, state.preview.is_seeking_text());
+    match state.preview.take(answer) {
         Some(damage) => {
             let found = if seeks && found == Found::Unsought { "nothing is found in what reads: " } else { "" };
             state.say(Tone::Error, format!("{found}{damage}"));
         }
         None => say_found(state, found),
     }
-    effects.extend(state.pane.count().map(Effect::Stops));
+    effects.extend(state.preview.count().map(Effect::Stops));
     fit(state, effects);
 }
 
@@ -193,6 +193,6 @@ pub fn jump(state: &mut State, text: &str, effects: &mut Vec<Effect>) -> Result<
         None => text.parse(),
     };
     let number = number.map_err(|_| format!("'{text}' is no number"))?;
-    effects.extend(state.pane.jump(number).map(Effect::Preview));
+    effects.extend(state.preview.jump(number).map(Effect::Preview));
     Ok(())
 }

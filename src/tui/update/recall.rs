@@ -8,15 +8,15 @@ use nra_format::path::EntryPath;
 
 /// Lists what is shown of an archive first: where one was the last time, or the top.
 pub fn begin(state: &mut State, effects: &mut Vec<Effect>) {
-    let place = state.archive.home.as_ref().and_then(|home| state.memory.place(home)).cloned().unwrap_or_default();
-    state.arrangement = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
+    let place = state.archive.home.as_ref().and_then(|home| state.places.memory.place(home)).cloned().unwrap_or_default();
+    state.arrangement.wanted = Arrangement { sort: place.sort, reverse: place.reverse, ..Arrangement::default() };
     // How the archive before was looked at says nothing about this one.
-    if let Sizes::Map(_) = state.sizes {
-        state.sizes = Sizes::default();
+    if let Sizes::Map(_) = state.layout.sizes {
+        state.layout.sizes = Sizes::default();
     }
-    state.open = Default::default();
-    (state.zoom, state.focus) = (false, Focus::List);
-    state.tree = place.tree;
+    state.tree.open = Default::default();
+    (state.layout.zoom, state.layout.focus) = (false, Focus::List);
+    state.tree.on = place.tree;
     browse::go(state, Place::path(&place.directory), Place::path(&place.entry), effects);
 }
 
@@ -25,14 +25,14 @@ pub fn keep(state: &mut State) {
     let Some(home) = state.home().map(str::to_owned) else { return };
     let text =
         |path: Option<&EntryPath>| path.and_then(|path| std::str::from_utf8(path.as_bytes()).ok()).unwrap_or_default().to_owned();
-    let (directory, entry) = match state.outer.first() {
+    let (directory, entry) = match state.places.outer.first() {
         Some(spot) => (spot.directory.as_ref(), spot.at.as_ref()),
         None => (state.listing.scope.directory.as_ref(), state.listing.entry().map(|entry| &entry.path)),
     };
-    let arrangement = match &state.sizes {
+    let arrangement = match &state.layout.sizes {
         // The map has an order of its own.
         Sizes::Map(map) => &map.before,
-        _ => &state.arrangement,
+        _ => &state.arrangement.wanted,
     };
     let place = Place {
         archive: home.clone(),
@@ -40,10 +40,10 @@ pub fn keep(state: &mut State) {
         entry: text(entry),
         sort: arrangement.sort,
         reverse: arrangement.reverse,
-        tree: state.tree,
+        tree: state.tree.on,
     };
-    state.memory.keep(place);
-    if !state.homes.contains(&home) {
-        state.homes.push(home);
+    state.places.memory.keep(place);
+    if !state.places.visited.contains(&home) {
+        state.places.visited.push(home);
     }
 }

@@ -36,7 +36,7 @@ pub fn ask(state: &mut State) {
     if state.archive.info.recovery.is_some() {
         lines.push("the recovery data goes with it".to_owned());
     }
-    state.message = None;
+    state.status.message = None;
     state.dialogs.push(Dialog::Menu(Menu { title, lines, items, cursor: 0, about: About::Choices }));
 }
 
@@ -51,5 +51,5 @@ pub fn start(state: &mut State, commit: u64, ranges: Option<Vec<Range<u64>>>, ef
     let over = state.archive.info.commit.filter(|_| !state.archive.is_past);
     let title = format!("return {} to commit {commit}", state.archive.name);
     let job = state.begin(title, Task::Revert { file, commit, ranges, over }, effects);
-    state.writing = Some(Writing { job, plans: Staged::default(), done: false });
+    state.changes.writing = Some(Writing { job, plans: Staged::default(), done: false });
 }

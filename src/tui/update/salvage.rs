@@ -52,7 +52,7 @@ fn ask(state: &mut State) {
 
 /// Lists files of the whole archive.
 fn list(state: &mut State, query: &str, effects: &mut Vec<Effect>) {
-    if state.focus == Focus::Preview {
+    if state.layout.focus == Focus::Preview {
         preview::zoom(state, false, effects);
     }
     if state.listing.scope.directory.is_some() {

@@ -6,7 +6,7 @@ use crate::state::dialog::{Dialog, Prompt, Purpose};
 
 /// Says whether the entry under the cursor is known to need a password, and then whether the one that was given is wrong.
 fn met(state: &State) -> Option<bool> {
-    state.pane.sealed.filter(|_| state.pane.entry() == state.listing.entry())
+    state.preview.sealed.filter(|_| state.preview.entry() == state.listing.entry())
 }
 
 /// Asks for the password if the entry under the cursor is known to need one; says whether it is.
@@ -25,7 +25,7 @@ pub fn ask(state: &mut State, wrong: bool) {
     } else {
         ("its content is encrypted; password:", "the password is wrong")
     };
-    state.message = None;
+    state.status.message = None;
     let prompt = Prompt::new(Purpose::Password(Box::new(Door::Content)), format!("Read {}", state.archive.name), note, "");
     state.dialogs.push(Dialog::Prompt(Prompt { error: wrong.then(|| error.to_owned()), ..prompt }));
 }
@@ -36,22 +36,22 @@ pub fn ask_in_turn(state: &mut State) {
     if super::awaits(state) || !state.dialogs.iter().all(Dialog::stays_aside) {
         return;
     }
-    let is_shown = !state.locked.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty();
-    if let Some(wrong) = state.locked.question.take().or_else(|| met(state).filter(|_| is_shown)) {
+    let is_shown = !state.passwords.declined && state.dialogs.is_empty() && !state.areas().preview.is_empty();
+    if let Some(wrong) = state.passwords.question.take().or_else(|| met(state).filter(|_| is_shown)) {
         ask(state, wrong);
     }
 }
 
 /// Takes that no password was given for what is behind a door.
 pub fn decline(state: &mut State, door: &Door) {
-    state.locked.declined |= *door == Door::Content;
-    state.locked.forget();
+    state.passwords.declined |= *door == Door::Content;
+    state.passwords.forget();
 }
 
 /// Goes on with what waited for a password.
 pub fn resume(state: &mut State, effects: &mut Vec<Effect>) {
-    state.locked.declined = false;
-    for (title, task, marks) in std::mem::take(&mut state.locked.tasks) {
+    state.passwords.declined = false;
+    for (title, task, marks) in std::mem::take(&mut state.passwords.tasks) {
         let id = state.begin(title, task, effects);
         state.jobs.took(id, marks);
     }

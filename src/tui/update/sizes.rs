@@ -8,17 +8,17 @@ use crate::update::arrange;
 
 /// Shows sizes in the next way.
 pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
-    state.sizes = match std::mem::take(&mut state.sizes) {
+    state.layout.sizes = match std::mem::take(&mut state.layout.sizes) {
         Sizes::Numbers => Sizes::Bars,
-        Sizes::Bars => Sizes::Map(Map { before: state.arrangement.clone(), ..Map::default() }),
+        Sizes::Bars => Sizes::Map(Map { before: state.arrangement.wanted.clone(), ..Map::default() }),
         Sizes::Map(map) => {
             arrange::change(state, map.before, effects);
             Sizes::Numbers
         }
     };
-    if matches!(state.sizes, Sizes::Map(_)) {
+    if matches!(state.layout.sizes, Sizes::Map(_)) {
         // The cursor goes through the areas from the largest on.
-        state.tree = false;
+        state.tree.on = false;
         arrange::change(state, Arrangement { sort: Sort::Size, ..Arrangement::default() }, effects);
         request(state, effects);
     }
@@ -26,7 +26,7 @@ pub fn turn(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Asks for the map of the directory if one is shown.
 pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
-    let Sizes::Map(map) = &mut state.sizes else { return };
+    let Sizes::Map(map) = &mut state.layout.sizes else { return };
     let before = std::mem::take(&mut map.before);
     *map = Map { generation: state.generation, before, ..Map::default() };
     effects.push(Effect::Map(MapRequest { generation: state.generation, directory: state.listing.scope.directory.clone() }));
@@ -34,7 +34,7 @@ pub fn request(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Takes a map. One of a directory that was left changes nothing.
 pub fn take(state: &mut State, answer: MapAnswer) {
-    let Sizes::Map(map) = &mut state.sizes else { return };
+    let Sizes::Map(map) = &mut state.layout.sizes else { return };
     if answer.generation != map.generation {
         return;
     }

@@ -23,7 +23,7 @@ pub fn view(
     frame: &Frame,
     buffer: &mut Buffer,
 ) -> Option<Position> {
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let area = dialog::frame(frame, theme, state.screen, buffer);
     if list.is_empty() {
         put(buffer, area, 0, 0, "reading …", theme.dim);

@@ -27,45 +27,45 @@ pub fn status(state: &State, area: Rect, buffer: &mut Buffer) {
         Some(hint) => format!("{place}  {} {}", hint.key, hint.word).trim_start().to_owned(),
         None => place,
     };
-    put_right(buffer, inner, 0, &place, state.theme.dim);
+    put_right(buffer, inner, 0, &place, state.settings.theme.dim);
     let room = usize::from(inner.width).saturating_sub(if place.is_empty() { 0 } else { glyphs::width(&place) + 2 });
     let mut x = 0;
-    if state.message.is_none()
+    if state.status.message.is_none()
         && let Some(job) = state.jobs.running().last()
     {
-        let stop = state.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
+        let stop = state.settings.keymap.commands().find(|(command, _)| command.action == Action::StopShown);
         let stop = stop.and_then(|(_, keys)| keys.first()).filter(|_| inner.width >= 70 && state.dialogs.is_empty());
         let stop = stop.map_or_else(String::new, |key| format!("  {key} stops"));
         // What is marked and planned keeps its place, unless it is longer than what is told of the job.
         let noted = glyphs::width(&all_notes(state, true).join(BETWEEN));
         let noted = if (1..=room / 3).contains(&noted) { noted + 2 } else { 0 };
-        x = jobs::bar(job, &state.theme, inner, 0, room.saturating_sub(glyphs::width(&stop) + noted), buffer);
-        x = put(buffer, inner, x, 0, &stop, state.theme.dim) + 2;
+        x = jobs::bar(job, &state.settings.theme, inner, 0, room.saturating_sub(glyphs::width(&stop) + noted), buffer);
+        x = put(buffer, inner, x, 0, &stop, state.settings.theme.dim) + 2;
     }
     let room = room.saturating_sub(usize::from(x));
-    let (line, style) = match &state.message {
+    let (line, style) = match &state.status.message {
         Some(message) => {
             let style = match message.tone {
-                Tone::Calm => state.theme.success,
-                Tone::Warning => state.theme.warning,
-                Tone::Error => state.theme.error,
+                Tone::Calm => state.settings.theme.success,
+                Tone::Warning => state.settings.theme.warning,
+                Tone::Error => state.settings.theme.error,
             };
             (message.text.clone(), style)
         }
-        None if state.opening.is_some() => ("opening …".to_owned(), state.theme.dim),
+        None if state.opening.door.is_some() => ("opening …".to_owned(), state.settings.theme.dim),
         None if state.listing.lost > 0 => {
             let lost = nra_text::counted(state.listing.lost, "entry does", "entries do");
-            (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.theme.error)
+            (format!("{lost} not read here: the archive is damaged (R: what reads)"), state.settings.theme.error)
         }
-        None if state.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.theme.mark),
+        None if state.marks.anchor.is_some() => ("marking a range: v ends it, esc forgets it".to_owned(), state.settings.theme.mark),
         None => match notes(state, room) {
             notes if notes.is_empty() => {
-                (state.listing.entry().map(|entry| about(entry, room)).unwrap_or_default(), state.theme.dim)
+                (state.listing.entry().map(|entry| about(entry, room)).unwrap_or_default(), state.settings.theme.dim)
             }
-            notes => (notes, state.theme.mark),
+            notes => (notes, state.settings.theme.mark),
         },
     };
-    if state.message.is_some() && glyphs::width(&line) > room && !state.linear {
+    if state.status.message.is_some() && glyphs::width(&line) > room && !state.settings.linear {
         return sentence(&line, style, inner, buffer);
     }
     put(buffer, inner, x, 0, &glyphs::fit(&line, room), style);
@@ -124,9 +124,9 @@ fn asked(
 /// Draws what was said before, a line each, the newest at the bottom.
 pub fn said(state: &State, area: Rect, buffer: &mut Buffer) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let top = usize::from(area.height).saturating_sub(state.said.len());
-    for (row, line) in (0..area.height).skip(top).zip(&state.said) {
-        put(buffer, inner, 0, row, &glyphs::fit(line, usize::from(inner.width)), state.theme.dim);
+    let top = usize::from(area.height).saturating_sub(state.status.previous.len());
+    for (row, line) in (0..area.height).skip(top).zip(&state.status.previous) {
+        put(buffer, inner, 0, row, &glyphs::fit(line, usize::from(inner.width)), state.settings.theme.dim);
     }
 }
 
@@ -154,22 +154,22 @@ fn all_notes(state: &State, brief: bool) -> Vec<String> {
         let size = state.marks.content_bytes.map_or_else(String::new, |bytes| format!(", {}", SizeStyle::Binary.show(bytes)));
         add(&format!("{} marked", nra_text::count(state.marks.count())), size);
     }
-    if !state.staged.is_empty() {
-        add(&state.staged.told(), ": W writes, u takes back, P shows".to_owned());
+    if !state.changes.pending.is_empty() {
+        add(&state.changes.pending.told(), ": W writes, u takes back, P shows".to_owned());
     }
-    if !state.arrangement.filter.is_empty() {
-        add(&format!("filter: {}", state.arrangement.filter), String::new());
+    if !state.arrangement.wanted.filter.is_empty() {
+        add(&format!("filter: {}", state.arrangement.wanted.filter), String::new());
     }
-    if !state.arrangement.query.is_empty() {
-        match state.groups.told.as_str() {
-            "" => add(&format!("found: {}", state.arrangement.query), " (esc takes it away)".to_owned()),
+    if !state.arrangement.wanted.query.is_empty() {
+        match state.arrangement.found.told.as_str() {
+            "" => add(&format!("found: {}", state.arrangement.wanted.query), " (esc takes it away)".to_owned()),
             told => add(told, String::new()),
         }
     }
-    if state.arranging {
-        let what = if state.arrangement.query.is_empty() { "arranging …" } else { "searching …" };
-        let told = state.arranged > 0.0;
-        let share = if told { format!(" {:.0} %", state.arranged * 100.0) } else { String::new() };
+    if state.arrangement.loading {
+        let what = if state.arrangement.wanted.query.is_empty() { "arranging …" } else { "searching …" };
+        let told = state.arrangement.progress > 0.0;
+        let share = if told { format!(" {:.0} %", state.arrangement.progress * 100.0) } else { String::new() };
         add(&format!("{what}{share}"), if told { ", esc stops it".to_owned() } else { String::new() });
     }
     if state.archive.damaged {
@@ -194,7 +194,7 @@ pub fn hints(state: &State, area: Rect, buffer: &mut Buffer) {
         return;
     }
     for hint in hints::hints(state) {
-        let x = put(buffer, hint.area, 0, 0, &hint.key, state.theme.accent);
-        put(buffer, hint.area, x + 1, 0, hint.word, state.theme.dim);
+        let x = put(buffer, hint.area, 0, 0, &hint.key, state.settings.theme.accent);
+        put(buffer, hint.area, x + 1, 0, hint.word, state.settings.theme.dim);
     }
 }

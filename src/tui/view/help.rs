@@ -11,19 +11,19 @@ use crate::view::{dialog, put};
 
 /// Draws the help.
 pub fn view(state: &State, place: Place, top: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
-    let area = dialog::frame(frame, &state.theme, state.screen, buffer);
-    let lines = state.keymap.help(place, area.width);
+    let area = dialog::frame(frame, &state.settings.theme, state.screen, buffer);
+    let lines = state.settings.keymap.help(place, area.width);
     let keys_width = HelpLine::keys_width(area.width);
     let top = top.min(lines.len().saturating_sub(usize::from(area.height)));
     for (row, line) in (0..area.height).zip(lines.iter().skip(top)) {
         match line {
             HelpLine::Title(title) => {
-                put(buffer, area, 0, row, title, state.theme.accent);
+                put(buffer, area, 0, row, title, state.settings.theme.accent);
             }
             HelpLine::Keys(keys, help) => {
-                put(buffer, area, 0, row, &glyphs::fit(keys, usize::from(keys_width).saturating_sub(1)), state.theme.mark);
+                put(buffer, area, 0, row, &glyphs::fit(keys, usize::from(keys_width).saturating_sub(1)), state.settings.theme.mark);
                 let room = usize::from(area.width - keys_width);
-                put(buffer, area, keys_width, row, &glyphs::fit(help, room), state.theme.text);
+                put(buffer, area, keys_width, row, &glyphs::fit(help, room), state.settings.theme.text);
             }
             HelpLine::Space => {}
         }

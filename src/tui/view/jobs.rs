@@ -88,7 +88,7 @@ fn figures(job: &Job) -> Vec<String> {
 
 /// Draws the list of jobs, the newest on top, and what the one under the cursor said, from a line on.
 pub fn view(state: &State, jobs: Choices, cursor: usize, top: LogPlace, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let area = dialog::frame(frame, theme, state.screen, buffer);
     if state.jobs.list.is_empty() {
         put(buffer, area, 0, 0, "no job has run yet", theme.dim);

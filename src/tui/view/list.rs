@@ -15,14 +15,14 @@ use nra_text::{self, SizeStyle};
 
 /// Draws heads and rows, or the map.
 pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
-    if let Sizes::Map(map) = &state.sizes {
+    if let Sizes::Map(map) = &state.layout.sizes {
         return map::view(state, map, heads, area, buffer);
     }
     let columns = state.columns_in(area.width);
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let head = |column: Column| {
-        let arrow = if state.arrangement.reverse { "▴" } else { "▾" };
-        let by = Some(state.arrangement.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
+        let arrow = if state.arrangement.wanted.reverse { "▴" } else { "▾" };
+        let by = Some(state.arrangement.wanted.sort.column()).filter(|by| columns.has(*by)).unwrap_or(Column::Name);
         if by == column { format!("{} {arrow}", column.title()) } else { column.title().to_owned() }
     };
     put(buffer, heads, FRONT, 0, &head(Column::Name), theme.dim);
@@ -36,11 +36,11 @@ pub fn view(state: &State, heads: Rect, area: Rect, buffer: &mut Buffer) {
         mark(state, index, row, buffer);
         draw(state, line, &columns, row, buffer);
         if index == state.listing.cursor {
-            buffer.set_style(row, if state.focus == Focus::List { theme.cursor } else { theme.cursor_away });
+            buffer.set_style(row, if state.layout.focus == Focus::List { theme.cursor } else { theme.cursor_away });
         }
     }
     brought(state, area, visible.len(), buffer);
-    if visible.is_empty() && !state.vacant {
+    if visible.is_empty() && !state.opening.no_archive {
         remark(state, area, buffer);
     }
 }
@@ -51,16 +51,16 @@ fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
     let room = usize::from(area.height).saturating_sub(rows);
     let shown = if brought.len() > room { room.saturating_sub(1) } else { brought.len() };
     if let (1.., Some(y)) = (brought.len() - shown, u16::try_from(rows + shown).ok().filter(|y| *y < area.height)) {
-        put(buffer, area, 0, y, "+", state.theme.mark);
+        put(buffer, area, 0, y, "+", state.settings.theme.mark);
         let more = nra_text::count((brought.len() - shown) as u64);
-        put(buffer, area, FRONT, y, &format!("… and {more} more: P shows all"), state.theme.dim);
+        put(buffer, area, FRONT, y, &format!("… and {more} more: P shows all"), state.settings.theme.dim);
     }
     for (y, (path, directory)) in (0..area.height).skip(rows).zip(brought.into_iter().take(shown)) {
         let row = Rect { y: area.y + y, height: 1, ..area };
         let tail = if directory { "/" } else { "" };
         let room = usize::from(area.width.saturating_sub(FRONT)).saturating_sub(tail.len());
-        put(buffer, row, 0, 0, "+", state.theme.mark);
-        put(buffer, row, FRONT, 0, &format!("{}{tail}", glyphs::shown_within(path.name(), room)), state.theme.dim);
+        put(buffer, row, 0, 0, "+", state.settings.theme.mark);
+        put(buffer, row, FRONT, 0, &format!("{}{tail}", glyphs::shown_within(path.name(), room)), state.settings.theme.dim);
     }
 }
 
@@ -68,11 +68,11 @@ fn brought(state: &State, area: Rect, rows: usize, buffer: &mut Buffer) {
 fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
     let place = state.listing.lines[index].row.place;
     let cursor = state.listing.current().map_or(place, |line| line.row.place);
-    let in_range = state.anchor.is_some_and(|anchor| (anchor.min(cursor)..=anchor.max(cursor)).contains(&place));
+    let in_range = state.marks.anchor.is_some_and(|anchor| (anchor.min(cursor)..=anchor.max(cursor)).contains(&place));
     let number = state.listing.lines[index].row.number;
     let numbers = state.listing.numbers(index).unwrap_or(number..number + 1);
-    if state.staged.removes(number) {
-        put(buffer, row, 0, 0, "✗", state.theme.error);
+    if state.changes.pending.removes(number) {
+        put(buffer, row, 0, 0, "✗", state.settings.theme.error);
         return;
     }
     let sign = match state.marks.of(&numbers) {
@@ -81,37 +81,37 @@ fn mark(state: &State, index: usize, row: Rect, buffer: &mut Buffer) {
         Marked::Partly => "◐",
         Marked::No => return,
     };
-    put(buffer, row, 0, 0, sign, state.theme.mark);
+    put(buffer, row, 0, 0, sign, state.settings.theme.mark);
 }
 
 /// Says why there are no rows.
 fn remark(state: &State, area: Rect, buffer: &mut Buffer) {
     let (remark, style) = match (&state.listing.error, state.listing.loaded) {
-        (Some(error), _) => (error.as_str(), state.theme.error),
-        (None, false) => ("reading …", state.theme.dim),
-        (None, true) if !state.arrangement.query.is_empty() => {
-            ("nothing is like that; esc takes the question away", state.theme.dim)
+        (Some(error), _) => (error.as_str(), state.settings.theme.error),
+        (None, false) => ("reading …", state.settings.theme.dim),
+        (None, true) if !state.arrangement.wanted.query.is_empty() => {
+            ("nothing is like that; esc takes the question away", state.settings.theme.dim)
         }
-        (None, true) if !state.arrangement.filter.is_empty() => {
-            ("no name matches the filter; esc takes it away", state.theme.dim)
+        (None, true) if !state.arrangement.wanted.filter.is_empty() => {
+            ("no name matches the filter; esc takes it away", state.settings.theme.dim)
         }
-        (None, true) if state.archive.info.entries == 0 && state.archive.damaged => ("nothing of it reads", state.theme.error),
-        (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.theme.dim),
-        (None, true) => ("nothing here", state.theme.dim),
+        (None, true) if state.archive.info.entries == 0 && state.archive.damaged => ("nothing of it reads", state.settings.theme.error),
+        (None, true) if state.archive.info.entries == 0 => ("the archive is empty", state.settings.theme.dim),
+        (None, true) => ("nothing here", state.settings.theme.dim),
     };
     let room = usize::from(area.width.saturating_sub(FRONT));
     put(buffer, area, FRONT, 1, &glyphs::fit(remark, room), style);
 }
 
 fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut Buffer) {
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let entry = &line.row.entry;
     let indent = (line.row.depth * 2).min(columns.name / 2);
-    if state.tree && entry.kind == Kind::Directory && columns.name > indent + 4 {
+    if state.tree.on && entry.kind == Kind::Directory && columns.name > indent + 4 {
         let sign = if state.listing.scope.open.contains(&entry.path) { "▾" } else { "▸" };
         put(buffer, area, FRONT + indent, 0, sign, theme.dim);
     }
-    if let Some(to) = state.staged.renamed(&entry.path) {
+    if let Some(to) = state.changes.pending.renamed(&entry.path) {
         let width = columns.name / 2;
         let place = Rect { x: area.x + FRONT + columns.name - width, width, ..area };
         name(
@@ -123,9 +123,9 @@ fn draw(state: &State, line: &Line, columns: &Columns, area: Rect, buffer: &mut 
         let to = glyphs::shown_within(to.as_bytes(), usize::from(width).saturating_sub(2));
         put(buffer, place, 0, 0, &format!("→ {to}"), theme.warning);
     } else {
-        let mut indent = if state.tree { (indent + 2).min(columns.name) } else { indent };
+        let mut indent = if state.tree.on { (indent + 2).min(columns.name) } else { indent };
         // The same content as in the row above.
-        let firsts = &state.groups.firsts;
+        let firsts = &state.arrangement.found.firsts;
         if !firsts.is_empty() && columns.name > 4 && firsts.binary_search(&line.row.number).is_err() {
             put(buffer, area, FRONT, 0, "=", theme.dim);
             indent = 2;
@@ -155,13 +155,13 @@ fn bar(size: u64, largest: u64, width: usize) -> String {
 fn name(state: &State, entry: &Entry, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width);
     // What was found at any depth is told by its path from here.
-    let front = if state.arrangement.query.is_empty() {
+    let front = if state.arrangement.wanted.query.is_empty() {
         entry.path.as_bytes().len() - entry.path.name().len()
     } else {
         state.listing.scope.directory.as_ref().map_or(0, |directory| directory.as_bytes().len() + 1)
     };
     let name = entry.path.as_bytes().get(front..).unwrap_or_default();
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let (tail, style) = match entry.kind {
         Kind::Directory => ("/", theme.directory),
         Kind::Symlink => ("", theme.link),

@@ -11,7 +11,7 @@ use nra_text::{self, SizeStyle};
 
 /// Draws a map with the entry under the cursor set off.
 pub fn view(state: &State, map: &Map, heads: Rect, area: Rect, buffer: &mut Buffer) {
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let (count, bytes) = map.rest;
     let head = match (map.loaded, count) {
         (false, _) => "adding up …".to_owned(),
@@ -36,7 +36,7 @@ fn draw(tile: &Tile, state: &State, area: Rect, buffer: &mut Buffer) {
     if area.is_empty() {
         return;
     }
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     let line = "─".repeat(usize::from(area.width));
     put(buffer, area, 0, 0, &line, theme.dim);
     for row in 0..area.height {

@@ -35,11 +35,11 @@ fn unseen(state: &State) -> String {
 
 /// Draws everything and returns where the terminal's cursor belongs, if it is to be seen.
 pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-    buffer.set_style(area, state.theme.text);
+    buffer.set_style(area, state.settings.theme.text);
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let told = unseen(state);
         for (row, line) in (0..area.height).zip(glyphs::wrapped(&told, usize::from(area.width))) {
-            put(buffer, area, 0, row, line, state.theme.warning);
+            put(buffer, area, 0, row, line, state.settings.theme.warning);
         }
         return None;
     }
@@ -58,15 +58,15 @@ pub fn view(state: &State, area: Rect, buffer: &mut Buffer) -> Option<Position> 
     for dialog in &state.dialogs {
         cursor = over(dialog, state, &areas, buffer).or(cursor);
     }
-    if state.plain {
+    if state.settings.ascii {
         plain(buffer, area);
     }
-    cursor.filter(|_| state.linear || state.is_typing())
+    cursor.filter(|_| state.settings.linear || state.is_typing())
 }
 
 /// Draws what lies over the browser.
 fn over(dialog: &Dialog, state: &State, areas: &Areas, buffer: &mut Buffer) -> Option<Position> {
-    let (theme, screen) = (&state.theme, state.screen);
+    let (theme, screen) = (&state.settings.theme, state.screen);
     if let Dialog::Jump(jump) = dialog {
         return footer::jump(jump, theme, areas.status, buffer);
     }
@@ -102,10 +102,10 @@ fn plain(buffer: &mut Buffer, area: Rect) {
 fn focus(state: &State, areas: &Areas) -> Option<Position> {
     let at =
         |area: Rect, row: usize| (!area.is_empty()).then(|| Position { x: area.x, y: area.y + u16::try_from(row).unwrap_or(0) });
-    if state.message.is_some() {
+    if state.status.message.is_some() {
         return at(areas.status, 0);
     }
-    match state.focus {
+    match state.layout.focus {
         Focus::List => at(areas.list, state.listing.cursor.saturating_sub(state.listing.top)),
         Focus::Preview => at(areas.preview, 0),
     }

@@ -11,8 +11,8 @@ use crate::view::{dialog, put};
 
 /// Draws the plans.
 pub fn view(state: &State, choices: Choices, cursor: usize, frame: &Frame, buffer: &mut Buffer) -> Option<Position> {
-    let theme = &state.theme;
-    let plans = state.staged.list();
+    let theme = &state.settings.theme;
+    let plans = state.changes.pending.list();
     dialog::frame(frame, theme, state.screen, buffer);
     for (index, row) in choices.rows() {
         put(buffer, row, 0, 0, &glyphs::fit(&plans[index].told(), usize::from(row.width)), theme.text);

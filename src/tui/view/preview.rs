@@ -15,14 +15,14 @@ use nra_text::SizeStyle;
 
 /// Draws divider, title and content.
 pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
-    let theme = &state.theme;
+    let theme = &state.settings.theme;
     for y in areas.divider.top()..areas.divider.bottom() {
         buffer.set_stringn(areas.divider.x, y, "│", 1, theme.dim);
     }
-    let (title, area) = (state.inner(areas.title), state.inner(areas.preview));
-    let Some(entry) = state.pane.entry() else { return };
-    let about = match &state.pane.preview {
-        _ if state.pane.is_seeking() => "searching … esc stops".to_owned(),
+    let (title, area) = (state.layout.inner(areas.title), state.layout.inner(areas.preview));
+    let Some(entry) = state.preview.entry() else { return };
+    let about = match &state.preview.preview {
+        _ if state.preview.is_seeking() => "searching … esc stops".to_owned(),
         Some(Ok(preview)) => match preview.form {
             Form::Image | Form::Table => {
                 let format = match &preview.body {
@@ -44,22 +44,22 @@ pub fn view(state: &State, areas: &Areas, buffer: &mut Buffer) {
         Some(Err(_)) => String::new(),
         None => "reading …".to_owned(),
     };
-    let about = match state.pane.told().filter(|_| !state.pane.is_seeking()) {
+    let about = match state.preview.told().filter(|_| !state.preview.is_seeking()) {
         Some(told) => format!("{told} · {about}"),
         None => about,
     };
     put_right(buffer, title, 0, &about, theme.dim);
     let room = usize::from(title.width).saturating_sub(glyphs::width(&about) + 1);
     let name = glyphs::shown(entry.path.name());
-    let style = if state.focus == Focus::Preview { theme.accent } else { theme.dim };
+    let style = if state.layout.focus == Focus::Preview { theme.accent } else { theme.dim };
     put(buffer, title, 0, 0, &glyphs::fit(&name, room), style);
-    match &state.pane.preview {
+    match &state.preview.preview {
         Some(Ok(loaded)) => {
-            let scroll = Scroll { focused: state.focus == Focus::Preview, ..state.pane.scroll };
+            let scroll = Scroll { focused: state.layout.focus == Focus::Preview, ..state.preview.scroll };
             let text = preview::view(loaded, scroll, theme, !state.dialogs.is_empty(), area, buffer);
-            highlight(state.pane.needle.pattern(), theme, text, buffer);
+            highlight(state.preview.needle.pattern(), theme, text, buffer);
             // It is shown in a form that was chosen for another file.
-            let auto = state.keymap.commands().find(|(command, _)| command.action == Action::AsAuto);
+            let auto = state.settings.keymap.commands().find(|(command, _)| command.action == Action::AsAuto);
             if let (Form::Image | Form::Table, Body::Sheet(_)) = (loaded.form, &loaded.body)
                 && let Some(key) = auto.and_then(|(_, keys)| keys.first())
             {

@@ -1,0 +1,41 @@
+//! Keys that wait for a response, and what they wait for.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::action::Action;
+use crate::key::Key;
+use crate::state::dialog::Checking;
+
+/// What is typed.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Typed {
+    /// A key.
+    Key(Key),
+    /// Text that is pasted. It may be a password.
+    Text(Zeroizing<String>),
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(key) => write!(f, "{key:?}"),
+            Self::Text(_) => f.write_str("Text(…)"),
+        }
+    }
+}
+
+/// Keys that wait for a response, and what they wait for.
+#[derive(Debug, Clone, Default)]
+pub struct Input {
+    /// Keys and text, in the order typed.
+    pub queue: VecDeque<Typed>,
+    /// What is checked before it is done.
+    pub checking: Option<Checking>,
+    /// A copy is being made for an editor.
+    pub copying: bool,
+    /// The action to run once the marks are known.
+    pub after_marks: Option<Action>,
+}
